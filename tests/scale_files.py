@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +64,23 @@ def without_start(results: Path) -> bytes:
     header = json.loads(first)
     assert header.pop("started_at")
     return json.dumps(header).encode() + b"\n" + rest
+
+
+def after_parts(count: int, action: Callable[[], object]) -> Callable[[int, int], None]:
+    """Return a callback for the progress that runs an action after this number of parts."""
+    calls = itertools.count()  # the first call reports what an earlier run did
+
+    def progress(_done: int, _of: int) -> None:
+        if next(calls) == count:
+            action()
+
+    return progress
+
+
+def stop() -> None:
+    """Stop a run from its progress."""
+    raise StoppedError
+
+
+class StoppedError(Exception):
+    """A run was stopped."""

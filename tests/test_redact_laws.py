@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import strategies
-from toolmark import ToolCall, ToolmarkWarning
+from toolmark import LLMTestCase, ToolCall, ToolmarkWarning
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor
 
@@ -69,6 +69,17 @@ def test_twice_is_the_same_as_once(value: Any) -> None:
     once = DEFAULT(value)
 
     assert repr(DEFAULT(once)) == repr(once)
+
+
+@given(_secrets)
+def test_a_case_is_redacted_like_its_values(value: Any) -> None:
+    """A case without secrets is returned itself, and no secret passes the quick search that decides that."""
+    case = LLMTestCase(metadata={"plain": value, "password": value})
+
+    redacted = DEFAULT.model(case)
+
+    assert repr(redacted.metadata) == repr(DEFAULT(case.metadata))
+    assert redacted is case or redacted != case or "nan" in repr(value)
 
 
 def names_a_secret(text: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field, PlainValidator
 
-from toolmark._internal.json import JsonObject, parse_json, short_repr, to_json_value
+from toolmark._internal.json import JsonObject, parse_json_value, short_repr, to_json_value
 from toolmark._internal.model import Model, drop_none
 from toolmark.errors import InvalidDataError
 
@@ -77,8 +77,7 @@ def _arguments(value: object) -> JsonObject | None:
     """Read an argument object: a mapping, a model or dataclass, or the JSON text of an object."""
     if value is None:
         return None
-    plain = parse_json(value) if isinstance(value, str) else value
-    plain = to_json_value(plain)
+    plain = parse_json_value(value) if isinstance(value, str) else to_json_value(value)
     if not isinstance(plain, dict):
         message = f"expected an object of arguments or its JSON text, got {type(value).__name__} {short_repr(value)}"
         raise InvalidDataError(message)

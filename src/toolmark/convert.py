@@ -8,9 +8,9 @@ traces (`toolmark.formats.read_traces`), whose spans may be on any line.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from toolmark._internal.json import parse_json
 from toolmark._internal.text import plural
@@ -22,6 +22,9 @@ from toolmark.formats import FormatName, TraceFormat, Transcript, case_from_reco
 from toolmark.formats.messages.langchain import message_fields
 from toolmark.formats.records import looks_like_record
 from toolmark.formats.traces.read import TRACE_FORMATS, read_trace_documents, trace_format_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Unit", "read_transcripts"]
 
@@ -98,12 +101,14 @@ class RecordedSession:
         runs: A run for each trace, in the order of their starts.
         notes: Warnings of the file as a whole, on its first session.
         has_expectations: False: traces have no expectations.
+        place: Empty: a session has no place of its own.
     """
 
     format: TraceFormat
     runs: list[Run]
     notes: list[str]
     has_expectations: bool = False
+    place: str = ""
 
     @property
     def warnings(self) -> list[tuple[str, str]]:
@@ -168,7 +173,7 @@ def read_transcripts(
             if document.problems:
                 continue
             try:
-                results.append(_read_conversation(document, options))
+                results.append(read_conversation(document, options))
             except InvalidDataError as error:
                 problems += map(document.placed, problems_of(error))
     if not problems and not results:
@@ -178,27 +183,54 @@ def read_transcripts(
     return results
 
 
-def describe(recorded: Iterable[Recorded | RecordedSession]) -> str:
-    """Return the number of conversations or traces and their formats: `"3 conversations (2 openai-chat, 1 anthropic)"`.
+@dataclass
+class Summary:
+    """What was read and written.
 
-    A single format has no number: `"3 traces (otel)"`.
+    Attributes:
+        noun: What was read: `conversation` or `trace`.
+        formats: How many of each format.
+        cases: Number of cases or conversations that were written.
+        calls: Number of calls of the agents in them.
+        warnings: What is doubtful, with its place.
     """
-    formats: Counter[str] = Counter()
-    noun = "conversation"
-    for entry in recorded:
-        if isinstance(entry, RecordedSession):
-            noun = "trace"
-            formats[entry.format] += len(entry.runs)
+
+    noun: str = "conversation"
+    formats: Counter[str] = field(default_factory=Counter[str])
+    cases: int = 0
+    calls: int = 0
+    warnings: list[str] = field(default_factory=list[str])
+
+    def add(self, recorded: Recorded | RecordedSession, unit: Unit) -> list[TestCase | ConversationalTestCase]:
+        """Count a conversation or a session, and return its cases."""
+        cases = recorded.cases(unit)
+        if isinstance(recorded, RecordedSession):
+            self.noun = "trace"
+            self.formats[recorded.format] += len(recorded.runs)
         else:
-            formats[entry.format] += 1
-    names = [f"{number} {name}" if len(formats) > 1 else name for name, number in formats.items()]
-    return f"{plural(sum(formats.values()), noun)} ({', '.join(names)})"
+            self.formats[recorded.format] += 1
+        self.cases += len(cases)
+        for case in cases:
+            parts = case.turns if isinstance(case, ConversationalTestCase) else [case]
+            self.calls += sum(len(part.tools_called or ()) for part in parts)
+        self.warnings += [f"{place}: {text}" if place else text for place, text in recorded.warnings]
+        if unit != "cases" and recorded.has_expectations:
+            place = f"{recorded.place}: " if recorded.place else ""
+            self.warnings.append(f"{place}left out the expectations of the conversation; use --as cases to keep them")
+        return cases
 
+    def __iadd__(self, other: Summary) -> Self:
+        """Add what was read and written after this."""
+        self.formats += other.formats
+        self.cases, self.calls = self.cases + other.cases, self.calls + other.calls
+        self.warnings += other.warnings
+        return self
 
-def calls_in(case: TestCase | ConversationalTestCase) -> int:
-    """Return the number of calls of the agent in a case or conversation."""
-    parts = case.turns if isinstance(case, ConversationalTestCase) else [case]
-    return sum(len(part.tools_called or ()) for part in parts)
+    @property
+    def source(self) -> str:
+        """What was read, such as `"3 conversations (2 openai-chat, 1 anthropic)"` or `"3 traces (otel)"`."""
+        names = [f"{number} {name}" if len(self.formats) > 1 else name for name, number in self.formats.items()]
+        return f"{plural(sum(self.formats.values()), self.noun)} ({', '.join(names)})"
 
 
 def _documents(data: bytes, *, allow_nan: bool) -> Iterator[Document]:
@@ -209,7 +241,7 @@ def _documents(data: bytes, *, allow_nan: bool) -> Iterator[Document]:
     try:
         value = parse_json(data, allow_nan=allow_nan)
     except InvalidDataError as error:
-        if not any(_holds_json(line) for _, line in lines):
+        if not any(holds_json(line) for _, line in lines):
             yield Document(problems=problems_of(error))
             return
     else:
@@ -219,14 +251,19 @@ def _documents(data: bytes, *, allow_nan: bool) -> Iterator[Document]:
             yield Document(value)
         return
     for number, line in lines:
-        document = Document(line=number)
-        try:
-            yield document._replace(value=parse_json(line, allow_nan=allow_nan))
-        except InvalidDataError as error:
-            yield document._replace(problems=tuple(map(document.placed, problems_of(error))))
+        yield line_document(line, number, allow_nan=allow_nan)
 
 
-def _holds_json(line: bytes) -> bool:
+def line_document(line: bytes, number: int, *, allow_nan: bool) -> Document:
+    """Return the conversation of a line, or why it is not JSON."""
+    document = Document(line=number)
+    try:
+        return document._replace(value=parse_json(line, allow_nan=allow_nan))
+    except InvalidDataError as error:
+        return document._replace(problems=tuple(map(document.placed, problems_of(error))))
+
+
+def holds_json(line: bytes) -> bool:
     """Return whether a line holds a value of its own, so that the file is JSON Lines."""
     try:
         value = parse_json(line, allow_nan=True)
@@ -275,7 +312,12 @@ def _read_sessions(documents: list[Document], options: dict[str, Any]) -> list[R
     return sessions
 
 
-def _read_conversation(document: Document, options: dict[str, Any]) -> Recorded:
+def read_conversation(document: Document, options: Mapping[str, Any]) -> Recorded:
+    """Return the conversation of a document.
+
+    Raises:
+        InvalidDataError: It cannot be read.
+    """
     value = document.value
     fields: dict[str, Any] = {}
     if isinstance(value, Mapping):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeVar
+from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 
 from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress
@@ -144,10 +144,16 @@ def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | Convers
 
     The file appears whole or not at all: it is written to a temporary file and then moved into place.
     """
-    target = Path(path)
-    with atomic_write(target) as draft, gzip.open(draft, "wb") if target.suffix == ".gz" else draft.open("wb") as file:
+    with case_file(Path(path)) as file:
         for case in cases:
             file.write(case.to_json().encode() + b"\n")
+
+
+@contextmanager
+def case_file(target: Path) -> Generator[IO[bytes], None, None]:
+    """Open a file of cases for writing; see `write_cases`."""
+    with atomic_write(target) as draft, gzip.open(draft, "wb") if target.suffix == ".gz" else draft.open("wb") as file:
+        yield cast("IO[bytes]", file)
 
 
 class Document(NamedTuple):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -269,16 +270,12 @@ class MetricResult:
 
 def redact_at_path(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value at a JSON path, redacted; any key of the path may be secret."""
-    names = re.findall(r"[^.\[\]\"]+", path or "")
-    wrapped = value
-    for name in reversed(names):
-        wrapped = {name: wrapped}
-    safe: Any = redactor(wrapped)
-    for name in names:
-        if not isinstance(safe, dict):
-            break
-        safe = safe[name]
-    return safe
+    return redactor.at(_names_in(path or ""), value)
+
+
+@lru_cache(maxsize=1024)
+def _names_in(path: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[^.\[\]\"]+", path))
 
 
 def display_value(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON value or a matcher

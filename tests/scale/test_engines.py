@@ -18,7 +18,7 @@ import pytest
 
 from engines import PATHS, need, started
 from processes import HEEDS_INTERRUPTS, environment, run_python
-from scale_files import metrics, without_start, write_lines
+from scale_files import StoppedError, after_parts, metrics, stop, without_start, write_lines
 from scale_workers import die, die_once, double, fail, fail_badly, is_alive, linger_from
 from toolmark.errors import DataFileError, WorkerDiedError
 from toolmark.results import read_results
@@ -47,13 +47,10 @@ main()
 #: Scores two files by an engine, and is killed when three parts are done.
 KILLED = """
 import os, signal, sys
-from scale_files import metrics
+from scale_files import after_parts, metrics
 from toolmark.scale import score_files
 
-def kill(done, of):
-    if done == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-
+kill = after_parts(3, lambda: os.kill(os.getpid(), signal.SIGKILL))
 score_files(["a", "b"], metrics(), results="r", processes=2, part_bytes=2000, engine=sys.argv[1], progress=kill)
 """
 
@@ -93,12 +90,9 @@ def test_engine_resumes_the_run_of_another(tmp_path: Path, engine: str) -> None:
     file = write_lines(tmp_path / "a", 60, 1)
     score_files([file], metrics(), results=tmp_path / "s", processes=1)
 
-    def stop(done: int, _of: int) -> None:
-        if done == 2:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        score_files([file], metrics(), results=tmp_path / "r", part_bytes=2000, processes=1, progress=stop)
+    halt = after_parts(2, stop)
+    with pytest.raises(StoppedError):
+        score_files([file], metrics(), results=tmp_path / "r", part_bytes=2000, processes=1, progress=halt)
     counts: list[int] = []
     score_files(
         [file],
@@ -109,7 +103,7 @@ def test_engine_resumes_the_run_of_another(tmp_path: Path, engine: str) -> None:
         engine=engine,  # type: ignore[arg-type]
     )
 
-    assert counts[0] == 2
+    assert counts[0] > 2 * 2000
     assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
 
 
@@ -206,7 +200,7 @@ def test_a_killed_program_is_resumed(tmp_path: Path, name: str) -> None:
         progress=lambda *done: progress_calls.append(done),
     )
 
-    assert progress_calls[0][0] == len(before) < progress_calls[0][1]
+    assert len(before) * 2000 <= progress_calls[0][0] < progress_calls[0][1]
     assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
     assert [case.index for case in read_results(tmp_path / "r").cases] == list(range(600))
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from processes import environment, run_python
-from scale_files import metrics, without_start, write_lines
+from scale_files import StoppedError, after_parts, metrics, stop, without_start, write_lines
 from toolmark import ConfigurationError, ToolCorrectnessMetric
 from toolmark._internal.atomic_files import LOCK_NAME, folder_lock
 from toolmark.results import read_results
@@ -47,19 +47,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-class StoppedError(Exception):
-    """A run was stopped."""
-
-
 def begun(folder: Path, name: str, parts: int, **options: object) -> None:
     """Start a run that stops after this many parts."""
-
-    def progress(done: int, _of: int) -> None:
-        if done == parts:
-            raise StoppedError
-
     with pytest.raises(StoppedError):
-        score(folder, name, progress=progress, **options)
+        score(folder, name, progress=after_parts(parts, stop), **options)
 
 
 @posix
@@ -144,8 +135,9 @@ def test_parts_that_are_done_are_not_scored_again(folder: Path, monkeypatch: pyt
 
     score(folder, "r", resume=True, progress=lambda done, of: reports.append((done, of)))
 
-    assert reports[0][0] == 2
-    assert reports[-1][0] == reports[-1][1] == 2 + len(scored)
+    assert 0 < reports[0][0] < reports[0][1]
+    assert len(reports) == len(scored) + 1
+    assert reports[-1][0] == reports[-1][1] == sum((folder / file).stat().st_size for file in "ab")
     assert without_start(folder / "r") == without_start(folder / "whole")
 
 
@@ -184,7 +176,7 @@ def test_worker_marks_its_part_as_done(folder: Path) -> None:
 
     score(folder, "r", resume=True, progress=lambda done, _of: counts.append(done))
 
-    assert counts[0] == 3
+    assert counts[0] > 3 * 900
     assert without_start(folder / "r") == without_start(folder / "whole")
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scale_files import body, metrics, without_start, write_lines
+from scale_files import after_parts, body, metrics, without_start, write_lines
 from toolmark import ConfigurationError, DataFileError, ToolCorrectnessMetric, ToolUseMetric, evaluate, read_cases
 from toolmark.errors import MissingPackageError, TornLineWarning, WorkerDiedError
 from toolmark.results import read_results
@@ -305,11 +305,11 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
     """Results are of one state of a file, or there are none."""
     path = write_lines(tmp_path / "a", 20)
 
-    def progress(done: int, _of: int) -> None:
-        if done == 1:
-            with path.open("ab") as file:
-                file.write(CASE + b"\n")
+    def append() -> None:
+        with path.open("ab") as file:
+            file.write(CASE + b"\n")
 
+    progress = after_parts(1, append)
     with pytest.raises(DataFileError, match="changed while it was scored"):
         score_files([path], metrics(), results=tmp_path / "r", processes=1, part_bytes=500, progress=progress)
     assert not (tmp_path / "r").exists()

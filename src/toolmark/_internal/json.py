@@ -82,21 +82,34 @@ def _too_deep() -> InvalidDataError:
 
 
 def _convert(value: Any, trail: _Trail, depth: int, notes: list[str] | None) -> Any:
-    if type(value) not in _SCALARS and type(value) not in (dict, list):
-        value = _convert_outer(value, trail, notes)
-    if type(value) in _SCALARS:
-        return value
+    kind = type(value)
+    while kind is not dict and kind is not list:
+        if kind in _SCALARS:
+            return value
+        value = _convert_outer(value, trail, notes)  # a model may stand for a value that is not JSON either
+        kind = type(value)
     if depth >= MAX_DEPTH:
         raise _too_deep()
-    if isinstance(value, list):
+    # Every recorded argument passes here: scalars inside are taken without another call.
+    if kind is list:
+        if _SCALARS.issuperset(map(type, value)):
+            return value.copy()
         return [_convert(item, (trail, index), depth + 1, notes) for index, item in enumerate(value)]
     result: JsonObject = {}
     for key, item in value.items():
-        text = key if type(key) is str else _key_text(key)
-        if text in result or (not isinstance(key, str) and text in value):
-            text = _unused_key(f"{text} ({type(key).__name__})", result, trail, notes)
-        result[text] = _convert(item, (trail, text), depth + 1, notes)
+        text = key
+        if type(key) is not str or key in result:
+            text = _entry_key(key, value, result, trail, notes)
+        result[text] = item if type(item) in _SCALARS else _convert(item, (trail, text), depth + 1, notes)
     return result
+
+
+def _entry_key(key: object, value: Mapping[Any, Any], used: JsonObject, trail: _Trail, notes: list[str] | None) -> str:
+    """Return the text under which an entry is stored, where its key is not text or its text is in use."""
+    text = key if type(key) is str else _key_text(key)
+    if text in used or (not isinstance(key, str) and text in value):
+        return _unused_key(f"{text} ({type(key).__name__})", used, trail, notes)
+    return text
 
 
 def _bytes_object(value: bytes | bytearray | memoryview) -> JsonObject:
@@ -204,6 +217,18 @@ def short_repr(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
+class _ConstantError(Exception):
+    """A JSON text holds NaN or an infinity."""
+
+
+def _refuse_constant(_name: str) -> float:
+    raise _ConstantError
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+"""One decoder for all: `json.loads` with an option makes a new one for each text."""
+
+
 def parse_json(text: str | bytes, *, allow_nan: bool = False) -> Any:
     """Return the value of a JSON text, which is text or UTF-8 bytes.
 
@@ -213,25 +238,36 @@ def parse_json(text: str | bytes, *, allow_nan: bool = False) -> Any:
         InvalidDataError: It is not JSON, is nested too deeply to be read, or holds a bare NaN or infinity (each is
             named with its path).
     """
-    constants: list[str] = []
-
-    def read_constant(name: str) -> float:
-        constants.append(name)
-        return float(name)
-
     try:
-        value = json.loads(text, parse_constant=read_constant)
+        try:
+            if isinstance(text, str) and not text.startswith("\ufeff"):
+                return _decode(text)
+            return json.loads(text, parse_constant=_refuse_constant)
+        except _ConstantError:
+            value = json.loads(text)
     except RecursionError:
         raise InvalidDataError.of("nested too deeply to be read") from None
     except ValueError as error:
         raise InvalidDataError.of(f"not JSON: {error}") from None
-    if constants and not allow_nan:
+    if not allow_nan:
         problems = [
             Problem(json_path(path), f"bare {_nonfinite_text(number)} is not JSON; write it as text, or allow NaN")
             for path, number in _nonfinite_numbers(value, ())
         ]
         raise InvalidDataError("; ".join(map(str, problems)), problems)
     return value
+
+
+def parse_json_value(text: str | bytes) -> Any:
+    """Return the value of a JSON text as `parse_json` does, at most `MAX_DEPTH` levels deep.
+
+    Raises:
+        InvalidDataError: As `parse_json` and `to_json_value`.
+    """
+    value = parse_json(text)
+    brackets = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    # What a parser returns is JSON already; only a text with so many brackets can be too deep.
+    return value if brackets <= MAX_DEPTH else to_json_value(value)
 
 
 def _nonfinite_numbers(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], float]]:
@@ -267,13 +303,19 @@ def replace_nonfinite(value: Any) -> Any:
     return value
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+"""One encoder for all: `json.dumps` makes a new one for each value."""
+
+
 def json_text(value: Any, *, indent: int | None = None) -> str:
     """Return `value` as JSON text that every reader accepts.
 
     Text stays readable (letters are not escaped); a text with lone surrogates, which UTF-8 cannot hold, is escaped.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+        text = (
+            _encode(value) if indent is None else json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+        )
     except ValueError:
         text = json.dumps(replace_nonfinite(value), ensure_ascii=False, allow_nan=False, indent=indent)
     try:

@@ -56,7 +56,8 @@ class Model(BaseModel):
 
         def __init__(self, /, **data: Any) -> None:
             try:
-                super().__init__(**data)
+                # What BaseModel.__init__ does, without its own frame: objects are made by the million.
+                self.__pydantic_validator__.validate_python(data, self_instance=self)
             except ValidationError as error:
                 raise to_invalid_data_error(type(self), error) from None
 

@@ -25,11 +25,11 @@ from toolmark.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
 from toolmark.capture.call_builder import RunState, build_calls, in_order, is_waiting, seconds_between
 from toolmark.capture.records import CallRecord, Execution, Key, ModelResult, Outcome, Request, json_value
 from toolmark.capture.request_pairing import (
+    OpenCalls,
     answered_call,
-    calls_of_strand,
     calls_within,
+    is_within,
     newest_with_id,
-    open_call,
     requested_call,
 )
 from toolmark.cases import Handoff, Run, RunStatus
@@ -67,10 +67,11 @@ class RunBuilder:
         self._may_wait = False
         self._root = CallRecord(name="run", order=(0, 0), scope=None, origin=CallOrigin.CODE)
         self._calls: list[CallRecord] = []
-        self._unanswered: list[CallRecord] = []
+        self._open = OpenCalls()
         """Requests at the top level, and of programs there, that a result read from a file may still answer."""
         self._by_key: dict[Key, tuple[CallRecord, Execution]] = {}
         self._by_source: dict[str, CallRecord] = {}
+        self._by_id: dict[str, list[CallRecord]] = {}
         self._pseudo_tools: set[str] = set()
         self._tools: dict[str, ToolSpec] = {}
         self._unmatched_handoffs: list[str | None] = []
@@ -197,7 +198,7 @@ class RunBuilder:
             inner = self._caller(outer, request)
             inner.last_messages[strand] = self._messages
             if request.replaces:
-                self._withdraw(newest_with_id(calls_within(outer), request.replaces))
+                self._withdraw(newest_with_id(self._calls_of(outer, request.replaces), request.replaces))
             arguments = {} if request.arguments is None else request.arguments
             call = CallRecord(
                 # `None` if the arguments were not captured: a request without arguments has `{}`.
@@ -225,7 +226,7 @@ class RunBuilder:
                 call.not_captured.append("input_parameters")
             self._add(call)
             if scope is None:
-                self._unanswered.append(call)
+                self._open.add(call)
 
     # The tools
 
@@ -270,7 +271,7 @@ class RunBuilder:
         received = None if arguments is None else self._json_object(arguments, f"arguments of {name!r}")
         name, scope_call = self._name(name), self._scope(scope)
         call = self._at_source(request) or requested_call(
-            calls_of_strand(scope_call, strand), name, received, call_id or None
+            self._calls_of_strand(scope_call, strand, call_id), name, received, call_id or None
         )
         if call is None:
             call = CallRecord(
@@ -319,8 +320,9 @@ class RunBuilder:
         call, execution = self._execution(key, "ended")
         if call is None or execution is None:
             return
-        if call.origin is CallOrigin.CODE:
-            call.id = call.id or call_id
+        if call.origin is CallOrigin.CODE and call_id and not call.id:
+            call.id = call_id
+            self._by_id.setdefault(call_id, []).append(call)
         execution.outcome = Outcome.OK if error is None else Outcome.ERROR
         execution.error, execution.ended_at = error, at
         execution.output = self._field_value(output, call, "output")
@@ -349,7 +351,7 @@ class RunBuilder:
         if call is None and key is not None and key in self._by_key:
             call = self._by_key[key][0]
         elif call is None:
-            calls = calls_within(self._scope(scope))
+            calls = self._calls_of(self._scope(scope), call_id)
             call = next((call for call in reversed(calls) if call.id == (call_id or None)), None)
         if call is None:
             self.warn(f"a hand-off to {to!r} belongs to no recorded call")
@@ -402,7 +404,7 @@ class RunBuilder:
         """
         plain, notes = json_value(content)
         call = self._at_source(request) or answered_call(
-            calls_of_strand(self._scope(scope), strand), plain, call_id or None, name
+            self._calls_of_strand(self._scope(scope), strand, call_id), plain, call_id or None, name
         )
         if call is None:
             return False
@@ -451,8 +453,7 @@ class RunBuilder:
         """
         self._round_is_over = True
         plain, notes = json_value(content)
-        self._unanswered = [call for call in self._unanswered if call.result is None and not call.executions]
-        call = open_call(self._unanswered, call_id or None, name)
+        call = self._open.of_result(call_id or None, name)
         if call is None:
             labels = ", ".join(f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value)
             which = f" ({labels})" if labels else ""
@@ -527,11 +528,22 @@ class RunBuilder:
     def _at_source(self, source: str | None) -> CallRecord | None:
         return None if source is None else self._by_source.get(source)
 
+    def _calls_of(self, scope: CallRecord, call_id: str | None) -> list[CallRecord]:
+        """Return the calls within a scope that have this id, or all of them without one."""
+        if not call_id:
+            return calls_within(scope)
+        calls = [call for call in self._by_id.get(call_id, ()) if is_within(call, scope)]
+        return sorted(calls, key=lambda call: call.scope is not scope)
+
+    def _calls_of_strand(self, scope: CallRecord, strand: Key | None, call_id: str | None) -> list[CallRecord]:
+        """Return those of one of several agents that run at the same time, each with its own ids."""
+        return [call for call in self._calls_of(scope, call_id) if call.strand == strand]
+
     def _caller(self, outer: CallRecord, request: Request) -> CallRecord:
         """Return the call inside which a request was made; `outer` if it names none, or an unknown one."""
         if request.caller is None:
             return outer
-        caller = newest_with_id(calls_within(outer), request.caller)
+        caller = newest_with_id(self._calls_of(outer, request.caller), request.caller)
         if caller is None:
             where = f"{request.source}: " if request.source else ""
             self.warn(
@@ -544,11 +556,15 @@ class RunBuilder:
         """Remove a request that another one carries out, unless it has run."""
         if call is not None and call.scope is not None and not call.executions and not call.children:
             self._calls.remove(call)
-            self._unanswered = [other for other in self._unanswered if other is not call]
+            self._open.remove(call)
+            if call.id:
+                self._by_id[call.id].remove(call)
             call.scope.children.remove(call)
 
     def _add(self, call: CallRecord) -> None:
         self._calls.append(call)
+        if call.id:
+            self._by_id.setdefault(call.id, []).append(call)
         if call.source is not None:
             self._by_source[call.source] = call
         if call.scope is not None:

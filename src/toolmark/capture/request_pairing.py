@@ -7,11 +7,13 @@ the state of each call decide.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from toolmark._internal.json import JsonObject
 from toolmark.calls import CallOrigin
-from toolmark.capture.records import CallRecord, Key, Outcome
+from toolmark.capture.records import CallRecord, Outcome
 from toolmark.matching.json_compare import json_equal
 
 
@@ -70,21 +72,61 @@ def answered_call(
     return choice[0] if choice else None
 
 
-def open_call(calls: Iterable[CallRecord], call_id: str | None, name: str | None) -> CallRecord | None:
-    """Return the call that a result read from a file belongs to, `None` if there is none.
+class OpenCalls:
+    """The calls that a result read from a file may still answer, found in constant time each.
 
-    `calls` are the earlier calls without a result. A call of the same id comes first, then one without an id, or any
-    if the result has none, but none of another name. Among several, calls of the newest round count, in it one of the
-    same name first, then their order.
+    A message may have thousands of parallel calls. So they stand in queues by id, round and name, and a call that was
+    answered meanwhile leaves its queue when it comes to the front.
     """
-    matches = [call for call in calls if call_id and call.id == call_id]
-    if not matches:
-        same_name = [call for call in calls if name in (None, call.name)]
-        matches = [call for call in same_name if not call.id] or ([] if call_id else same_name)
-    newest = max((call.round for call in matches), default=0)
-    matches = [call for call in matches if call.round == newest]
-    matches = [call for call in matches if call.name == name] or matches
-    return matches[0] if matches else None
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, _Rounds] = {}
+        self._all: _Rounds = {}
+
+    def add(self, call: CallRecord) -> None:
+        """Add a call; calls are added in their order."""
+        for rounds in (self._by_id.setdefault(call.id or "", {}), self._all):
+            rounds.setdefault(call.round, {}).setdefault(call.name, deque()).append(call)
+
+    def remove(self, call: CallRecord) -> None:
+        """Remove a call that another one replaces."""
+        for rounds in (self._by_id.get(call.id or "", {}), self._all):
+            queue = rounds.get(call.round, {}).get(call.name)
+            if queue is not None and call in queue:
+                queue.remove(call)
+
+    def of_result(self, call_id: str | None, name: str | None) -> CallRecord | None:
+        """Return the call that a result belongs to, `None` if there is none.
+
+        A call of the same id comes first, then one without an id, or any if the result has none, but none of another
+        name. Among several, calls of the newest round count, in it one of the same name first, then their order.
+        """
+        call = _newest_open(self._by_id.get(call_id, {}), name) if call_id else None
+        call = call or _newest_open(self._by_id.get("", {}), name, other_names=name is None)
+        if call is None and not call_id:
+            call = _newest_open(self._all, name, other_names=name is None)
+        return call
+
+
+_Rounds: TypeAlias = dict[int, dict[str, "deque[CallRecord]"]]
+"""Queues of calls by round and name."""
+
+
+def _newest_open(rounds: _Rounds, name: str | None, *, other_names: bool = True) -> CallRecord | None:
+    """Return the first open call of the newest round that has one: of this name, or else (`other_names`) of any."""
+    for number in sorted(rounds, reverse=True):
+        queues = rounds[number]
+        for queue in queues.values():
+            while queue and (queue[0].result is not None or queue[0].executions):
+                queue.popleft()
+        rounds[number] = queues = {label: queue for label, queue in queues.items() if queue}
+        if not queues:
+            del rounds[number]
+        elif name is not None and name in queues:
+            return queues[name][0]
+        elif other_names:
+            return min((queue[0] for queue in queues.values()), key=lambda call: call.order)
+    return None
 
 
 def newest_with_id(calls: Iterable[CallRecord], call_id: str | None) -> CallRecord | None:
@@ -100,9 +142,14 @@ def calls_within(scope: CallRecord) -> list[CallRecord]:
     return calls
 
 
-def calls_of_strand(scope: CallRecord, strand: Key | None) -> list[CallRecord]:
-    """Return the calls within a scope of one of several agents that run at the same time, each with its own ids."""
-    return [call for call in calls_within(scope) if call.strand == strand]
+def is_within(call: CallRecord, scope: CallRecord) -> bool:
+    """Return whether `calls_within` of a scope has this call."""
+    if call.scope is scope:
+        return True
+    outer = call.scope
+    while outer is not None and outer is not scope:
+        outer = outer.scope
+    return outer is scope and call.caller is not None
 
 
 def _of_newest_message(calls: Iterable[CallRecord], name: str | None) -> list[CallRecord]:

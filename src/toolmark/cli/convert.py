@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, get_args
+import shutil
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Literal, get_args
 
 import click
 
 from toolmark._internal.text import plural, printable
-from toolmark.cli.io import exit_on_error, warn
+from toolmark.cli.io import byte_bar, exit_on_error, opened, warn
 from toolmark.cli.options import allow_nan_option, tolerant_option
 from toolmark.cli.path_types import Source, Target
-from toolmark.convert import Recorded, RecordedSession, Unit, calls_in, describe, read_transcripts
-from toolmark.dataset import write_cases
+from toolmark.convert import Summary, Unit, holds_json, read_transcripts
+from toolmark.dataset import case_file
 from toolmark.formats import FormatName, TraceFormat
 from toolmark.formats.messages.read import FORMATS
 from toolmark.formats.traces.read import TRACE_FORMATS
+from toolmark.scale.detect import BOM, is_large
 
 
 @click.command()
@@ -46,6 +52,12 @@ from toolmark.formats.traces.read import TRACE_FORMATS
     metavar="NAME",
     help="Tool that hands over to another agent; may be repeated.",
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes that convert a large file.  [default: one per core]",
+)
 @allow_nan_option
 @tolerant_option
 def convert(
@@ -55,6 +67,7 @@ def convert(
     format: FormatName | TraceFormat | Literal["auto"],
     unit: Unit,
     handoffs: tuple[str, ...],
+    processes: int | None,
     allow_nan: bool,
     tolerant_arguments: bool,
 ) -> None:
@@ -68,32 +81,52 @@ def convert(
 
     Exit code 2 if the command line or FILE is wrong; nothing is written then.
     """
-    with exit_on_error(file, "nothing was written"):
-        transcripts = read_transcripts(
-            file,
-            format=format,
-            handoff_names=handoffs,
-            allow_nan=allow_nan,
-            tolerant_arguments=tolerant_arguments,
-        )
-        cases = [case for transcript in transcripts for case in transcript.cases(unit)]
-    _print_warnings(transcripts, unit)
-    with exit_on_error(target, action="write"):
-        if target == "-":
-            for case in cases:
-                click.echo(case.to_json())
-        else:
-            write_cases(target, cases)
-    written = plural(len(cases), unit.removesuffix("s"))
-    calls = plural(sum(map(calls_in, cases)), "call")
+    options: dict[str, Any] = {
+        "format": format,
+        "handoff_names": handoffs,
+        "allow_nan": allow_nan,
+        "tolerant_arguments": tolerant_arguments,
+    }
+    summary = None
+    if format not in TRACE_FORMATS and is_large(file, (b"{", b"[")) and _is_lines(file):
+        from toolmark.scale.conversion import TracesError, convert_lines  # noqa: PLC0415 - most files are small
+
+        with (
+            exit_on_error(file, "nothing was written", action="read or write"),
+            suppress(TracesError),  # the file is read as a whole then
+            byte_bar("converting") as bar,
+            _output(target) as output,
+        ):
+            progress = None if bar is None else bar.show
+            summary = convert_lines(file, output, unit, processes=processes, progress=progress, **options)
+    if summary is None:
+        summary = Summary()
+        with exit_on_error(file, "nothing was written"), opened(file) as source:
+            cases = [case for entry in read_transcripts(source, **options) for case in summary.add(entry, unit)]
+        with exit_on_error(target, action="write"), _output(target) as output:
+            output.writelines(case.to_json().encode() + b"\n" for case in cases)
+    for text in summary.warnings:
+        warn(text)
+    written = f"{plural(summary.cases, unit.removesuffix('s'))} with {plural(summary.calls, 'call')}"
     destination = "standard output" if target == "-" else printable(target)
-    click.echo(f"read {describe(transcripts)}; wrote {written} with {calls} to {destination}", err=True)
+    click.echo(f"read {summary.source}; wrote {written} to {destination}", err=True)
 
 
-def _print_warnings(transcripts: Sequence[Recorded | RecordedSession], unit: Unit) -> None:
-    for transcript in transcripts:
-        for place, text in transcript.warnings:
-            warn(f"{place}: {text}" if place else text)
-        if unit != "cases" and transcript.has_expectations:
-            place = f"{transcript.place}: " if isinstance(transcript, Recorded) and transcript.place else ""
-            warn(f"{place}left out the expectations of the conversation; use --as cases to keep them")
+def _is_lines(path: str) -> bool:
+    """Return whether the first line of a file is a whole JSON value, and others follow: each has a conversation."""
+    with Path(path).open("rb") as file:
+        first = next((line for line in (raw.removeprefix(BOM) for raw in file) if line.strip()), b"")
+        return holds_json(first) and any(line.strip() for line in file)
+
+
+@contextmanager
+def _output(target: str) -> Generator[IO[bytes], None, None]:
+    """Open the target, which stays as it is if an error occurs; so does standard output."""
+    if target != "-":
+        with case_file(Path(target)) as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        shutil.copyfileobj(file, sys.stdout.buffer)

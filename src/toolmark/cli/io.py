@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -16,6 +17,10 @@ from toolmark._internal import atomic_files
 from toolmark._internal.json import json_text, replace_nonfinite
 from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.errors import DataFileError, NotSentError, ToolmarkError, TornLineWarning
+
+if TYPE_CHECKING:
+    from toolmark.dataset import Source
+    from toolmark.report.terminal.progress import ProgressBar
 
 WRONG_INPUT = 2
 """Exit code if the command line or a file is wrong."""
@@ -73,15 +78,29 @@ def is_torn(caught: Sequence[warnings.WarningMessage]) -> bool:
 
 
 @contextmanager
-def part_progress() -> Generator[Callable[[int, int], None] | None, None, None]:
-    """Show a progress bar if standard error is a terminal, and yield the function that moves it."""
+def byte_bar(what: str) -> Generator[ProgressBar | None, None, None]:
+    """Show a progress bar over the bytes of files, if standard error is a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    from toolmark.report.terminal.progress import CaseProgress  # noqa: PLC0415 - loaded only for a terminal
+    from toolmark.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
 
-    with CaseProgress(0) as bar:
-        yield bar.show
+    with ProgressBar(what, of_bytes=True) as bar:
+        yield bar
+
+
+@contextmanager
+def opened(path: str) -> Generator[Source, None, None]:
+    """Show a progress bar while a file, or standard input for `-`, is read, and yield what to read from."""
+    with byte_bar("reading") as bar:
+        if bar is None or (path == "-" and sys.stdin is None):
+            yield path
+        elif path == "-":
+            yield bar.opened(sys.stdin.buffer, None)
+        else:
+            with Path(path).open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                yield bar.opened(file, size or None)  # a pipe has none
 
 
 def json_document(plain: Mapping[str, Any], target: str) -> str:

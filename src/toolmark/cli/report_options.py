@@ -56,6 +56,13 @@ class ReportOptions:
                 if target != "-":
                     click.echo(f"wrote {printable(target)}", err=True)
 
+    @property
+    def full(self) -> int:
+        """Number of worst results that are shown with their case, 0 for all: every file and comparison shows all."""
+        if self.targets or self.baseline is not None or self.verbose or self.limit == 0:
+            return 0
+        return max(self.limit or _LIMIT, self.details)
+
     def totals_target(self) -> str | None:
         """Return the file for totals as JSON; options that need single cases are an error."""
         wrong = [f"--{kind}" for kind in self.targets if kind != "json"]

@@ -7,7 +7,7 @@ import sys
 import click
 
 from toolmark._internal.text import printable, printable_lines
-from toolmark.cli.io import INTERRUPTED, exit_on_error, part_progress, write_json
+from toolmark.cli.io import INTERRUPTED, byte_bar, exit_on_error, write_json
 from toolmark.cli.options import json_option, reading_options, seed_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.results import read_results
@@ -52,9 +52,16 @@ def sample(
     from toolmark.scale import sample_files  # noqa: PLC0415 - not loaded for --help
 
     try:
-        with exit_on_error(out, "nothing was drawn", action="read or write"), part_progress() as progress:
+        with exit_on_error(out, "nothing was drawn", action="read or write"), byte_bar("reading") as bar:
             drawn = sample_files(
-                files, size, out=out, seed=seed, by=by, processes=processes, progress=progress, **reading
+                files,
+                size,
+                out=out,
+                seed=seed,
+                by=by,
+                processes=processes,
+                progress=None if bar is None else bar.show,
+                **reading,
             )
     except KeyboardInterrupt:
         click.echo("interrupted; nothing was written", err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolmark._internal.text import number_text, plural, printable
-from toolmark.cli.io import INTERRUPTED, exit_on_error, is_torn, part_progress, write_json
+from toolmark.cli.io import INTERRUPTED, byte_bar, exit_on_error, is_torn, opened, write_json
 from toolmark.cli.metric_options import metric_options
 from toolmark.cli.options import SectionedCommand, allow_nan_option, options_in, tolerant_option
 from toolmark.cli.path_types import Source, Target
@@ -17,8 +17,8 @@ from toolmark.cli.report_options import ReportOptions, fail_under_option, is_bel
 from toolmark.dataset import read_cases
 from toolmark.evaluation.run import evaluate
 from toolmark.metrics import MetricLike
-from toolmark.report import MetricSummary
-from toolmark.scale.detect import is_begun, is_parquet
+from toolmark.report import Report
+from toolmark.scale.detect import is_parquet, is_scored_by_parts
 
 if TYPE_CHECKING:
     from toolmark.scale import EngineName, Totals
@@ -33,7 +33,7 @@ _part_option = options_in("Many or large files")
     "--processes",
     type=click.IntRange(1),
     metavar="N",
-    help="Score the files part by part in N processes, in constant memory, and show totals only; see docs/scale.md.",
+    help="Processes that score large or several files.  [default: one per core]",
 )
 @_part_option(
     "--engine",
@@ -69,63 +69,51 @@ def score(
 ) -> None:
     """Score the cases of FILE.
 
-    FILE holds JSON Lines of test cases or records, or Parquet; "-" is standard input, and gzip is detected. Several
-    files, Parquet files, and all files if an option of "Many or large files" is given are scored part by part; the
-    report then has totals only.
+    FILE holds JSON Lines of test cases or records, or Parquet; "-" is standard input, and gzip is detected. Large files
+    are scored by all cores. The report of several files, of Parquet, and with --engine, --cluster or --no-contents has
+    totals only.
 
     Exit code 1 if a scored case is below its threshold (see --fail-under), 2 if the command line, FILE or the file of
     --results is wrong, 130 if interrupted.
     """
     reading = {"allow_nan": allow_nan, "tolerant_arguments": tolerant_arguments}
-    by_parts = (processes, engine, cluster) != (None, None, None) or no_contents or len(files) > 1
-    summaries: Sequence[MetricSummary]
-    first = next(iter(files))  # click requires at least one
-    if by_parts or is_parquet(first) or (results is not None and is_begun(results)):
-        json_path = display.totals_target()
-        options: dict[str, Any] = {
-            "results": results,
-            "resume": resume,
-            "processes": processes,
-            "engine": engine or "local",
-            "cluster": cluster,
-            "contents": not no_contents,
-            **reading,
-        }
-        totals, torn = _score_by_parts(files, metrics, options)
-        summaries = totals.summaries
-        _show_totals(totals, files, json_path)
-    else:
-        file = first
-        try:
-            with exit_on_error(file, "nothing was scored") as caught:
-                cases = read_cases(file, **reading)
-            with exit_on_error(results or file, "nothing was scored", action="write"):
-                report = evaluate(cases, metrics, results=results, resume=resume)
-        except KeyboardInterrupt:  # `evaluate` has printed what is done
-            sys.exit(INTERRUPTED)
-        torn, summaries = is_torn(caught), report.summaries
-        display.show(report, file, always=True)
-    if fail_under is None:
-        sys.exit(int(any(summary.failed for summary in summaries)))
-    sys.exit(int(torn or is_below(summaries, fail_under)))
-
-
-def _score_by_parts(files: Sequence[str], metrics: list[MetricLike], options: dict[str, Any]) -> tuple[Totals, bool]:
-    """Return the totals of files, and whether one of them ends in an incomplete line."""
-    from toolmark.scale import score_files  # noqa: PLC0415 - most runs score one file
-
-    results = options["results"]
+    file = next(iter(files))  # click requires at least one
+    shows_totals = (engine, cluster) != (None, None) or no_contents or len(files) > 1 or is_parquet(file)
+    json_path = display.totals_target() if shows_totals else None
+    by_parts = shows_totals or is_scored_by_parts(file, results, resume=resume)
+    scores: Report | Totals
     try:
-        with (
-            exit_on_error(results or files[0], "nothing was scored", action="read or write") as caught,
-            part_progress() as progress,
-        ):
-            totals = score_files(files, metrics, progress=progress, **options)
+        if by_parts:
+            with (
+                exit_on_error(results or file, "nothing was scored", action="read or write") as caught,
+                byte_bar("scoring") as bar,
+            ):
+                from toolmark.scale.files import report_file, score_files  # noqa: PLC0415 - most files are small
+
+                options: dict[str, Any] = {"results": results, "resume": resume, "processes": processes, **reading}
+                options["progress"] = None if bar is None else bar.show
+                if shows_totals:
+                    options |= {"engine": engine or "local", "cluster": cluster, "contents": not no_contents}
+                    scores = score_files(files, metrics, **options)
+                else:
+                    scores = report_file(file, metrics, full=display.full, **options)
+        else:
+            with exit_on_error(file, "nothing was scored") as caught, opened(file) as source:
+                cases = read_cases(source, **reading)
+            with exit_on_error(results or file, "nothing was scored", action="write"):
+                scores = evaluate(cases, metrics, results=results, resume=resume)
     except KeyboardInterrupt:
-        remedy = "resume with --resume" if results else "use --results FILE to be able to resume"
-        click.echo(f"interrupted; {remedy}", err=True)
+        if by_parts:  # `evaluate` has printed what is done
+            remedy = "resume with --resume" if results else "use --results FILE to be able to resume"
+            click.echo(f"interrupted; {remedy}", err=True)
         sys.exit(INTERRUPTED)
-    return totals, is_torn(caught)
+    if isinstance(scores, Report):
+        display.show(scores, file, always=True)
+    else:
+        _show_totals(scores, files, json_path)
+    if fail_under is None:
+        sys.exit(int(any(summary.failed for summary in scores.summaries)))
+    sys.exit(int(is_torn(caught) or is_below(scores.summaries, fail_under)))
 
 
 def _show_totals(totals: Totals, files: Sequence[str], json_path: str | None) -> None:

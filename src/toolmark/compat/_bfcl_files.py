@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from toolmark._internal.json import JsonObject, short_repr
 from toolmark.calls import ToolSpec
-from toolmark.dataset import read_documents, source_name
-from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError, Problem, ToolmarkWarning
+from toolmark.dataset import FileProblems, file_error, read_documents, source_name
+from toolmark.errors import ConfigurationError, InvalidDataError, Problem, ToolmarkWarning
 
 Records: TypeAlias = "str | os.PathLike[str] | Iterable[Mapping[str, Any]]"
 """A file of JSON Lines, or the records themselves."""
@@ -81,17 +81,21 @@ def records_of(source: Records, what: str) -> list[Record]:
     """
     if not isinstance(source, (str, os.PathLike)):
         return [Record(value, f"{what}[{index}]", None) for index, value in enumerate(source)]
+    problems = FileProblems()
     name = source_name(source)
-    problems: list[Problem] = []
-    records: list[Record] = []
-    for document in read_documents(source):
-        if not document.problems and not isinstance(document.value, dict):
-            problems.append(document.placed(Problem("$", f"expected an object, got {short_repr(document.value)}")))
-        problems.extend(document.problems)
-        records.append(Record(document.value, f"{name}:{document.line or document.place}", document.line))
-    if problems:
-        raise DataFileError("\n".join(f"{name}:{problem.line}: {problem}" for problem in problems), problems)
+    records = [
+        Record(value, f"{name}:{document.line or document.place}", document.line)
+        for document, value in problems.read(read_documents(source), _object)
+    ]
+    if problems.problems or problems.torn:
+        raise file_error(source, [*problems.problems, *problems.torn])
     return records
+
+
+def _object(value: Any, _place: str) -> Mapping[str, Any]:  # noqa: ANN401 - a JSON value
+    if not isinstance(value, dict):
+        raise InvalidDataError.of(f"expected an object, got {short_repr(value)}")
+    return value
 
 
 def _tool(function: Mapping[str, Any]) -> ToolSpec:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from fractions import Fraction
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from toolmark._internal.json import JsonObject
@@ -211,28 +210,18 @@ def broken_argument_warnings(calls: Iterable[ToolCall]) -> list[str]:
     return [f"arguments of {plural(amount, 'call')} were not a JSON object; compared as if there were none"]
 
 
-def align_slices(expected: Sequence[Item], called: Sequence[Item], slices: Sequence[tuple[range, range]]) -> Alignment:
+def align_slices(expected: Sequence[Item], called: Sequence[Item], slices: Sequence[int]) -> Alignment:
     """Return an alignment in which a call may only be paired within its own slice, in any order there.
 
-    `slices` are positions on either side that belong together; each position is in exactly one of them.
+    `slices` has the slice of each position, the same on either side.
     """
 
-    def aligned(left: Sequence[int], right: Sequence[int]) -> Alignment:
-        part = align([expected[index] for index in left], [called[index] for index in right], arguments=True)
-        return part.placed(left, right)
+    def sliced(items: Sequence[Item]) -> list[Item]:
+        # Only calls of equal name can be paired, so the slice is made part of the name.
+        return [item._replace(name=f"{number} {item.name}") for number, item in zip(slices, items, strict=False)]
 
-    parts = [aligned(left, right) for left, right in slices]
-    pairs = [pair for part in parts for pair in part.pairs]
-    missing = [index for part in parts for index in part.missing]
-    unexpected = [index for part in parts for index in part.unexpected]
-    rest = aligned(missing, unexpected)  # called, but in another slice
-    return Alignment(
-        expected_count=len(expected),
-        called_count=len(called),
-        ordered=True,
-        matched=sum((part.matched for part in parts), Fraction(0)),
-        pairs=tuple(sorted(pairs, key=lambda pair: pair.expected)),
-        out_of_order=rest.pairs,
-        missing=rest.missing,
-        unexpected=rest.unexpected,
-    )
+    inside = align(sliced(expected), sliced(called), arguments=True)
+    missing, unexpected = inside.missing, inside.unexpected
+    rest = align([expected[index] for index in missing], [called[index] for index in unexpected], arguments=True)
+    rest = rest.placed(missing, unexpected)  # called, but in another slice
+    return replace(inside, ordered=True, out_of_order=rest.pairs, missing=rest.missing, unexpected=rest.unexpected)

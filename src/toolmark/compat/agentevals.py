@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, pairwise
+from itertools import accumulate, chain
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from toolmark._internal.json import JsonObject, short_repr
@@ -147,10 +147,8 @@ class TrajectoryMatch(View):
     def _align(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Alignment:
         if not self._compares_steps(expected, called):
             return super()._align(expected, called)
-        bounds = [index for index, starts in enumerate(_step_starts(called)) if starts]
-        steps = [range(first, last) for first, last in pairwise([*bounds, len(called)])]
         items = [self._expected_item(call) for call in expected]
-        return align_slices(items, called_items(called), [(step, step) for step in steps])
+        return align_slices(items, called_items(called), list(accumulate(map(int, _step_starts(called)))))
 
     def _extra_findings(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Sequence[Finding]:
         return _step_findings(expected, called) if self._compares_steps(expected, called) else ()

@@ -71,8 +71,8 @@ class ToolCallAccuracy(View):
         if not self.strict_order:
             return super()._align(expected, called)
         shared = min(len(expected), len(called))
-        slices = [(range(index, index + 1), range(index, index + 1)) for index in range(shared)]
-        slices.append((range(shared, len(expected)), range(shared, len(called))))
+        # The first calls are paired one by one; those that only one side has are the last slice.
+        slices = [min(index, shared) for index in range(max(len(expected), len(called)))]
         return align_slices([self._expected_item(call) for call in expected], called_items(called), slices)
 
     def _score(self, alignment: Alignment, _extra_findings: Sequence[Finding], /) -> tuple[str, float, str]:

@@ -47,7 +47,7 @@ class Unordered(_CollectionMatcher, kind="unordered"):
         ConfigurationError: The value is not a list.
     """
 
-    words: ClassVar[str] = "unordered {}"
+    _words: ClassVar[str] = "unordered {}"
     _needs: ClassVar[str] = "a list"
     _types: ClassVar[tuple[type, ...]] = (list,)
 
@@ -66,7 +66,7 @@ class Subset(_CollectionMatcher, kind="subset"):
         ConfigurationError: The value is neither a list nor an object.
     """
 
-    words: ClassVar[str] = "subset {}"
+    _words: ClassVar[str] = "subset {}"
 
     def _agrees(self, value: Any) -> bool:
         if isinstance(value, dict):
@@ -85,7 +85,7 @@ class Superset(_CollectionMatcher, kind="superset"):
         ConfigurationError: The value is neither a list nor an object.
     """
 
-    words: ClassVar[str] = "superset {}"
+    _words: ClassVar[str] = "superset {}"
 
     def _agrees(self, value: Any) -> bool:
         if isinstance(value, dict):

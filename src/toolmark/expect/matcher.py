@@ -118,7 +118,7 @@ class ValueMatcher(Matcher):
 
     nested: ClassVar[bool] = False
     """Whether the value may contain matchers."""
-    words: ClassVar[str] = "{}"
+    _words: ClassVar[str] = "{}"
     """The description, with a place for the value."""
     value: Any = ABSENT
 
@@ -129,4 +129,4 @@ class ValueMatcher(Matcher):
 
     def describe(self) -> str:
         """Return the value and how it is compared, such as `"x" or nothing`."""
-        return self.words.format(value_text(self.value))
+        return self._words.format(value_text(self.value))

@@ -358,7 +358,8 @@ def _times(times: Any, *, optional: bool) -> tuple[int, int | None]:
     if optional:
         raise ConfigurationError("optional and times must not both be set; optional=True means times=(0, 1)")
     is_pair = isinstance(times, (list, tuple)) and len(times) == 2  # noqa: PLR2004 - least and most
-    least, most = times if is_pair else (times, times)
+    pair: tuple[Any, Any] = tuple(times) if is_pair else (times, times)
+    least, most = pair
     valid = type(least) is int and least >= 0 and (most is None or (type(most) is int and most >= max(least, 1)))
     require(valid, "times must be a whole number from 1, or (least, most) with most >= least and >= 1", times)
     return least, most

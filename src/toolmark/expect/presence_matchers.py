@@ -70,7 +70,7 @@ class Optional(ValueMatcher, kind="optional"):
     """
 
     nested: ClassVar[bool] = True
-    words: ClassVar[str] = "{} or nothing"
+    _words: ClassVar[str] = "{} or nothing"
 
     @property
     def complete(self) -> bool:

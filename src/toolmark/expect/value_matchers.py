@@ -169,7 +169,7 @@ class Contains(ValueMatcher, kind="contains"):
     """
 
     nested: ClassVar[bool] = True
-    words: ClassVar[str] = "contains {}"
+    _words: ClassVar[str] = "contains {}"
 
     def accepts(self, value: Any) -> bool:
         """Return whether a text or a list contains it."""
@@ -226,7 +226,7 @@ class AnyOf(Matcher, kind="any_of"):
 class IgnoreCase(_LeafMatcher, kind="ignore_case"):
     """The value, ignoring the case of texts, also in lists and objects; keys are compared exactly."""
 
-    words: ClassVar[str] = "{} in any case"
+    _words: ClassVar[str] = "{} in any case"
 
     def _normal(self, text: str) -> str:
         return text.casefold()
@@ -243,7 +243,7 @@ class Normalized(_LeafMatcher, kind="normalized"):
         drop: Characters that are removed from both texts before they are compared.
     """
 
-    words: ClassVar[str] = "{} but for case and white space"
+    _words: ClassVar[str] = "{} but for case and white space"
     drop: str = ""
 
     def _normal(self, text: str) -> str:

@@ -22,7 +22,7 @@ from toolmark.metrics.plan_variants import variants_of
 _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
 """Types of tools that are offered under names other than those of their calls."""
 
-_NAME_KEYS = {Expect: ("expect", "expects"), Forbid: ("forbid", "forbids")}
+_NAME_KEYS: dict[type, tuple[str, str]] = {Expect: ("expect", "expects"), Forbid: ("forbid", "forbids")}
 """The key that holds the name of a call in a file, and the verb of its findings."""
 
 
@@ -78,7 +78,7 @@ class _PlanCheck:
     def _unconditional(self) -> Iterator[LintFinding]:
         calls = list(self.plan.expected_calls())
         excludes = self.plan.allow_extra is False or any(isinstance(item, Forbid) for item in walk(self.plan.calls))
-        if calls and not excludes and all(isinstance(call, Expect) and call.least == 0 for call in calls):
+        if calls and not excludes and all(getattr(call, "least", 1) == 0 for call in calls):
             message = "every call is optional and no other call is excluded, so an agent that calls nothing scores 1"
             yield _finding(LintKind.ASKS_NOTHING, self.spot, message)
 

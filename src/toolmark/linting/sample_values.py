@@ -61,10 +61,15 @@ def samples(node: Any) -> Iterator[Sample]:
     """Yield values that an expected value accepts: a first one, and others that differ from it in one choice."""
     if isinstance(node, Matcher):
         yield from _of_matcher(node)
-    elif isinstance(node, dict):
-        yield from _combinations({key: list(samples(item)) for key, item in node.items()}, _object)
-    elif isinstance(node, list):
-        yield from _combinations({index: list(samples(item)) for index, item in enumerate(node)}, _list)
+    elif isinstance(node, (dict, list)):
+        is_list = isinstance(node, list)
+        entries = enumerate(node) if isinstance(node, list) else node.items()
+        parts = {key: list(samples(item)) for key, item in entries}
+        first = {key: options[0] for key, options in parts.items()}
+        yield _combined(first, is_list=is_list)
+        for key, options in parts.items():
+            for other in options[1:]:
+                yield _combined({**first, key: other}, is_list=is_list)
     else:
         yield Sample(node)
 
@@ -115,28 +120,11 @@ _REPRESENTATIVES: tuple[tuple[tuple[type[Matcher], ...], Callable[[Any], Any], C
 """For matchers, an accepted value, and what all accepted values have in common with it."""
 
 
-def _combinations(
-    parts: Mapping[Any, list[Sample]], build: Callable[[Mapping[Any, Sample]], Sample]
-) -> Iterator[Sample]:
-    """Yield the first samples of all parts combined, then variants with another sample of one part."""
-    first = {key: options[0] for key, options in parts.items()}
-    yield build(first)
-    for key, options in parts.items():
-        for other in options[1:]:
-            yield build({**first, key: other})
-
-
-def _marks(parts: Mapping[Any, Sample]) -> tuple[dict[Steps, Mark], dict[Steps, Matcher]]:
+def _combined(parts: Mapping[Any, Sample], *, is_list: bool) -> Sample:
+    """Return the sample of a list or an object from samples of its parts."""
+    if is_list:  # a list has no missing items
+        parts = dict(enumerate(part for part in parts.values() if part.value is not ABSENT))
+    values = {key: part.value for key, part in parts.items() if part.value is not ABSENT}
     marks = {(key, *steps): mark for key, part in parts.items() for steps, mark in part.marks.items()}
     left_out = {(key, *steps): one for key, part in parts.items() for steps, one in part.left_out.items()}
-    return marks, left_out
-
-
-def _object(parts: Mapping[Any, Sample]) -> Sample:
-    return Sample({key: part.value for key, part in parts.items() if part.value is not ABSENT}, *_marks(parts))
-
-
-def _list(parts: Mapping[Any, Sample]) -> Sample:
-    if any(part.value is ABSENT for part in parts.values()):  # a list has no missing items
-        parts = dict(enumerate(part for part in parts.values() if part.value is not ABSENT))
-    return Sample([part.value for part in parts.values()], *_marks(parts))
+    return Sample(list(values.values()) if is_list else values, marks, left_out)

@@ -17,7 +17,7 @@ Similarities are exact fractions. Over their common denominator the first four a
 Two shortcuts give the same answer sooner:
 
 - The unordered problem separates into one assignment for each name.
-- Within a name, equal pairs are taken out first if every call has a key (`Comparison.keys`). The distance
+- Within a name, equal pairs are taken out first if every call has values (`Comparison.exact_values`). The distance
   d = 1 - similarity then keeps the triangle inequality: for an equal pair (e, c) and any calls x and y,
   d(x, y) <= d(x, c) + d(e, y), so that (e, c) and (x, y) weigh no less than (x, c) and (e, y). A field left open, a
   matcher or a text output that may equal a value breaks the inequality; such a group is assigned as a whole.
@@ -41,11 +41,13 @@ from toolmark.matching import assignment_scipy
 from toolmark.matching.alignment import Alignment, Item
 from toolmark.matching.argument_pattern import ONE, Ratio
 from toolmark.matching.assignment import Costs, assign, smallest
-from toolmark.matching.call_similarity import Comparison, Keys, Matrix
+from toolmark.matching.call_similarity import Comparison, ExactValues, Matrix
+from toolmark.matching.json_compare import frozen, json_equal
 
 _Pairs: TypeAlias = "dict[tuple[int, int], Ratio]"
 """Pairs of positions with their similarity."""
 
+_FEW_PAIRS = 64
 _ARRAY_FROM = 1 << 16
 """Cells from which a matrix of costs is kept in machine integers: a list of 4 million ints takes 160 MB."""
 _INT64 = 1 << 62
@@ -91,14 +93,11 @@ def align(
 
 def total(ratios: Iterable[Ratio]) -> Fraction:
     """Return the exact sum of similarities."""
-    whole = 0
-    parts: dict[int, int] = {}
+    numerators: dict[int, int] = {}
     for numerator, denominator in ratios:
-        if denominator == 1:
-            whole += numerator
-        else:
-            parts[denominator] = parts.get(denominator, 0) + numerator
-    return sum((Fraction(numerator, denominator) for denominator, numerator in parts.items()), Fraction(whole))
+        numerators[denominator] = numerators.get(denominator, 0) + numerator
+    common = lcm(*numerators)
+    return Fraction(sum(part * (common // denominator) for denominator, part in numerators.items()), common)
 
 
 def _in_any_order(sides: Comparison, expected: Sequence[int], called: Sequence[int]) -> _Pairs:
@@ -128,28 +127,40 @@ def _by_name(
 
 def _of_one_name(sides: Comparison, left: list[int], right: list[int]) -> _Pairs:
     """Return the best pairs of one name."""
-    keys = sides.keys(left, right)
-    equal = _equal_pairs(left, right, keys)
-    if not keys.complete:
+    values = sides.exact_values(left, right)
+    equal = _equal_pairs(left, right, values)
+    if not values.complete:
         return _assigned(sides.matrix(left, right), left, right, equal)
     pairs = dict.fromkeys(equal.items(), ONE)
     paired = set(equal.values())
     left = [e for e in left if e not in equal]
     right = [c for c in right if c not in paired]
-    if left and right:
+    if len(left) == 1 == len(right):
+        pairs[left[0], right[0]] = sides.ratio(sides.expected[left[0]], sides.called[right[0]])
+    elif left and right:
         pairs.update(_assigned(sides.matrix(left, right), left, right, {}))
     return pairs
 
 
-def _equal_pairs(left: Sequence[int], right: Sequence[int], keys: Keys) -> dict[int, int]:
-    """Return the partners of equal calls: the k-th expected call of a key gets the k-th called one."""
-    waiting: dict[Hashable, deque[int]] = {}
-    for c, key in zip(right, keys.called, strict=True):
-        if key is not None:
-            waiting.setdefault(key, deque()).append(c)
+def _equal_pairs(left: Sequence[int], right: Sequence[int], values: ExactValues) -> dict[int, int]:
+    """Return the partners of equal calls: the k-th of several equal expected calls gets the k-th called one."""
+    called = [(c, value) for c, value in zip(right, values.called, strict=True) if value is not None]
+    expected = [(e, value) for e, value in zip(left, values.expected, strict=True) if value is not None]
     partners: dict[int, int] = {}
-    for e, key in zip(left, keys.expected, strict=True):
-        queue = waiting.get(key)
+    # A few values are compared with each other sooner than a key of each is made.
+    if len(left) * len(right) <= _FEW_PAIRS:
+        for e, value in expected:
+            for index, (c, other) in enumerate(called):
+                if json_equal(value, other):
+                    partners[e] = c
+                    del called[index]
+                    break
+        return partners
+    waiting: dict[Hashable, deque[int]] = {}
+    for c, value in called:
+        waiting.setdefault(frozen(value), deque()).append(c)
+    for e, value in expected:
+        queue = waiting.get(frozen(value))
         if queue:
             partners[e] = queue.popleft()
     return partners
@@ -164,7 +175,7 @@ def _in_order(sides: Comparison) -> _Pairs:
     equal: dict[int, int] = {}
     most = 0
     for left, right in _by_name(sides, expected, called):
-        equal.update(_equal_pairs(left, right, sides.keys(left, right)))
+        equal.update(_equal_pairs(left, right, sides.exact_values(left, right)))
         most += min(len(left), len(right))
     partners = [equal[e] for e in sorted(equal)]
     if len(equal) == most and partners == sorted(partners):
@@ -189,7 +200,7 @@ def _subsequence(sides: Comparison, expected: range, called: range, equal: dict[
     for left, right in _by_name(sides, expected, called):
         cells.update((e, (right, row)) for e, row in zip(left, sides.matrix(left, right), strict=True))
     weights = _Weights(
-        (ratio for _, row in cells.values() for ratio in row),
+        [row for _, row in cells.values()],
         pairs=min(len(expected), len(called)),
         size=max(expected.stop, called.stop),
         equal=equal,
@@ -199,7 +210,8 @@ def _subsequence(sides: Comparison, expected: range, called: range, equal: dict[
     values: dict[int, Sequence[int]] = {}
     for e in sorted(cells, reverse=True):
         columns, ratios = cells[e]
-        row = [weights.of(e, c, ratio) + after.at(c + 1) for c, ratio in zip(columns, ratios, strict=True)]
+        own = weights.row(e, columns, ratios)
+        row = [weight + after.at(c + 1) for c, weight in zip(columns, own, strict=True)]
         values[e] = array("q", row) if compact else row
         for c, value in zip(columns, row, strict=True):
             after.raise_to(c, value)
@@ -209,7 +221,7 @@ def _subsequence(sides: Comparison, expected: range, called: range, equal: dict[
         for c, ratio, value in zip(*cells[e], values[e], strict=True):
             if value == goal and c >= column:
                 pairs[e, c] = ratio
-                goal, column = goal - weights.of(e, c, ratio), c + 1
+                goal, column = goal - weights.row(e, [c], [ratio])[0], c + 1
                 break
     return pairs
 
@@ -249,8 +261,8 @@ class _Weights:
     `per_equal`, and equal pairs to less than the smallest difference between two sums of similarities.
     """
 
-    def __init__(self, ratios: Iterable[Ratio], *, pairs: int, size: int, equal: dict[int, int]) -> None:
-        distinct = set(ratios)
+    def __init__(self, rows: Iterable[Sequence[Ratio]], *, pairs: int, size: int, equal: dict[int, int]) -> None:
+        distinct: set[Ratio] = set().union(*rows)
         scale = lcm(*(denominator for _, denominator in distinct))
         per_pair = pairs * size + 1
         self.per_equal = per_pair * (pairs + 1) if equal else 0
@@ -261,16 +273,20 @@ class _Weights:
         }
         self.greatest = scale * unit + self.per_equal + per_pair
 
-    def of(self, e: int, c: int, ratio: Ratio) -> int:
-        """Return the weight of a pair; always more than 0."""
-        weight = self.of_ratio[ratio] - abs(e - c)
-        return weight + self.per_equal if self.equal.get(e) == c else weight
+    def row(self, e: int, columns: Sequence[int], ratios: Sequence[Ratio]) -> list[int]:
+        """Return the weights of the pairs of one expected call; always more than 0."""
+        of_ratio = self.of_ratio
+        weights = [of_ratio[ratio] - abs(e - c) for c, ratio in zip(columns, ratios, strict=True)]
+        partner = self.equal.get(e)
+        if partner in columns:
+            weights[columns.index(partner)] += self.per_equal
+        return weights
 
 
 def _assigned(ratios: Matrix, left: list[int], right: list[int], equal: dict[int, int]) -> _Pairs:
     """Return the optimal assignment of one name's expected and called positions."""
     weights = _Weights(
-        (ratio for row in ratios for ratio in row),
+        ratios,
         pairs=min(len(left), len(right)),
         size=max(left[-1], right[-1]) + 1,
         equal=equal,
@@ -283,7 +299,7 @@ def _assigned(ratios: Matrix, left: list[int], right: list[int], equal: dict[int
         rows: list[Sequence[int]] = []
         compact = len(left) * len(right) >= _ARRAY_FROM and weights.greatest < _INT64
         for e, row in zip(left, ratios, strict=True):
-            costs = [-weights.of(e, c, ratio) for c, ratio in zip(right, row, strict=True)]
+            costs = [-weight for weight in weights.row(e, right, row)]
             rows.append(array("q", costs) if compact else costs)
         partner = _best_partners(rows, len(right))
     return {(left[i], right[j]): ratios[i][j] for i, j in enumerate(partner) if j >= 0}

@@ -79,11 +79,24 @@ class Template:
         """Return how similar a called argument object is; keys with redacted values are left out."""
         return _objects(self.tree, called, extras=self.extras)
 
+    def only_object(self) -> Mapping[str, Any] | None:
+        """Return the argument object that alone fits; `None` if a matcher or an extra key leaves room for others."""
+        return None if self.extras or holds_matcher(self.tree) else self.tree
+
     def mismatches(self, called: dict[str, Any]) -> Mismatches:
         """Return every place where a called argument object differs, or cannot be compared."""
         mismatches = Mismatches()
         _objects(self.tree, called, extras=self.extras, mismatches=mismatches)
         return mismatches
+
+
+def holds_matcher(value: object) -> bool:
+    """Return whether a value is a `ValuePattern` or holds one."""
+    if isinstance(value, Mapping):
+        return any(map(holds_matcher, value.values()))
+    if isinstance(value, list):
+        return any(map(holds_matcher, value))
+    return isinstance(value, ValuePattern)
 
 
 def credit_of(expected: Any, value: Any) -> Ratio | None:

@@ -6,7 +6,7 @@ not known, so it is left out on both sides; a field that either side does not ha
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from math import gcd
@@ -15,40 +15,42 @@ from typing import Any, NamedTuple
 from toolmark.matching.alignment import Item, Pair
 from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Template, ValuePattern, fits
 from toolmark.matching.json_compare import (
+    ABSENT,
     Absent,
     Difference,
     Path,
     argument_differences,
-    frozen,
     json_forms,
     outputs_equal,
     similarity,
 )
-from toolmark.matching.redacted_values import has_mark, place, without_marks
+from toolmark.matching.redacted_values import has_mark, may_hold_mark, place, without_marks
 from toolmark.matching.shared_leaves import common, leaves_of
 
 Matrix = list[list[Ratio]]
+
+_MUTABLE = (dict, list, ValuePattern)
 
 _TOGETHER_FROM = 16
 """Pairs from which looking at all arguments together costs less than comparing each with each."""
 
 
-class Keys(NamedTuple):
-    """Keys of the calls of two groups; equal keys mean equal calls.
+class ExactValues(NamedTuple):
+    """The compared fields of the calls of two groups; calls are equal where these are.
 
     Attributes:
-        expected: One for each expected call; `None` where it is equal to no other.
+        expected: One list for each expected call; `None` where it is equal to no other.
         called: One for each called tool.
-        exact: Whether calls of unequal keys have a similarity below 1: no text equals a value, for example.
+        exact: Whether calls of unequal values have a similarity below 1: no text equals a value, for example.
     """
 
-    expected: list[Hashable]
-    called: list[Hashable]
+    expected: list[list[Any] | None]
+    called: list[list[Any] | None]
     exact: bool = True
 
     @property
     def complete(self) -> bool:
-        """Whether every call has a key, so that equal calls may be paired first."""
+        """Whether every call has values, so that equal calls may be paired first."""
         return self.exact and None not in self.expected and None not in self.called
 
 
@@ -62,27 +64,23 @@ class Comparison:
         *,
         arguments: bool,
         output: bool,
-        any_name: bool = False,
     ) -> None:
-        """Store both sides; with `any_name`, calls may be paired whose names differ."""
         self.expected = expected
         self.called = called
         self.arguments = arguments
         self.output = output
-        self.any_name = any_name
         self.marked: frozenset[int] = self._marked() if arguments or output else frozenset()
 
     def _marked(self) -> frozenset[int]:
-        """Return the `id` of each argument object and output that holds a redaction mark, of calls that can be paired.
+        """Return the `id` of each argument object and output that holds a redaction mark.
 
         Every value is searched once here, so that a comparison need not search it for each pair.
         """
-        names = {item.name for item in self.expected}
-        items = [*self.expected, *(item for item in self.called if self.any_name or item.name in names)]
+        items = [*self.expected, *self.called]
         values: list[object] = [_tree(item.arguments) for item in items] if self.arguments else []
-        if self.output and any(not isinstance(item.output, Absent) for item in self.expected):
+        if self.output and any(item.output is not ABSENT for item in self.expected):
             values += [item.output for item in items]
-        return frozenset([id(value) for value in values if has_mark(value)])
+        return frozenset([id(value) for value in values if has_mark(value)]) if may_hold_mark(values) else frozenset()
 
     def _holds_mark(self, *values: object) -> bool:
         return bool(self.marked) and any(id(_tree(value)) in self.marked for value in values)
@@ -153,12 +151,12 @@ class Comparison:
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
         """Return the pair with its differences, and with what could not be compared."""
         expected, called = self.expected[e], self.called[c]
-        not_compared = []
-        if self.arguments and isinstance(called.arguments, Absent) and not isinstance(expected.arguments, Absent):
+        not_compared: list[str] = []
+        if self.arguments and called.arguments is ABSENT and expected.arguments is not ABSENT:
             not_compared.append("input_parameters")
-        if self.output and isinstance(called.output, Absent) and not isinstance(expected.output, Absent):
+        if self.output and called.output is ABSENT and expected.output is not ABSENT:
             not_compared.append("output")
-        if isinstance(called.type, Absent) and expected.type is not None:
+        if called.type is ABSENT and expected.type is not None:
             not_compared.append("type")
         if ratio == ONE and not self.marked:
             return Pair(e, c, 1.0, (), tuple(not_compared))
@@ -192,31 +190,36 @@ class Comparison:
 
     # Equality
 
-    def keys(self, left: Sequence[int], right: Sequence[int]) -> Keys:
-        """Return the keys by which equal calls of two groups of one name are recognized.
+    def exact_values(self, left: Sequence[int], right: Sequence[int]) -> ExactValues:
+        """Return the values by which equal calls of two groups of one name are recognized.
 
-        A field is compared if any expected call of the group sets it. The key of a call is `None` where a compared
-        field is not set, not captured or redacted, or holds a matcher: such a call is equal to no other.
+        A field is compared if any expected call of the group sets it. A call has no values where a compared field is
+        not set, not captured or redacted, or holds a matcher: such a call is equal to no other.
         """
         expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         types = any(item.type is not None for item in expected)
-        arguments = self.arguments and any(not isinstance(item.arguments, Absent) for item in expected)
-        output = self.output and any(not isinstance(item.output, Absent) for item in expected)
+        arguments = self.arguments and any(item.arguments is not ABSENT for item in expected)
+        output = self.output and any(item.output is not ABSENT for item in expected)
 
-        def key(item: Item) -> Hashable:
-            parts: list[Hashable] = []
+        def values(item: Item) -> list[Any] | None:
+            fields: list[Any] = []
             if types:
-                parts.append(item.type if isinstance(item.type, str) else None)
+                if not isinstance(item.type, str):
+                    return None
+                fields.append(item.type)
             if arguments:
-                values = _exact_arguments(item.arguments)
-                parts.append(None if values is None or self._holds_mark(item.arguments) else frozen(values))
+                exact_arguments = _exact_arguments(item.arguments)
+                if exact_arguments is None or self._holds_mark(item.arguments):
+                    return None
+                fields.append(exact_arguments)
             if output:
-                is_open = isinstance(item.output, (Absent, ValuePattern)) or self._holds_mark(item.output)
-                parts.append(None if is_open else ("output", frozen(item.output)))  # an output may be null
-            return None if None in parts else tuple(parts)
+                if isinstance(item.output, (Absent, ValuePattern)) or self._holds_mark(item.output):
+                    return None
+                fields.append(item.output)
+            return fields
 
         exact = not output or _of_one_form([item.output for item in (*expected, *called)])
-        return Keys([key(item) for item in expected], [key(item) for item in called], exact)
+        return ExactValues([values(item) for item in expected], [values(item) for item in called], exact)
 
 
 def _shared_ratios(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> list[dict[int, Ratio]]:
@@ -231,22 +234,15 @@ def _shared_ratios(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> l
 
 def _tree(value: object) -> object:
     """Return the object inside a template, and any other value as it is."""
-    return value.tree if isinstance(value, Template) else value
+    return value if type(value) is dict or not isinstance(value, Template) else value.tree
 
 
 def _exact_arguments(arguments: object) -> dict[str, Any] | None:
     """Return the argument object that only an equal one matches, or `None` if there is a matcher or nothing is set."""
-    if type(arguments) is Template and not arguments.extras and not _holds_matcher(arguments.tree):
-        return dict(arguments.tree)
-    return arguments if isinstance(arguments, dict) else None
-
-
-def _holds_matcher(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_holds_matcher, value.values()))
-    if isinstance(value, list):
-        return any(map(_holds_matcher, value))
-    return isinstance(value, ValuePattern)
+    if type(arguments) is dict:
+        return arguments
+    only = arguments.only_object() if isinstance(arguments, Template) else None
+    return None if only is None else dict(only)
 
 
 def _of_one_form(outputs: list[object]) -> bool:
@@ -259,4 +255,6 @@ def _of_one_form(outputs: list[object]) -> bool:
 
 def _copied(difference: Difference) -> Difference:
     """Return a difference that no later change of the case can reach."""
+    if not isinstance(difference.expected, _MUTABLE) and not isinstance(difference.called, _MUTABLE):
+        return difference
     return replace(difference, expected=deepcopy(difference.expected), called=deepcopy(difference.called))

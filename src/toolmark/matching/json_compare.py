@@ -75,8 +75,8 @@ def json_equal(a: Any, b: Any) -> bool:
     if kind is list:
         if len(a) != len(b):
             return False
-        for index, value in enumerate(a):  # noqa: SIM110 - as above
-            if not json_equal(value, b[index]):
+        for value, other in zip(a, b, strict=True):  # noqa: SIM110 - as above
+            if not json_equal(value, other):
                 return False
         return True
     return bool(a == b or (a != a and b != b))  # noqa: PLR0124 - only NaN differs from itself
@@ -166,15 +166,21 @@ _FALSE: Final = object()
 _NAN: Final = object()
 
 
+_SELF_FROZEN: Final = frozenset({str, int, type(None)})
+"""Types whose values stand for themselves; a boolean does not, since `True == 1`, and a float may be NaN."""
+
+
 def frozen(value: Any) -> Hashable:
     """Return a key that is equal for two JSON values exactly when `json_equal` says so."""
     kind = type(value)
-    if kind is str or kind is int or value is None:
+    if kind in _SELF_FROZEN:
         return value  # type: ignore[no-any-return]
+    if kind is dict:
+        return "dict", frozenset(
+            [(key, item if type(item) in _SELF_FROZEN else frozen(item)) for key, item in value.items()]
+        )
+    if kind is list:
+        return "list", tuple([item if type(item) in _SELF_FROZEN else frozen(item) for item in value])
     if kind is bool:
         return _TRUE if value else _FALSE
-    if kind is float:
-        return value if value == value else _NAN  # noqa: PLR0124 - NaN
-    if kind is list:
-        return ("list", *map(frozen, value))
-    return ("dict", frozenset((key, frozen(item)) for key, item in value.items()))
+    return value if value == value else _NAN  # noqa: PLR0124 - NaN

@@ -94,7 +94,7 @@ class Board:
         patterns = [(index, pattern) for index, slot in enumerate(slots) for pattern in slot.patterns]
         self._first: dict[int, int] = {index: at for at, (index, _) in reversed(list(enumerate(patterns)))}
         items = [pattern.item for _, pattern in patterns]
-        self.sides = Comparison(items, called, arguments=arguments, output=output, any_name=True)
+        self.sides = Comparison(items, called, arguments=arguments, output=output)
         self._best: dict[tuple[int, int], int] = {}
         self.ratios: list[dict[int, Ratio]] = []
         same: dict[tuple[int, ...], tuple[dict[int, Ratio], dict[int, int]]] = {}

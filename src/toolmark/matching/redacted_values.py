@@ -8,10 +8,25 @@ whole too.
 from __future__ import annotations
 
 import json
+import marshal
 from typing import Any
 
 from toolmark._internal.markers import REDACTED, is_redacted
 from toolmark.matching.json_compare import Path
+
+_MARK_BYTES = REDACTED.encode()
+
+
+def may_hold_mark(values: list[object]) -> bool:
+    """Return whether any of many JSON values may hold the mark; `False` is certain.
+
+    Every value that is scored passes here, and hardly any is redacted. Marshal writes texts as they are, so one search
+    of the bytes is several times as fast as a look at each text.
+    """
+    try:
+        return _MARK_BYTES in marshal.dumps(values, 2)
+    except ValueError:  # a matcher, or a value that is nested more deeply than marshal goes
+        return True
 
 
 def has_mark(value: object) -> bool:
@@ -23,7 +38,7 @@ def has_mark(value: object) -> bool:
 
 
 def _inside(value: dict[str, Any] | list[Any]) -> bool:
-    """Return whether a list or an object holds the mark; every value that is scored comes through here."""
+    """Return whether a list or an object holds the mark."""
     for item in value.values() if type(value) is dict else value:
         kind = type(item)
         if kind is str:

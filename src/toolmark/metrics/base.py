@@ -201,13 +201,20 @@ class Measurement:
     alignment: Alignment | None = None
     skip_reason: str = NO_CALLS
     """Why there is no score, if `scores` is empty."""
+    failure: str = ""
+    """Why the judge could not decide a score; such a case fails."""
 
 
 def result_of(metric: Metric, measured: Measurement) -> MetricResult:
-    """Return the result of a measurement: the lowest score against the threshold, or skipped without a score."""
+    """Return the result of a measurement: the lowest score against the threshold, or failed or skipped without one."""
     findings, warnings = tuple(measured.findings), tuple(measured.warnings)
-    score, passed, reason = None, None, None
-    if not measured.scores:
+    score, passed, reason, error = None, None, None, None
+    status = ResultStatus.SCORED
+    if measured.failure:
+        status, error = ResultStatus.FAILED, f"JudgeError: {measured.failure}"
+        reason = reason_text(f"Not measured: {measured.failure.rstrip('.')}.", findings, warnings)
+    elif not measured.scores:
+        status = ResultStatus.SKIPPED
         reason = reason_text(f"Skipped: {measured.skip_reason}.", findings, warnings)
     else:
         lowest = min(measured.scores.values())
@@ -220,7 +227,7 @@ def result_of(metric: Metric, measured: Measurement) -> MetricResult:
             reason = reason_text("\n".join(lines), findings, warnings)
     return MetricResult(
         metric=metric.label,
-        status=ResultStatus.SCORED if measured.scores else ResultStatus.SKIPPED,
+        status=status,
         score=score,
         threshold=metric.threshold,
         passed=passed,
@@ -229,6 +236,7 @@ def result_of(metric: Metric, measured: Measurement) -> MetricResult:
         parts={**measured.scores, **measured.parts},
         alignment=measured.alignment,
         warnings=warnings,
+        error=error,
     )
 
 
@@ -333,11 +341,10 @@ def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
     if expected is None:
         needs = f"{metric} needs expected_tools{case_label(case)}"
         raise MissingFieldError(f"{needs}; give the calls, or [] for none")
-    if isinstance(expected, Plan) and expected.allow_extra is None and not expected.tools:
-        calls = [item for item in expected.calls if isinstance(item, ToolCall)]
-        if len(calls) == len(expected.calls):
-            return calls
-    return expected
+    if not isinstance(expected, Plan) or expected.allow_extra is not None or expected.tools:
+        return expected
+    calls = [item for item in expected.calls if isinstance(item, ToolCall)]
+    return calls if len(calls) == len(expected.calls) else expected
 
 
 def expected_calls(case: TestCase, metric: str) -> list[ToolCall]:
@@ -393,11 +400,14 @@ def has_succeeded(call: ToolCall) -> bool:
     return status_of(call) in {None, CallStatus.OK}
 
 
+def step_of(call: ToolCall) -> int | None:
+    """Return the step in which the model asked for a call; `None` if it was not recorded."""
+    return None if call.execution is None else call.execution.step
+
+
 def in_same_step(call: ToolCall, other: ToolCall) -> bool:
     """Return whether the model asked for two calls at the same time, so that neither can react to the other."""
-    if call.execution is None or other.execution is None or call.execution.step is None:
-        return False
-    return call.execution.step == other.execution.step
+    return step_of(call) is not None and step_of(call) == step_of(other)
 
 
 def identity_key(call: ToolCall) -> Hashable | None:

@@ -8,7 +8,7 @@ leaf, and so is the value that it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from toolmark._internal.json import json_path
 from toolmark.calls import ToolCall
 from toolmark.expect.value_matchers import Exact
 from toolmark.matching.alignment import Alignment, Item, Pair
-from toolmark.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern
+from toolmark.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern, holds_matcher
 from toolmark.matching.json_compare import ABSENT, Absent, Path
 from toolmark.matching.plan import Layout
 from toolmark.matching.plan_slots import CallPattern
@@ -26,20 +26,29 @@ from toolmark.matching.redacted_values import has_mark, place
 
 def expected_item(call: ToolCall, *, output: bool = False) -> Item:
     """Return an expected call for comparison; unset fields are absent. With `output`, images compare by content."""
-    return _item(call, call.model_fields_set.__contains__, None if call.type is None else call.type.value, output)
+    fields = call.model_fields_set
+    return Item(
+        call.name,
+        None if call.type is None else call.type.value,
+        call.input_parameters or {} if "input_parameters" in fields else ABSENT,
+        _comparable_output(call, output=output) if "output" in fields else ABSENT,
+    )
 
 
 def called_item(call: ToolCall, *, output: bool = False) -> Item:
     """Return a called tool for comparison; fields that were not recorded are absent."""
+    missing = () if call.execution is None else call.execution.not_captured
     kind = None if call.type is None else call.type.value
-    return _item(call, call.captured, kind if call.captured("type") else ABSENT, output)
+    return Item(
+        call.name,
+        ABSENT if "type" in missing else kind,
+        ABSENT if "input_parameters" in missing else call.input_parameters or {},
+        ABSENT if "output" in missing else _comparable_output(call, output=output),
+    )
 
 
-def _item(call: ToolCall, has: Callable[[str], bool], kind: str | Absent | None, output: bool) -> Item:
-    answer: Any = ABSENT
-    if has("output"):
-        answer = hash_images(call.output) if output else call.output
-    return Item(call.name, kind, call.arguments if has("input_parameters") else ABSENT, answer)
+def _comparable_output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 - a JSON value
+    return hash_images(call.output) if output else call.output
 
 
 def partial_comparison_warnings(alignment: Alignment) -> list[str]:
@@ -102,6 +111,8 @@ class LeafTemplate(Template):
     """Where any value of a call, even a list or an object, is one leaf."""
     may_be_empty: frozenset[Path] = frozenset()
     """Where an empty object is not a leaf, because the matchers inside accept that there is nothing."""
+    whole: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The argument object before it was taken apart, without `Exact`."""
     top_keys: frozenset[str] | None = None
     """Keys to which a call is reduced before it is compared; `None` to count other keys as wrong."""
 
@@ -116,8 +127,13 @@ class LeafTemplate(Template):
             paths={key: path for key, (path, _) in leaves.items()},
             single_leaves=redacted | matchers,
             may_be_empty=_optional_objects(leaves.values()),
+            whole=_without_exact(tree),
             top_keys=frozenset(tree) if extras else None,
         )
+
+    def only_object(self) -> Mapping[str, Any] | None:
+        """Return the argument object that alone fits; `None` if a matcher or an extra key leaves room for others."""
+        return None if self.top_keys is not None or holds_matcher(self.whole) else self.whole
 
     def ratio(self, called: dict[str, Any]) -> Ratio:
         """Return the share of leaves that agree, without redacted ones."""
@@ -174,6 +190,14 @@ def _redacted_paths(items: Iterable[Item]) -> dict[str, set[Path]]:
         if is_template or has_mark(tree):
             paths.setdefault(item.name, set()).update(path for path, leaf in _walk_leaves(tree) if has_mark(leaf))
     return paths
+
+
+def _without_exact(value: Any) -> Any:  # noqa: ANN401 - an expected value
+    while isinstance(value, Exact):
+        value = value.value
+    if isinstance(value, Mapping):
+        return {key: _without_exact(item) for key, item in value.items()}
+    return list(map(_without_exact, value)) if isinstance(value, list) else value
 
 
 def _optional_objects(leaves: Iterable[tuple[Path, Any]]) -> frozenset[Path]:

@@ -18,8 +18,7 @@ from toolmark.judge.flow import Judgement, JudgeQuestion, judging
 from toolmark.judge.interactions import Unit
 from toolmark.judge.scoring import Part
 from toolmark.metrics.base import Measurement, Metric, result_of
-from toolmark.metrics.wording import reason_text
-from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult, ResultStatus
+from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult
 from toolmark.stats.number_checks import mean_of
 
 _LONGEST_RATIONALE = 300
@@ -48,44 +47,27 @@ def judged_result(
     minimum would give a better score for a worse judge.
     """
     judgement = yield from judging(Judge.of(judge), units, tools, arguments=arguments, at_once=at_once)
-    judged_names = ("selection", "arguments") if arguments else ("selection",)
-    parts = {name: part for name in judged_names if (part := getattr(judgement, name)) is not None}
+    judged = {"selection": judgement.selection, "arguments": judgement.arguments}
+    parts = {name: part for name, part in judged.items() if part is not None}
     scores, sums = dict(measured.scores), dict(measured.sums)
     for name, part in parts.items():
         if part.score is not None:
             scores[name] = part.score
             sums[name] = _sum(name, part.score, judgement)
+    failure = "; ".join(f"{name}: {reason}" for name, reason in judgement.failures.items())
+    doubts = () if failure else _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
     combined = replace(
         measured,
         scores=scores,
         sums=sums,
         parts={**measured.parts, **_judge_numbers(judgement, parts)},
         findings=(*measured.findings, *_judge_findings(judgement.questions)),
-        warnings=(*measured.warnings, *judgement.notes),
+        warnings=(*measured.warnings, *judgement.notes, *doubts),
         skip_reason="nothing was decided",
+        failure=failure,
     )
-    failures = [f"{name}: {judgement.failures[name]}" for name in judged_names if name in judgement.failures]
-    if failures:
-        result = _failed_result(metric, combined, "; ".join(failures))
-    else:
-        doubts = _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
-        result = result_of(metric, replace(combined, warnings=(*combined.warnings, *doubts)))
+    result = result_of(metric, combined)
     return replace(result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost)
-
-
-def _failed_result(metric: Metric, measured: Measurement, failure: str) -> MetricResult:
-    findings, warnings = tuple(measured.findings), tuple(measured.warnings)
-    return MetricResult(
-        metric=metric.label,
-        status=ResultStatus.FAILED,
-        threshold=metric.threshold,
-        reason=reason_text(f"Not measured: {failure.rstrip('.')}.", findings, warnings),
-        findings=findings,
-        parts={**measured.scores, **measured.parts},
-        alignment=measured.alignment,
-        warnings=warnings,
-        error=f"JudgeError: {failure}",
-    )
 
 
 def _questions(judgement: Judgement) -> list[QuestionResult]:
@@ -139,8 +121,8 @@ def _doubts(
         return
     total = sum(part.total for part in parts.values())
     kind_counts = ", ".join(f"{amount} {kind}" for kind, amount in sorted(open_kinds.items()))
-    asked = f"{plural(total, 'question')} to the judge and to code"
-    text = f"{open_kinds.total()} of {asked} have no yes or no ({kind_counts})"
+    questions = f"{plural(total, 'question')} to the judge and to code"
+    text = f"{open_kinds.total()} of {questions} have no yes or no ({kind_counts})"
     if has_score:
         low = min(*other_scores.values(), 1.0, *(part.low for part in parts.values()))
         high = min(*other_scores.values(), 1.0, *(part.high for part in parts.values()))

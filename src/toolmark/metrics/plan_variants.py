@@ -35,6 +35,7 @@ from toolmark.matching.argument_pattern import Template
 from toolmark.matching.json_compare import ABSENT, Absent
 from toolmark.matching.plan import Entry, Layout, align_layout
 from toolmark.matching.plan_slots import CallPattern
+from toolmark.metrics.base import step_of
 from toolmark.metrics.comparable_calls import called_item, expected_item
 
 
@@ -45,7 +46,7 @@ class Aligner:
         """Prepare the called tools."""
         calls = list(called)
         self.items = [called_item(call, output=output) for call in calls]
-        self._steps = [None if call.execution is None else call.execution.step for call in calls]
+        self._steps = list(map(step_of, calls))
         self._compared = {"arguments": arguments, "output": output}
 
     def align(self, variant: Layout, *, ordered: bool) -> Alignment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, ClassVar
 
 from toolmark._internal.text import printable
@@ -141,14 +142,11 @@ class ToolPolicyMetric(CallMetric):
             yield call_finding("forbidden", "Forbidden", call, index, " is not allowed")
 
     def _first_successes(self, calls: Sequence[ToolCall]) -> dict[str, int]:
-        """Return the position of the first successful call of each tool that is required before another."""
-        required = {pattern for patterns in self.required_before.values() for pattern in patterns}
+        """Return the position of the first success of each tool that is required before another, or one after all."""
+        successes = {index: call.name for index, call in enumerate(calls) if has_succeeded(call)}
         first: dict[str, int] = {}
-        for index, call in enumerate(calls):
-            if has_succeeded(call):
-                for pattern in required:
-                    if matches(call.name, [pattern]):
-                        first.setdefault(pattern, index)
+        for pattern in chain.from_iterable(self.required_before.values()):
+            first[pattern] = next((index for index, name in successes.items() if matches(name, [pattern])), len(calls))
         return first
 
     def _order_findings(
@@ -160,7 +158,7 @@ class ToolPolicyMetric(CallMetric):
             if matches(call.name, [tool]):
                 required.update(dict.fromkeys(patterns))
         for pattern in required:
-            first = first_success.get(pattern, index)
+            first = first_success[pattern]
             # The model could not know of a success in the step in which it also asked for this call.
             if first >= index or in_same_step(calls[first], call):
                 detail = f", before a call of {printable(pattern)!r} had succeeded"

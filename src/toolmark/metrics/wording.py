@@ -29,7 +29,8 @@ def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Se
     """
     by_position: dict[int, list[Finding]] = {}
     for pair in alignment.pairs:
-        by_position[pair.expected] = list(_pair_findings(pair, expected[pair.expected]))
+        if pair.differences or pair.not_compared:
+            by_position[pair.expected] = list(_pair_findings(pair, expected[pair.expected]))
     for pair in alignment.out_of_order:
         name = expected[pair.expected]
         by_position[pair.expected] = [_order_finding(pair, name), *_pair_findings(pair, name)]
@@ -100,32 +101,24 @@ def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -
     m, n = alignment.expected_count, alignment.called_count
     if alignment.forbidden:
         return f"{plural(len(alignment.forbidden), 'forbidden call')} = 0"
-    if not m or not n:
-        return _one_sided_arithmetic(m, n, extras=bool(alignment.extras))
+    if not m and not n:
+        return "nothing was expected and nothing was called = 1"
+    if not n:
+        return f"{plural(m, 'call')} expected, none made = 0"
+    if not m:
+        allowed = f"nothing was expected; the plan allows the {plural(n, 'other call')} = 1"
+        return allowed if alignment.extras else f"no call expected, {n} made = 0"
     matched = number_text(float(alignment.matched))
     if exact:
         verdict = "the same call by call = 1" if alignment.exact else "not the same call by call = 0"
         return f"{m} expected and {n} called, {verdict} (in order, {matched} matched)"
-    score = number_text(alignment.score(denominator))
-    if denominator == "f1":
-        return f"2 x {matched} matched / ({m} expected + {n} called) = {score}"
-    divisor = {
-        "expected": f"{m} expected",
-        "called": f"{n} called",
-        "longest": f"{max(m, n)} (the longer of {m} expected and {n} called)",
-    }[denominator]
-    return f"{matched} matched / {divisor} = {score}"
-
-
-def _one_sided_arithmetic(m: int, n: int, *, extras: bool) -> str:
-    """Return the arithmetic where nothing was expected or nothing was called."""
-    if m:
-        return f"{plural(m, 'call')} expected, none made = 0"
-    if not n:
-        return "nothing was expected and nothing was called = 1"
-    if extras:
-        return f"nothing was expected; the plan allows the {plural(n, 'other call')} = 1"
-    return f"no call expected, {n} made = 0"
+    quotients: dict[Denominator, str] = {
+        "expected": f"{matched} matched / {m} expected",
+        "called": f"{matched} matched / {n} called",
+        "longest": f"{matched} matched / {max(m, n)} (the longer of {m} expected and {n} called)",
+        "f1": f"2 x {matched} matched / ({m} expected + {n} called)",
+    }
+    return f"{quotients[denominator]} = {number_text(alignment.score(denominator))}"
 
 
 def reason_text(head: str, findings: Sequence[Finding], warnings: Sequence[str]) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 from toolmark._internal.json import to_json_value
 from toolmark._internal.model import Model
-from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
+from toolmark.calls import Execution, ToolCall, ToolSpec
+from toolmark.cases import AnyCase, ConversationalTestCase, Handoff, LLMTestCase, MLLMTestCase, Run, Turn
 from toolmark.errors import InvalidDataError
 from toolmark.expect import read_expectation
 from toolmark.expect.json_form import is_expectation
@@ -20,6 +22,10 @@ _TYPES: Mapping[str, type[AnyCase]] = {
     "conversation": ConversationalTestCase,
 }
 _NAMES = {model: name for name, model in _TYPES.items()}
+# Models whose dictionaries and lists hold JSON values or such models only, since their validators convert them.
+_PLAIN_MODELS = (LLMTestCase, ConversationalTestCase, Turn, Run, ToolCall, Execution, ToolSpec, Handoff)
+_JSON_TYPES = (str, int, float, bool, type(None), dict)
+_MAX_DEPTH = 20
 
 
 def case_to_json(case: object, redactor: Redactor = DEFAULT, *, plain: object = None) -> dict[str, Any]:
@@ -31,7 +37,7 @@ def case_to_json(case: object, redactor: Redactor = DEFAULT, *, plain: object = 
         return {"not_written": f"{type(case).__name__} is not a case"}
     try:
         redacted = redactor.model(case)
-        content = plain if redacted is case and isinstance(plain, dict) else redacted.to_dict()
+        content = plain if redacted is case and isinstance(plain, dict) else model_to_dict(redacted)
     except InvalidDataError as error:
         return {"not_written": str(error)}
     return {"type": _NAMES[type(case)], "content": content}
@@ -58,7 +64,45 @@ def to_plain(value: object) -> Any:  # noqa: ANN401 - a JSON value
     """Return any case or golden as JSON values, for a fingerprint."""
     if isinstance(value, Model):
         try:
-            return value.to_dict()
+            return model_to_dict(value)
         except InvalidDataError as error:
             return str(error)
     return to_json_value(value, [])
+
+
+class _UnusualError(Exception):
+    """A value that only `to_dict` can write."""
+
+
+def model_to_dict(model: Model) -> dict[str, Any]:
+    """Return what `to_dict` does, several times faster; NaN and huge integers are left to `json_text`.
+
+    Raises:
+        InvalidDataError: See `Model.to_dict`.
+    """
+    try:
+        plain: dict[str, Any] = _fields(model, {}, 0)
+    except _UnusualError:
+        return model.to_dict()
+    return plain
+
+
+def _fields(value: object, plain_by_id: dict[int, Any], depth: int) -> Any:  # noqa: ANN401 - a JSON value
+    kind = type(value)
+    if kind in _JSON_TYPES:
+        return value
+    if isinstance(value, list):
+        return [_fields(item, plain_by_id, depth) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    if not isinstance(value, Model) or kind not in _PLAIN_MODELS or depth > _MAX_DEPTH:
+        raise _UnusualError
+    # A case and its run share their calls.
+    if id(value) not in plain_by_id:
+        fields_set = value.model_fields_set
+        plain_by_id[id(value)] = {
+            name: item if type(item) in _JSON_TYPES else _fields(item, plain_by_id, depth + 1)
+            for name, item in value.__dict__.items()
+            if name in fields_set
+        }
+    return plain_by_id[id(value)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from toolmark._internal.text import printable
 from toolmark.analysis.field_paths import value_at
@@ -15,14 +15,17 @@ from toolmark.errors import ConfigurationError
 from toolmark.evaluation.run import checked_metrics
 from toolmark.evaluation.session import waits
 from toolmark.metrics import MetricLike
+from toolmark.report import Report
 from toolmark.scale.engines.local_pool import check_picklable, done
 from toolmark.scale.engines.ray import done_on_ray
 from toolmark.scale.engines.spark import done_on_spark
 from toolmark.scale.part_store import Folder
-from toolmark.scale.partition import PART_BYTES, check_files
+from toolmark.scale.partition import PART_BYTES, check_files, small_parts
 from toolmark.scale.run import Engine, Progress, Run
 from toolmark.scale.score_part import Options
 from toolmark.scale.totals import Totals
+
+T = TypeVar("T")
 
 EngineName: TypeAlias = Literal["local", "ray", "spark"]
 """Who works on the parts."""
@@ -64,7 +67,7 @@ def score_files(
         allow_nan: See `toolmark.read_cases`.
         tolerant_arguments: See `toolmark.read_cases`.
         part_bytes: Size of the parts of plain files; a resumed run keeps its own.
-        progress: Called with the number of finished parts and of all parts.
+        progress: Called with the number of finished bytes (row groups of Parquet), and of all.
         engine: `local` for processes of this machine; `ray` for Ray, on the cluster of `RAY_ADDRESS` or on this
             machine; `spark` for Spark, on the active session, by Spark's settings, or on this machine.
 
@@ -75,26 +78,71 @@ def score_files(
         WorkerDiedError: A process was killed; finished parts are stored for `resume`.
         OSError: A file cannot be read or written.
     """
-    paths = check_files(files)
     _check(processes, part_bytes, engine, cluster)
     options = Options(scorable(metrics), cluster, contents, allow_nan, tolerant_arguments)
+    run = _run(files, options, processes, progress, done=_ENGINES[engine])
+    return _in_folder(run, results, lambda run: run.totals(part_bytes), resume=resume)
+
+
+def report_file(
+    file: str,
+    metrics: Sequence[MetricLike],
+    *,
+    full: int,
+    results: str | None = None,
+    resume: bool = False,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    part_bytes: int | None = None,
+    **reading: Any,  # noqa: ANN401 - passed on
+) -> Report:
+    """Score the cases of one large file with `score_files`, and return the report that `evaluate` would return.
+
+    Args:
+        file: Its path.
+        metrics: See `score_files`.
+        full: Number of worst results by each metric that are in the report with their case and reason; 0 for all.
+        results: See `score_files`.
+        resume: See `score_files`.
+        processes: See `score_files`.
+        progress: See `score_files`.
+        part_bytes: Size of the parts; by default such that all cores are busy to the end.
+        **reading: `allow_nan` and `tolerant_arguments`; see `read_cases`.
+
+    Raises:
+        ToolmarkError: See `score_files`.
+        OSError: The file cannot be read, or the results cannot be written.
+    """
+    run = _run([file], Options(scorable(metrics), **reading), processes, progress, full=full)
+    return _in_folder(run, results, lambda run: run.report(part_bytes or small_parts(file)), resume=resume)
+
+
+def _run(
+    files: Sequence[str | os.PathLike[str]],
+    options: Options,
+    processes: int | None,
+    progress: Progress | None,
+    *,
+    done: Engine = done,
+    full: int | None = None,
+) -> Run:
     workers = (os.cpu_count() or 1) if processes is None else processes
     if workers > 1:
         check_picklable(options)
-    run = Run(paths, options, workers, progress or _quiet, done=_ENGINES[engine])
-    return _in_folder(run, None if results is None else Path(results), part_bytes, resume=resume)
+    return Run(check_files(files), options, workers, progress or _quiet, done=done, full=full)
 
 
-def _in_folder(run: Run, target: Path | None, part_bytes: int, *, resume: bool) -> Totals:
+def _in_folder(run: Run, results: str | os.PathLike[str] | None, score: Callable[[Run], T], *, resume: bool) -> T:
     """Score the files, with the parts in a folder next to the results."""
-    if target is None:
+    if results is None:
         if resume:
             raise ConfigurationError("resume needs the file of results to resume; set results")
-        return run.totals(part_bytes)
+        return score(run)
+    target = Path(results)
     if os.path.realpath(target) in map(os.path.realpath, run.paths):
         raise ConfigurationError(f"{printable(str(target))} is one of the files that are scored")
     with (folder := Folder(target)).opened(resume=resume):
-        totals = replace(run, folder=folder).totals(part_bytes)
+        totals = score(replace(run, folder=folder))
         folder.remove()
     return totals
 

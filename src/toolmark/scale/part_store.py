@@ -21,7 +21,8 @@ from toolmark._internal.json import JsonObject, json_text, parse_json
 from toolmark._internal.model import Model
 from toolmark._internal.text import plural, printable
 from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.results.jsonl import Header
+from toolmark.report import CaseResult
+from toolmark.results.jsonl import Header, Line
 from toolmark.results.writer import CombinedFingerprint
 from toolmark.scale.detect import MANIFEST, parts_of
 from toolmark.scale.partition import Part
@@ -136,6 +137,14 @@ class Folder:
             return None
         outcome = Outcome.from_dict(plain)
         return outcome if self.lines(part).stat().st_size == outcome.size else None
+
+    def entries(self, part: Part) -> list[CaseResult]:
+        """Return the results of a finished part, with the cases as they were written."""
+        with self.lines(part).open("rb") as file:
+            rows = [
+                Line.model_validate({"place": place, **parse_json(line)}).to_row() for place, line in enumerate(file)
+            ]
+        return [CaseResult(row.place, row.case, row.results) for row in rows]
 
     def _note(self, part: Part) -> Path:
         return self.path / f"{part.number:06}.json"

@@ -14,21 +14,22 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from toolmark._internal.compression import GZIP, ZSTD
 from toolmark._internal.model import Model
 from toolmark._internal.text import printable
 from toolmark.errors import ConfigurationError
-from toolmark.scale.detect import PARQUET
+from toolmark.scale.detect import BOM, PARQUET
 from toolmark.scale.parquet import row_groups
 
 PART_BYTES = 64 << 20
 """Default bytes of a part: seconds of work, so that a killed process loses little."""
+_MIN_BYTES = 1 << 20
+_PARTS = 64
 
 _PIECE = 1 << 20
 _DIGITS = 32
-BOM: Final = b"\xef\xbb\xbf"
 
 Kind: TypeAlias = Literal["lines", "whole", "rows"]
 """Content of a part: some lines of a plain file, a whole file, or one row group of a Parquet file."""
@@ -100,6 +101,11 @@ def check_files(files: object) -> list[str]:
     return paths
 
 
+def small_parts(path: str) -> int:
+    """Return the bytes of a part with which tens of parts keep all cores busy to the end and show the progress."""
+    return min(max(Path(path).stat().st_size // _PARTS, _MIN_BYTES), PART_BYTES)
+
+
 def divided(paths: Sequence[str], part_bytes: int) -> Iterator[Part]:
     """Yield the parts of all files, without digests and numbers of lines; an empty file has one part.
 
@@ -163,6 +169,22 @@ def surveyed(part: Part, path: str) -> Part:
     lines += last not in {b"", b"\n"}
     digest = hashed.hexdigest()[:_DIGITS]
     return part.model_copy(update={"digest": digest, "lines": lines if part.kind == "lines" else 0})
+
+
+def part_lines(part: Part, path: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a part with their numbers."""
+    with Path(path).open("rb") as file:
+        file.seek(part.start)
+        left, number = part.end - part.start, part.first
+        while left > 0 and (raw := file.readline(left)):
+            left -= len(raw)
+            yield number, raw if part.start or number > 1 else raw.removeprefix(BOM)
+            number += 1
+
+
+def size_of(part: Part) -> int:
+    """Return the bytes of a part, for the progress; a row group counts as one."""
+    return part.end - part.start
 
 
 def numbered(parts: Sequence[Part]) -> list[Part]:

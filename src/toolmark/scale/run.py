@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.text import plural
@@ -22,16 +23,19 @@ from toolmark.errors import (
     TornLineWarning,
     WorkerDiedError,
 )
+from toolmark.report import CaseResult, Report
 from toolmark.results.jsonl import Header
 from toolmark.results.writer import new_header
 from toolmark.scale.engines.local_pool import done
 from toolmark.scale.part_store import VERSION, Folder, Manifest, check_same
-from toolmark.scale.partition import Part, Stamp, divided, numbered, surveyed
-from toolmark.scale.score_part import MOST_TOLD, Options, Outcome, scored
+from toolmark.scale.partition import Part, Stamp, divided, numbered, size_of, surveyed
+from toolmark.scale.score_part import MOST_TOLD, Options, Outcome, scored, trimmed
 from toolmark.scale.totals import Totals
 
+T = TypeVar("T")
+
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of parts that are done, and of all parts."""
+"""Called with the number of bytes (row groups of Parquet) that are done, and of all."""
 
 Engine: TypeAlias = Callable[
     [Callable[[Part], Outcome], Sequence[Part], int], Generator[tuple[Part, Outcome], None, None]
@@ -45,23 +49,26 @@ _WORTH_READING = 512 << 20
 
 @dataclass
 class Gathered:
-    """The outcomes of the parts so far, added up.
+    """The outcomes of the parts so far, added up in their order.
 
-    `cases` counts by file, `warnings` have the first part of each text, `more` counts what was not stored, and
-    `digests` are those of the lines of each part.
+    `cases` counts by file, `entries` are for a report, `more` counts what was not stored, and `digests` are those of
+    the lines of each part.
     """
 
     totals: Totals = field(default_factory=Totals)
     cases: Counter[int] = field(default_factory=Counter[int])
+    entries: list[CaseResult] = field(default_factory=list[CaseResult])
     problems: list[LocatedProblem] = field(default_factory=list["LocatedProblem"])
     torn: list[LocatedProblem] = field(default_factory=list["LocatedProblem"])
-    warnings: dict[str, int] = field(default_factory=dict[str, int])
+    warnings: dict[str, None] = field(default_factory=dict[str, None])
     more: Counter[str] = field(default_factory=Counter[str])
     is_clustered: bool = False
-    digests: dict[int, str] = field(default_factory=dict[int, str])
+    digests: list[str] = field(default_factory=list[str])
 
     def add(self, part: Part, outcome: Outcome) -> None:
         """Add the outcome of a part."""
+        start = self.totals.cases
+        self.entries += [replace(entry, index=start + entry.index) for entry in outcome.entries]
         self.totals += outcome.totals
         self.cases[part.file] += outcome.totals.cases
         self.problems += [LocatedProblem(part.file, part.number, problem) for problem in outcome.problems]
@@ -69,13 +76,13 @@ class Gathered:
         self.torn += torn[: max(0, MOST_TOLD - len(self.torn))]
         for text in outcome.warnings:
             if text in self.warnings or len(self.warnings) < MOST_TOLD:
-                self.warnings[text] = min(part.number, self.warnings.get(text, part.number))
+                self.warnings[text] = None
             else:
                 self.more["warning"] += 1
         self.more["problem"] += outcome.more_problems
         self.more["warning"] += outcome.more_warnings
         self.is_clustered |= outcome.is_clustered
-        self.digests[part.number] = outcome.digest
+        self.digests.append(outcome.digest)
 
     def check(self, paths: Sequence[str], cluster: str | None) -> None:
         """Check that all files could be read.
@@ -103,12 +110,10 @@ class Gathered:
 
     def texts(self, paths: Sequence[str]) -> JsonObject:
         """Return the texts of the warnings."""
-        torn = sorted(self.torn, key=LocatedProblem.place)
-        texts = sorted(self.warnings, key=lambda text: self.warnings[text])
         more = [f"and {self.more['warning']} more warnings"] if self.more["warning"] else []
         return {
-            "torn": [torn_text(source_name(paths[located.file]), located.problem) for located in torn],
-            "warnings": [*texts, *more],
+            "torn": [torn_text(source_name(paths[located.file]), located.problem) for located in self.torn],
+            "warnings": [*self.warnings, *more],
         }
 
 
@@ -126,7 +131,10 @@ class LocatedProblem(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """One run over files; without a `folder` it computes totals only."""
+    """One run over files; without a `folder` it writes no results.
+
+    `full` is the number of worst results by each metric that a report shows, 0 for all; `None` computes totals only.
+    """
 
     paths: Sequence[str]
     options: Options
@@ -134,9 +142,38 @@ class Run:
     progress: Progress
     folder: Folder | None = None
     done: Engine = done
+    full: int | None = None
 
     def totals(self, part_bytes: int) -> Totals:
         """Score the remaining parts, write the results, and return their totals.
+
+        Raises:
+            ConfigurationError: See `_scored`.
+            DataFileError: See `_scored`.
+            OSError: See `_scored`.
+        """
+        if self.folder is not None and (stored := self.folder.joined_record()) is not None:
+            self._manifest([Stamp.of(path) for path in self.paths], part_bytes)  # the files must be the same
+            warn_of(stored)
+            return Totals.from_dict(stored["totals"])
+        return self._scored(part_bytes)[1].totals
+
+    def report(self, part_bytes: int) -> Report:
+        """Do the same, and return a report of all cases, in which only the worst results are in full.
+
+        Raises:
+            ConfigurationError: See `_scored`.
+            DataFileError: See `_scored`.
+            OSError: See `_scored`.
+        """
+        began = time.monotonic()
+        header, gathered = self._scored(part_bytes)
+        about = {name: getattr(header, name) for name in ("toolmark", "python", "started_at")}
+        about["seconds"] = round(time.monotonic() - began, 3)
+        return Report(tuple(self.options.names), tuple(gathered.entries), about=about)
+
+    def _scored(self, part_bytes: int) -> tuple[Header, Gathered]:
+        """Score the remaining parts and write the results.
 
         Raises:
             ConfigurationError: The run to resume is a different one, or no case has the cluster.
@@ -145,9 +182,6 @@ class Run:
         """
         stamps = [Stamp.of(path) for path in self.paths]
         manifest = self._manifest(stamps, part_bytes)
-        if self.folder is not None and (stored := self.folder.joined_record()) is not None:
-            warn_of(stored)
-            return Totals.from_dict(stored["totals"])
         gathered = self._gathered(manifest, stamps)
         try:
             gathered.check(self.paths, self.options.cluster)
@@ -157,10 +191,9 @@ class Run:
             raise
         texts = gathered.texts(self.paths)
         if self.folder is not None:
-            digests = [gathered.digests[part.number] for part in manifest.parts]
-            self.folder.join(manifest, digests, {"totals": gathered.totals.to_dict(), **texts})
+            self.folder.join(manifest, gathered.digests, {"totals": gathered.totals.to_dict(), **texts})
         warn_of(texts)
-        return gathered.totals
+        return manifest.header, gathered
 
     def _manifest(self, stamps: Sequence[Stamp], part_bytes: int) -> Manifest:
         """Survey the files and return the manifest; a run that is resumed keeps its own."""
@@ -186,29 +219,30 @@ class Run:
 
     def _gathered(self, manifest: Manifest, stamps: Sequence[Stamp]) -> Gathered:
         """Score the parts that are not done, and return all outcomes."""
-        gathered, left, key = Gathered(), list[Part](), manifest.key
+        gathered, key = Gathered(), manifest.key
+        earlier: dict[int, Outcome] = {}
         for part in manifest.parts:
-            outcome = None if self.folder is None else self.folder.load_outcome(part, key)
-            if outcome is None:
-                left.append(part)
-            else:
-                gathered.add(part, outcome)
-        total = len(manifest.parts)
-        self.progress(total - len(left), total)
+            # For a report, the worker reads the results of a finished part again.
+            outcome = None if self.folder is None or self.full is not None else self.folder.load_outcome(part, key)
+            if outcome is not None:
+                earlier[part.number] = outcome
+        left = [part for part in manifest.parts if part.number not in earlier]
+        total, remaining = (sum(map(size_of, parts)) for parts in (manifest.parts, left))
+        self.progress(total - remaining, total)
         # Absolute, because a process of a cluster has another working directory.
         folder = None if self.folder is None else Folder(self.folder.target.absolute())
         paths = tuple(str(Path(path).absolute()) for path in self.paths)
-        work = _Work(paths, tuple(stamps), self.options, folder, key)
+        work = _Work(paths, tuple(stamps), self.options, folder, key, self.full)
         size = sum(stamp.size for stamp in stamps)
         workers = self._workers(size, min(_WORTH_SCORING, manifest.part_bytes))
         with closing(self.done(work, left, workers)) as scoring:
-            for number, (part, outcome) in enumerate(scoring, start=total - len(left) + 1):
+            for part, outcome in in_order(manifest.parts, scoring, earlier):
                 gathered.add(part, outcome)
-                self.progress(number, total)
+                if part.number not in earlier:
+                    remaining -= size_of(part)
+                    self.progress(total - remaining, total)
                 if len(gathered.problems) >= MOST_TOLD:  # enough to report, and the other files may be large
                     break
-        if len(gathered.digests) < total and not gathered.problems:
-            raise WorkerDiedError(f"only {len(gathered.digests)} of {plural(total, 'part')} came back")
         return gathered
 
     def _workers(self, size: int, worth: int) -> int:
@@ -224,17 +258,43 @@ class _Work:
     options: Options
     folder: Folder | None
     key: str
+    full: int | None
 
     def __call__(self, part: Part) -> Outcome:
         path = self.paths[part.file]
         target = None if self.folder is None else self.folder.lines(part)
-        outcome = scored(part, path, self.options, target)
+        if self.folder is not None and self.full is not None:
+            finished = self.folder.load_outcome(part, self.key)
+            if finished is not None:
+                finished.entries = trimmed(self.folder.entries(part), self.full)
+                return finished
+        outcome = scored(part, path, self.options, target, self.full)
         if Stamp.of(path) != self.stamps[part.file]:
             problem = Problem("$", "changed while it was scored; score it when no program writes to it")
             raise DataFileError(placed_text(source_name(path), problem), [problem])
         if self.folder is not None and not outcome.problems:  # here, so that the part survives a failure of others
             self.folder.save_outcome(part, outcome, self.key)
         return outcome
+
+
+def in_order(
+    parts: Sequence[Part], outcomes: Iterator[tuple[Part, T]], earlier: Mapping[int, T]
+) -> Iterator[tuple[Part, T]]:
+    """Yield the outcomes of parts, which come in any order, in the order of the parts.
+
+    `earlier` has outcomes of previous runs by the numbers of the parts.
+
+    Raises:
+        WorkerDiedError: A part has no outcome.
+    """
+    waiting = dict(earlier)
+    for place, part in enumerate(parts):
+        while part.number not in waiting:
+            following = next(outcomes, None)
+            if following is None:
+                raise WorkerDiedError(f"only {place} of {plural(len(parts), 'part')} came back")
+            waiting[following[0].number] = following[1]
+        yield part, waiting.pop(part.number)
 
 
 def survey(paths: Sequence[str], parts: Sequence[Part], workers: int) -> list[Part]:

@@ -19,9 +19,9 @@ from toolmark.cases import AnyCase, LLMTestCase
 from toolmark.dataset import FileProblems, placed_text, read_any_case, source_name, write_cases
 from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError, Problem
 from toolmark.scale.engines.local_pool import done
-from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divided
+from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divided, size_of
 from toolmark.scale.reservoir import Draft, Drawn, key_of
-from toolmark.scale.run import Gathered, Progress, survey, warn_of
+from toolmark.scale.run import Gathered, Progress, in_order, survey, warn_of
 from toolmark.scale.score_part import MOST_TOLD, Outcome, documents, heard
 from toolmark.scale.totals import Totals
 
@@ -104,7 +104,7 @@ def sample_files(
         processes: Number of processes that read; by default one per core.
         allow_nan: See `toolmark.read_cases`.
         tolerant_arguments: See `toolmark.read_cases`.
-        progress: Called with the number of parts that are read and of all parts.
+        progress: Called with the number of bytes (row groups of Parquet) that are read, and of all.
 
     Raises:
         ConfigurationError: An option is invalid, `out` exists, no case has a stratum, or there are too many strata for
@@ -225,12 +225,14 @@ def _read(work: _Read, processes: int, progress: Progress | None) -> Draft:
     if workers > 1:
         parts = survey(work.paths, parts, workers)  # a part must know the numbers of its lines, which are in the keys
     gathered, draft = Gathered(), Draft(work.size)
+    total, read = sum(map(size_of, parts)), 0
     with closing(done(work, parts, workers)) as reading:
-        for number, (part, outcome) in enumerate(reading, start=1):
+        for part, outcome in in_order(parts, reading, {}):
             gathered.add(part, outcome)
             draft.merge(outcome.draft)
+            read += size_of(part)
             if progress is not None:
-                progress(number, len(parts))
+                progress(read, total)
             if len(gathered.problems) >= MOST_TOLD:  # enough to report, and the other files may be large
                 break
     gathered.check(work.paths, None)

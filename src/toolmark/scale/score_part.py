@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from heapq import nsmallest
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -15,20 +16,27 @@ from toolmark._internal.atomic_files import draft_path, replace_durably
 from toolmark._internal.json import canonical_json, to_json_value
 from toolmark._internal.text import unique_labels
 from toolmark.analysis.field_paths import value_at
-from toolmark.cases import TestCase
+from toolmark.cases import LLMTestCase, TestCase
 from toolmark.dataset import Document, FileProblems, read_documents, read_line
 from toolmark.errors import Problem, ToolmarkWarning
 from toolmark.evaluation.session import measure_in_thread
 from toolmark.metrics import MetricLike
+from toolmark.report import CaseResult
+from toolmark.report.text.ordering import worst_first
 from toolmark.result import MetricResult
 from toolmark.results.layout import Row
 from toolmark.results.writer import line_without_place
 from toolmark.scale.parquet import read_rows
-from toolmark.scale.partition import BOM, Part
+from toolmark.scale.partition import Part, part_lines
 from toolmark.scale.totals import Adding, Totals
 
 MOST_TOLD = 1000
 """Problems, and different warnings, that are kept; of more only the number is told."""
+
+_RECENT = 500
+"""Cases after which those of a report are trimmed."""
+
+_NAMELESS: Final = LLMTestCase()
 
 FIRST_KEY: Final = b'{"fingerprint": "'
 """How each line of a part begins; its place comes before that in the end."""
@@ -76,6 +84,7 @@ class Outcome:
         warnings: Different texts, the first of them.
         more_warnings: How many warnings came after those.
         is_clustered: Whether a case has a cluster.
+        entries: The cases for a report, with positions from 0; see `trimmed`.
         size: Bytes that were written.
         digest: Of these bytes.
     """
@@ -88,6 +97,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list[str])
     more_warnings: int = 0
     is_clustered: bool = False
+    entries: list[CaseResult] = field(default_factory=list[CaseResult])
     size: int = 0
     digest: str = ""
 
@@ -118,7 +128,7 @@ class Outcome:
         return cls(**fields)
 
 
-def scored(part: Part, path: str, options: Options, target: Path | None) -> Outcome:
+def scored(part: Part, path: str, options: Options, target: Path | None, full: int | None = None) -> Outcome:
     """Read, measure and write a part; where a line of it cannot be read, nothing is written.
 
     Args:
@@ -127,18 +137,19 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
         options: How to read and measure.
         target: Where its lines are written, as a whole; `None` if they are not wanted. A line lacks its place, which
             depends on other parts.
+        full: See `trimmed`; `None` if no report is wanted.
 
     Raises:
         OSError: The file cannot be read, or the lines cannot be written.
     """
     outcome, file_problems = Outcome(), FileProblems(most=MOST_TOLD)
     if target is None:
-        _score(part, path, options, None, outcome, file_problems)
+        _score(part, path, options, None, outcome, file_problems, full)
     else:
         draft = draft_path(target)
         try:
             with draft.open("wb") as file:
-                _score(part, path, options, file, outcome, file_problems)
+                _score(part, path, options, file, outcome, file_problems, full)
             if not file_problems.problems:
                 replace_durably(draft, target)
         finally:
@@ -149,15 +160,26 @@ def scored(part: Part, path: str, options: Options, target: Path | None) -> Outc
 
 
 def _score(
-    part: Part, path: str, options: Options, file: IO[bytes] | None, outcome: Outcome, file_problems: FileProblems
+    part: Part,
+    path: str,
+    options: Options,
+    file: IO[bytes] | None,
+    outcome: Outcome,
+    file_problems: FileProblems,
+    full: int | None,
 ) -> None:
     """Go through the cases of a part."""
-    adding, hashed = Adding(), hashlib.sha256()
+    adding, hashed, recent = Adding(), hashlib.sha256(), list[CaseResult]()
     with heard(outcome):
         entries = documents(part, path, allow_nan=options.allow_nan)
         for case in file_problems.cases(entries, tolerant_arguments=options.tolerant_arguments):
             results, cluster = measured(case, options)
             outcome.is_clustered |= cluster is not None
+            if full is not None:
+                recent.append(CaseResult(adding.cases, case, results))
+                if len(recent) >= _RECENT:  # so that memory does not grow with the part
+                    outcome.entries += trimmed(recent, full)
+                    recent.clear()
             adding.add(results, cluster)
             if file is not None and not file_problems.problems:
                 row = Row(case, 0, results=results)
@@ -166,6 +188,41 @@ def _score(
                 hashed.update(line)
                 outcome.size += len(line)
     outcome.totals, outcome.digest = adding.totals(), hashed.hexdigest()
+    outcome.entries = trimmed([*outcome.entries, *recent], full or 0)
+
+
+def trimmed(entries: Sequence[CaseResult], full: int) -> list[CaseResult]:
+    """Return the cases, of which only the `full` worst by each metric have contents and reasons; 0 for all.
+
+    A report that lists as many then shows the same as one of whole cases, in a small part of the memory.
+    """
+    if full == 0:
+        return list(entries)
+    listed: set[int] = set()
+    for place in range(len(entries[0].results) if entries else 0):
+        pairs = [(entry, entry.results[place]) for entry in entries]
+        # Cases side by side are the worst ones with findings, which those without a score do not have.
+        for group in (pairs, [pair for pair in pairs if pair[1].findings]):
+            listed.update(entry.index for entry, _ in nsmallest(full, group, key=worst_first))
+    outlines: dict[Hashable, tuple[MetricResult, ...]] = {}  # most cases share theirs with others
+    reported: set[str] = set()
+    short: list[CaseResult] = []
+    for entry in entries:
+        if entry.index in listed:
+            short.append(entry)
+            continue
+        key = tuple((one.status, one.score, one.passed, one.warnings) for one in entry.results)
+        if key not in outlines:
+            outlines[key] = tuple(
+                replace(one, reason=None, error=None, findings=(), parts={}, alignment=None) for one in entry.results
+            )
+        texts = {text for one in entry.results for text in one.warnings}
+        case = _NAMELESS
+        if not texts <= reported:  # a warning is short with the name of the first case that has it
+            case = LLMTestCase(id=entry.case.id, name=entry.case.name)
+            reported |= texts
+        short.append(replace(entry, case=case, results=outlines[key]))
+    return short
 
 
 def measured(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...], str | None]:
@@ -186,17 +243,10 @@ def documents(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
 
 
 def _lines(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
-    with Path(path).open("rb") as file:
-        file.seek(part.start)
-        left, number = part.end - part.start, part.first
-        while left > 0 and (raw := file.readline(left)):
-            left -= len(raw)
-            document = read_line(
-                raw if part.start or number > 1 else raw.removeprefix(BOM), number, allow_nan=allow_nan
-            )
-            if document is not None:
-                yield document
-            number += 1
+    for number, raw in part_lines(part, path):
+        document = read_line(raw, number, allow_nan=allow_nan)
+        if document is not None:
+            yield document
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def observe(
         source = f"{getattr(plain, '__module__', '')}.{getattr(plain, '__qualname__', label)}"
         observable = Observable(label, tool, _check_type(type), _check_metrics(metrics, label), source)
         name_arguments = _argument_namer(plain, frozenset([hide] if isinstance(hide, str) else hide))
-        wrapper = _wrap(plain, lambda *call: begin_span(observable, lambda: name_arguments(*call)))
+        wrapper = _wrap(plain, lambda args, kwargs: begin_span(observable, lambda: name_arguments(args, kwargs)))
         functools.update_wrapper(wrapper, plain)
         wrapper.__observed__ = observable  # type: ignore[attr-defined]
         return wrapper

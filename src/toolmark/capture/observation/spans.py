@@ -8,7 +8,7 @@ metrics, which are recorded as if each were a run.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -403,11 +403,9 @@ def _begin_span(
     get_arguments: Callable[[], JsonObject | None],
 ) -> Span | NoSpan:
     span = Span(observable, parent)
-    runs = [] if parent is None else parent.runs()
-    if recorder is not None and all(run.recorder is not recorder for run in runs):
+    if recorder is not None and all(run.recorder is not recorder for run in span.runs()):
         if not observable.is_tool:
             recorder.begin(span)
-            runs = [*span.records, *runs]
         else:
             recorder.say(
                 f"the tool {observable.name!r} was called outside any observed run, and was not recorded; decorate the "
@@ -418,17 +416,17 @@ def _begin_span(
     if parent is not None and parent.app is observable:
         span.overrides = parent.overrides
     if observable.metrics:
-        _add_component(span, observable, runs)
+        _add_component(span)
     span.started(get_arguments)
     return span
 
 
-def _add_component(span: Span, observable: Observable, runs: Sequence[Record]) -> None:
+def _add_component(span: Span) -> None:
     """Give a span with metrics a record in each run; if it is the whole run, that is the run's own record."""
-    for run in runs:
+    for run in span.runs():
         component = run
         if run not in span.records:
-            component = Record(run.recorder, span.overrides, observable, RunBuilder(), is_run=False)
+            component = Record(run.recorder, span.overrides, span.observable, RunBuilder(), is_run=False)
             span.records.append(component)
         with run.recorder.lock:
             run.components.append(component)

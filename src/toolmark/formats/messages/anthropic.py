@@ -19,7 +19,7 @@ from toolmark.formats.messages.field_readers import (
     part_type,
     parts_of,
     plain,
-    read_call_arguments,
+    read_arguments,
     read_id,
     read_name,
     read_text,
@@ -87,15 +87,17 @@ def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
     name, kind = read_name(fields.get("name"), f"{path}.name", notes), str(fields.get("type"))
     if name and kind not in _CALL_TYPES:
         notes.warn(path, f"the type {kind!r} is unknown; it was read as a call of {name!r}")
-    request = Request(
+    arguments, error = read_arguments(fields.get("input"), path, notes)
+    return Request(
         name,
+        arguments,
         id=read_id(fields.get("id"), f"{path}.id", notes),
         type=_CALL_TYPES.get(kind),
         server=text_of(fields.get("server_name") or fields.get("toolset_name")),
         caller=read_id(object_of(fields.get("caller")).get("tool_id"), f"{path}.caller.tool_id", notes),
+        error=error,
         source=path,
     )
-    return read_call_arguments(request, fields.get("input"), notes)
 
 
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:

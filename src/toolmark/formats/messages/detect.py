@@ -43,6 +43,11 @@ _LANGCHAIN_TYPES = frozenset({"ai", "human", "AIMessage", "HumanMessage", "AIMes
 _AMBIGUOUS_LANGCHAIN_TYPES = frozenset({"tool", "system", "function", "remove", "developer", "chat"})
 """Types that other things have, too; they are a message's only if it has content."""
 
+_CHAT_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
+"""Keys of an ordinary chat message. With plain text as content, one with no other key can have no other form."""
+
+_ANSWER_ROLES = ("tool", "function")
+
 _OTHER_SHAPES = (
     (("kind", "parts"), "Pydantic AI messages"),
     (("choices",), "a whole response of OpenAI's Chat Completions API; give its choices[0].message"),
@@ -105,7 +110,11 @@ def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes
 
 def evidence_of(message: Fields) -> Evidence | None:
     """Return the evidence for a format in a message or item, `None` if it is equal in all formats."""
-    if message.get("role") is None:
+    role = message.get("role")
+    if isinstance(role, str) and message.keys() <= _CHAT_KEYS and not isinstance(message.get("content"), (list, tuple)):
+        has_calls = "tool_calls" in message or role in _ANSWER_ROLES
+        return (_key_evidence(message) or _hint(message)) if has_calls else None
+    if role is None:
         return _type_evidence(message) or _shape_evidence(message)
     return _type_evidence(message) or _part_evidence(message) or _key_evidence(message) or _hint(message)
 
@@ -163,7 +172,7 @@ def _key_evidence(message: Fields) -> Evidence | None:
     for key in ("tool_calls", "function_call"):
         if message.get(key):
             return Evidence("openai-chat", f"OpenAI chat messages (calls under {key!r})")
-    if message["role"] in ("tool", "function"):
+    if message["role"] in _ANSWER_ROLES:
         return Evidence("openai-chat", f"OpenAI chat messages (role {message['role']!r})")
     if message.get("toolCalls"):
         return Evidence(None, "another format (calls under 'toolCalls'; they belong under 'tool_calls')")

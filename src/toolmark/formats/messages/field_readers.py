@@ -7,14 +7,13 @@ of the value and notes a problem or a warning when the type is wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass
 from dataclasses import fields as fields_of
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from toolmark._internal.json import parse_json, short_repr, to_json_value
-from toolmark.capture import Request
+from toolmark._internal.json import parse_json, parse_json_value, short_repr, to_json_value
 from toolmark.errors import InvalidDataError, Problem
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -22,6 +21,9 @@ Fields: TypeAlias = Mapping[str, Any]
 
 _TEXT_KEYS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Types of content parts that are text, each with the key of the text."""
+
+_NOT_OBJECTS = frozenset({type(None), str, int, float, bool, list})
+"""Types of JSON values that are not objects. Most lookups end here, and `isinstance` of an abstract class is slow."""
 
 _SILENT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Types of content parts that are not part of the message's text."""
@@ -66,11 +68,12 @@ def as_object(value: object) -> Fields | None:
 
     An SDK object is one with `model_dump`, or a dataclass; fields that are `None` were not set, and are left out.
     """
-    # Exact dicts are by far the most frequent, and `isinstance` of an abstract class is slow.
-    if type(value) is dict or isinstance(value, Mapping):
+    if type(value) is dict:
         return value
-    if isinstance(value, type):
+    if type(value) in _NOT_OBJECTS or isinstance(value, type):
         return None
+    if isinstance(value, Mapping):
+        return value
     if isinstance(value, BaseModel):
         # Clients build their objects unchecked, so a field may hold what its type rules out.
         return value.model_dump(exclude_none=True, warnings=False)
@@ -175,7 +178,7 @@ def arguments_of(value: object) -> tuple[Any, str | None]:
         return {}, None
     if isinstance(value, str):
         try:
-            arguments = to_json_value(parse_json(value))
+            arguments = parse_json_value(value)
         except InvalidDataError as error:
             return value, str(error)
     else:
@@ -218,14 +221,13 @@ def read_id(value: object, path: str, notes: Notes) -> str | None:
     return None
 
 
-def read_call_arguments(request: Request, value: object, notes: Notes) -> Request:
-    """Return a request with these arguments; arguments that are too deeply nested are a problem at its `source`."""
+def read_arguments(value: object, path: str, notes: Notes) -> tuple[Any, str | None]:
+    """Return what `arguments_of` does; arguments that are too deeply nested are a problem."""
     try:
-        arguments, reason = arguments_of(value)
+        return arguments_of(value)
     except InvalidDataError as error:
-        notes.add_error(error, request.source or "$")
-        return request
-    return replace(request, arguments=arguments, error=reason)
+        notes.add_error(error, path)
+        return None, None
 
 
 def read_text(content: object, path: str, notes: Notes) -> str | None:

@@ -12,7 +12,7 @@ import re
 import warnings
 from typing import Any, Final
 
-from toolmark._internal.json import MAX_DEPTH, JsonObject, parse_json, to_json_value
+from toolmark._internal.json import MAX_DEPTH, JsonObject, parse_json_value, to_json_value
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.field_readers import Notes
 
@@ -81,7 +81,7 @@ def _value_of(text: str) -> tuple[Any, list[str]]:
 
 def _json(text: str) -> Any:  # noqa: ANN401 - a JSON value
     try:
-        return to_json_value(parse_json(text))
+        return parse_json_value(text)
     except InvalidDataError:
         return None
 

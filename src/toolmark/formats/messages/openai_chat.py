@@ -9,7 +9,6 @@ left out.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
@@ -20,7 +19,7 @@ from toolmark.formats.messages.field_readers import (
     as_object,
     object_of,
     output_of,
-    read_call_arguments,
+    read_arguments,
     read_id,
     read_list,
     read_name,
@@ -61,19 +60,21 @@ def _read_assistant(fields: Fields, path: str, transcript: TranscriptBuilder) ->
     is_legacy = bool(legacy) and not requests
     requests += legacy
     text = read_text(fields.get("content"), f"{path}.content", notes)
-    if _CALL_IN_TEXT in (text or "") and not requests:
+    if text is not None and _CALL_IN_TEXT in text and not requests:
         notes.warn(f"{path}.content", f"{_CALL_IN_TEXT!r} in the text was not read as a call; parse it into tool_calls")
-    spoken = text_of(object_of(fields.get("audio")).get("transcript"))
-    words = text or text_of(fields.get("refusal")) or spoken or ""
+    # A refusal and the transcript of speech stand beside the content, which is then empty.
+    words = text or text_of(fields.get("refusal")) or text_of(object_of(fields.get("audio")).get("transcript")) or ""
     transcript.add_model_message([words, *requests], legacy=is_legacy)
 
 
 def _read_legacy_call(value: object, path: str, others: list[Request], notes: Notes) -> list[Request]:
     """Return the call of a `function_call` as a list; an empty one if there is none, or if it repeats another call."""
-    body = as_object(value)
-    if value is None or (body is not None and not any(body.values())):  # some servers send an empty object
+    if value is None:
         return []
-    request = _read_body(body or {}, path, Request("", type=ToolCallType.FUNCTION, source=path), notes)
+    body = as_object(value)
+    if body is not None and not any(body.values()):  # some servers send an empty object
+        return []
+    request = _read_body(body or {}, path, notes, type=ToolCallType.FUNCTION, source=path)
     for other in others:
         if (other.name, other.arguments) == (request.name, request.arguments):
             notes.warn(path, f"repeats the call {other.source}; it counts once")
@@ -87,16 +88,19 @@ def _read_call(entry: object, path: str, notes: Notes) -> Request:
         return Request("", source=path)
     body, kind = call_body(fields)
     body_path = f"{path}.function" if "function" in fields else path
-    request = Request("", id=read_id(fields.get("id"), f"{path}.id", notes), type=kind, source=path)
-    return _read_body(body, body_path, request, notes)
+    call_id = read_id(fields.get("id"), f"{path}.id", notes)
+    return _read_body(body, body_path, notes, id=call_id, type=kind, source=path)
 
 
-def _read_body(body: Fields, path: str, request: Request, notes: Notes) -> Request:
-    """Return a request with the name and the arguments that the body of a call has."""
-    request = replace(request, name=read_name(body.get("name"), f"{path}.name", notes))
-    if request.type is ToolCallType.CUSTOM:
-        return replace(request, arguments={} if body.get("input") is None else {"input": body["input"]})
-    return read_call_arguments(request, body.get("arguments", body.get("args")), notes)
+def _read_body(
+    body: Fields, path: str, notes: Notes, *, type: ToolCallType, source: str, id: str | None = None
+) -> Request:
+    """Return the request that the body of a call describes: its name and arguments."""
+    name = read_name(body.get("name"), f"{path}.name", notes)
+    if type is ToolCallType.CUSTOM:
+        return Request(name, {} if body.get("input") is None else {"input": body["input"]}, id, type, source=source)
+    arguments, error = read_arguments(body.get("arguments", body.get("args")), source, notes)
+    return Request(name, arguments, id, type, error=error, source=source)
 
 
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from toolmark._internal.json import short_repr
+from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import ConversationalTestCase, Run, RunStatus, Turn
@@ -55,24 +57,6 @@ class Answer:
     ran: bool = False
 
 
-@dataclass(frozen=True)
-class Transcript:
-    """One list of messages, as it was read.
-
-    Attributes:
-        format: The format that it was read as.
-        run: The whole list as one run: its input is the first message of the user, its calls are those of all turns.
-        turns: A run for each turn of the user, with what the agent did until the next one; the first has no input if
-            the agent began.
-        conversation: The same turns as a conversation: for the assistant, the last text of each turn, and its calls.
-    """
-
-    format: FormatName
-    run: Run
-    turns: list[Run]
-    conversation: ConversationalTestCase
-
-
 @dataclass
 class _Exchange:
     """The texts of the user, and what the agent did until the user spoke again."""
@@ -90,6 +74,70 @@ class _Exchange:
     @property
     def input(self) -> str | None:
         return "\n".join(self.user_texts) or None
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """One list of messages, as it was read.
+
+    Attributes:
+        format: The format that it was read as.
+        run: The whole list as one run: its input is the first message of the user, its calls are those of all turns.
+    """
+
+    format: FormatName
+    run: Run
+    _exchanges: Sequence[_Exchange] = field(repr=False)
+
+    @cached_property
+    def turns(self) -> list[Run]:
+        """A run for each turn of the user, with what the agent did until the next one.
+
+        The first has no input if the agent began.
+        """
+        calls = enumerate(self.run.calls)
+        places = {call.execution.source: index for index, call in calls if call.execution is not None}
+        last = len(self._exchanges) - 1
+        return [self._turn(places, exchange, is_last=index == last) for index, exchange in enumerate(self._exchanges)]
+
+    @cached_property
+    def conversation(self) -> ConversationalTestCase:
+        """The same turns as a conversation: for the assistant, the last text of each turn, and its calls."""
+        turns: list[Turn] = []
+        for exchange, run in zip(self._exchanges, self.turns, strict=True):
+            if exchange.user_texts:
+                turns.append(Turn(role="user", content=exchange.input or ""))
+            if exchange.has_agent:
+                turns.append(Turn(role="assistant", content=exchange.last_text or "", tools_called=run.tools_called))
+        fields: dict[str, Any] = {"turns": turns}
+        if self.run.available_tools:
+            fields["available_tools"] = self.run.available_tools
+        if self.run.warnings:
+            fields["metadata"] = {"warnings": self.run.warnings}
+        return ConversationalTestCase(**fields)
+
+    def _turn(self, places: Mapping[str | None, int], exchange: _Exchange, *, is_last: bool) -> Run:
+        run = self.run
+        indices = sorted(places[source] for source in exchange.sources if source in places)
+        handoffs = [
+            handoff.model_copy(update={"call": indices.index(handoff.call)})
+            for handoff in run.handoffs
+            if handoff.call in indices
+        ]
+        fields: dict[str, Any] = {
+            "input": exchange.input,
+            "actual_output": exchange.output,
+            "calls": [run.calls[index] for index in indices],
+            "handoffs": handoffs or None,
+            "available_tools": run.available_tools,
+            "warnings": run.warnings or None,
+        }
+        status = run.status if is_last else RunStatus.OK
+        if status is RunStatus.OK and exchange.output is None:
+            status = RunStatus.STOPPED
+        if status is not RunStatus.OK:
+            fields |= {"status": status, "error": run.error if is_last else None}
+        return Run(**drop_none(fields))
 
 
 class TranscriptBuilder:
@@ -205,11 +253,7 @@ class TranscriptBuilder:
         fields = {name: getattr(built, name) for name in built.model_fields_set}
         fields["warnings"] = list(self.notes.warnings)
         run = Run(**{name: value for name, value in fields.items() if value not in ([], {}, RunStatus.OK)})
-        places = {call.execution.source: index for index, call in enumerate(run.calls) if call.execution is not None}
-        turns = [
-            self._turn(run, places, exchange, last=exchange is self._exchanges[-1]) for exchange in self._exchanges
-        ]
-        return Transcript(format, run, turns, self._conversation(run, turns))
+        return Transcript(format, run, self._exchanges)
 
     def _placed(self, request: Request, exchange: _Exchange, *, legacy: bool) -> Request:
         path = request.source or "$"
@@ -221,15 +265,19 @@ class TranscriptBuilder:
             self._ids.append((path, request.id))
         elif not request.ran:
             self._calls_without_id.append(path)
+        changes: dict[str, Any] = {"source": source, "handoff": request.name in self._handoff_names}
+        if request.arguments is not None and not isinstance(request.arguments, dict):
+            changes |= self._repaired(request, path)
+        return replace(request, **changes)
+
+    def _repaired(self, request: Request, path: str) -> dict[str, Any]:
+        """Return the changes of a request whose arguments are not an object, with a warning about them."""
         arguments = repair_arguments(request.arguments, request.name, path, self.notes)
         if arguments is not None:
-            request = replace(request, arguments=arguments, raw=request.arguments, error=None)
-        elif request.arguments is not None and not isinstance(request.arguments, dict):
-            reason = f" ({request.error})" if request.error else ""
-            self.notes.warn(
-                path, f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}"
-            )
-        return replace(request, source=source, handoff=request.name in self._handoff_names)
+            return {"arguments": arguments, "raw": request.arguments, "error": None}
+        reason = f" ({request.error})" if request.error else ""
+        self.notes.warn(path, f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}")
+        return {}
 
     def _flush_answers(self) -> None:
         """Hand over the answers since the last message.
@@ -262,42 +310,6 @@ class TranscriptBuilder:
             if number > 1:
                 second = [path for path, other in self._ids if other == call_id][1]
                 self.notes.warn(second, f"id {call_id!r} has {number} calls; answers with it were paired in order")
-
-    def _turn(self, run: Run, places: Mapping[str | None, int], exchange: _Exchange, *, last: bool) -> Run:
-        indices = sorted(places[source] for source in exchange.sources if source in places)
-        handoffs = [
-            handoff.model_copy(update={"call": indices.index(handoff.call)})
-            for handoff in run.handoffs
-            if handoff.call in indices
-        ]
-        fields: dict[str, Any] = {
-            "input": exchange.input,
-            "actual_output": exchange.output,
-            "calls": [run.calls[index] for index in indices],
-            "handoffs": handoffs or None,
-            "available_tools": run.available_tools,
-            "warnings": run.warnings or None,
-        }
-        status = run.status if last else RunStatus.OK
-        if status is RunStatus.OK and exchange.output is None:
-            status = RunStatus.STOPPED
-        if status is not RunStatus.OK:
-            fields |= {"status": status, "error": run.error if last else None}
-        return Run(**{name: value for name, value in fields.items() if value is not None})
-
-    def _conversation(self, run: Run, runs: Sequence[Run]) -> ConversationalTestCase:
-        turns: list[Turn] = []
-        for exchange, turn in zip(self._exchanges, runs, strict=True):
-            if exchange.user_texts:
-                turns.append(Turn(role="user", content=exchange.input or ""))
-            if exchange.has_agent:
-                turns.append(Turn(role="assistant", content=exchange.last_text or "", tools_called=turn.tools_called))
-        fields: dict[str, Any] = {"turns": turns}
-        if run.available_tools:
-            fields["available_tools"] = run.available_tools
-        if run.warnings:
-            fields["metadata"] = {"warnings": run.warnings}
-        return ConversationalTestCase(**fields)
 
 
 def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:

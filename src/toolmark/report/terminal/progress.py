@@ -1,24 +1,56 @@
-"""Progress bar over cases."""
+"""Progress bars on standard error."""
 
 from __future__ import annotations
 
+import time
+from typing import BinaryIO
+
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+_SECONDS = 0.1
 
 
-class CaseProgress(Progress):
-    """A progress bar over cases, on standard error; a context manager."""
+class ProgressBar(Progress):
+    """A progress bar over cases, or over the bytes of files; a context manager.
 
-    def __init__(self, total: int) -> None:
-        """Prepare the bar for this number of cases."""
-        columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        super().__init__(*columns, console=Console(stderr=True), transient=True)
-        self._cases = self.add_task("scoring", total=total)
+    It draws itself when it is moved and not in a thread, because processes are forked only where there is no thread.
+    """
 
-    def advance_one(self) -> None:
-        """Move the bar by one case."""
-        self.advance(self._cases)
+    def __init__(self, what: str, *, of_bytes: bool = False) -> None:
+        """Prepare a bar that says what is done."""
+        amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
+        columns = (TextColumn(what), BarColumn(), amount, TimeRemainingColumn())
+        super().__init__(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+        self._drawn = 0.0
 
     def show(self, done: int, of: int) -> None:
-        """Move the bar to `done` of `of` cases."""
-        self.update(self._cases, completed=done, total=of)
+        """Move the bar to `done` of `of`; what the first call reports was done before, and does not count as speed."""
+        if self.tasks:
+            self.update(self.tasks[0].id, completed=done, total=of)
+            self._draw()
+        else:
+            self.add_task("", total=of, completed=done)
+
+    def opened(self, file: BinaryIO, size: int | None) -> BinaryIO:
+        """Return a file that moves the bar while it is read; `size` is `None` if it is not known."""
+        return self.wrap_file(file, size, task_id=self.add_task("", total=size))
+
+    def advance(self, task_id: TaskID, advance: float = 1) -> None:
+        """Move the bar; wrapped files call this."""
+        super().advance(task_id, advance)
+        self._draw()
+
+    def _draw(self) -> None:
+        now = time.monotonic()
+        if now - self._drawn >= _SECONDS:
+            self._drawn = now
+            self.refresh()

@@ -1,7 +1,8 @@
 """Engine that scores parts in processes of this machine, each of which takes the next part when it is free.
 
-Processes are spawned, not forked: a fork of a program with threads may hang. They end with the process that started
-them, however that ends, and ignore Ctrl-C, which that process handles.
+Processes are forked if this one has no second thread, and otherwise spawned, which takes longer because they import
+everything again: a fork of a program with threads may hang. They end with the process that started them, however that
+ends, and ignore Ctrl-C, which that process handles.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from multiprocessing import connection
+from pathlib import Path
 from pickle import PicklingError, dumps
 from typing import Any, TypeVar, cast
 
@@ -56,7 +58,7 @@ class _Pool:
     """Processes, each with a pipe of its own."""
 
     def __init__(self, work: Callable[[Any], Any], processes: int) -> None:
-        context = multiprocessing.get_context("spawn")
+        context: Any = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
         self._members: dict[connection.Connection, Any] = {}
         for _ in range(processes):
             own_end, worker_end = context.Pipe()
@@ -106,6 +108,14 @@ class _Pool:
             member.terminate()
             member.join()
             pipe.close()
+
+
+def _has_one_thread() -> bool:
+    """Return whether the system knows that this process has one thread, also counting those of extension modules."""
+    try:
+        return len(list(Path("/proc/self/task").iterdir())) == 1
+    except OSError:  # not Linux
+        return False
 
 
 def _serve(pipe: connection.Connection, work: Callable[[Any], Any]) -> None:

@@ -1,0 +1,134 @@
+"""Conversion of large files of recorded conversations, one per line: part by part, in several processes.
+
+The workers write the cases of their parts to files of their own, which are joined in the order of the input. Neither
+the cases nor the conversations of a file are in memory at the same time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from toolmark._internal.json import json_text
+from toolmark.convert import Summary, Unit, line_document, read_conversation
+from toolmark.dataset import file_error, problems_of
+from toolmark.errors import InvalidDataError, Problem
+from toolmark.formats.traces.read import trace_format_of
+from toolmark.results.case_json import model_to_dict
+from toolmark.scale.detect import LARGE_BYTES
+from toolmark.scale.engines.local_pool import done
+from toolmark.scale.partition import Part, Stamp, divided, part_lines, size_of, small_parts
+from toolmark.scale.run import Gathered, Progress, in_order, survey, warn_of
+from toolmark.scale.score_part import MOST_TOLD, Outcome, heard
+from toolmark.scale.totals import Totals
+
+
+class TracesError(Exception):
+    """A line holds a trace, whose spans may be on any other line, so the file must be read as a whole."""
+
+
+@dataclass
+class _Converted(Outcome):
+    """Outcome of a part, with what was read and written."""
+
+    summary: Summary = field(default_factory=Summary)
+
+
+@dataclass(frozen=True)
+class _Convert:
+    """Conversion of one part, in any process; the cases go to a file of the folder."""
+
+    path: str
+    stamp: Stamp
+    unit: Unit
+    options: Mapping[str, Any]
+    allow_nan: bool
+    folder: Path
+
+    def __call__(self, part: Part) -> _Converted:
+        outcome = _Converted()
+        with heard(outcome), self.target(part).open("wb") as file:
+            for number, raw in part_lines(part, self.path):
+                if not raw.strip():
+                    continue
+                document = line_document(raw, number, allow_nan=self.allow_nan)
+                problems = document.problems
+                if not problems:
+                    if self.options["format"] == "auto" and trace_format_of(document.value) is not None:
+                        raise TracesError
+                    try:
+                        recorded = read_conversation(document, self.options)
+                        for case in outcome.summary.add(recorded, self.unit):
+                            file.write(json_text(model_to_dict(case)).encode() + b"\n")
+                        outcome.totals += Totals(1)
+                    except InvalidDataError as error:
+                        problems = tuple(map(document.placed, problems_of(error)))
+                outcome.problems += problems
+        if Stamp.of(self.path) != self.stamp:
+            message = "changed while it was converted; convert it when no program writes to it"
+            raise file_error(self.path, [Problem("$", message)])
+        outcome.more_problems = max(0, len(outcome.problems) - MOST_TOLD)
+        outcome.problems = outcome.problems[:MOST_TOLD]
+        return outcome
+
+    def target(self, part: Part) -> Path:
+        return self.folder / f"{part.number:06}"
+
+
+def convert_lines(
+    path: str,
+    target: IO[bytes],
+    unit: Unit,
+    *,
+    allow_nan: bool = False,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    part_bytes: int | None = None,
+    **options: Any,  # noqa: ANN401 - passed on
+) -> Summary:
+    """Write the cases of a file with a conversation on each line as JSON Lines, and return a summary.
+
+    Args:
+        path: The file.
+        target: An open file.
+        unit: See `toolmark.convert`.
+        allow_nan: See `read_transcripts`.
+        processes: Number of processes; by default one per core. The result does not depend on it.
+        progress: Called with the number of converted bytes, and of all.
+        part_bytes: Size of the parts; by default such that all cores are busy to the end.
+        **options: `format`, `handoff_names` and `tolerant_arguments`; see `read_transcripts`.
+
+    Raises:
+        DataFileError: Lines cannot be read; what was written before must be dropped.
+        TracesError: A line holds a trace.
+        OSError: A file cannot be read or written.
+    """
+    stamp = Stamp.of(path)
+    workers = min((os.cpu_count() or 1) if processes is None else processes, 1 + stamp.size // LARGE_BYTES)
+    parts = survey([path], list(divided([path], part_bytes or small_parts(path))), 1)
+    gathered, summary, converted = Gathered(), Summary(), 0
+    # Beside the target if it has a place: the folder for temporary files may be small.
+    beside = str(Path(target.name).parent) if isinstance(target.name, str) else None
+    with tempfile.TemporaryDirectory(prefix=".toolmark-", dir=beside) as folder:
+        work = _Convert(path, stamp, unit, options, allow_nan, Path(folder))
+        with closing(done(work, parts, workers)) as converting:
+            for part, outcome in in_order(parts, converting, {}):
+                gathered.add(part, outcome)
+                summary += outcome.summary
+                with work.target(part).open("rb") as file:
+                    shutil.copyfileobj(file, target)
+                work.target(part).unlink()
+                converted += size_of(part)
+                if progress is not None:
+                    progress(converted, stamp.size)
+                if len(gathered.problems) >= MOST_TOLD:
+                    break
+    gathered.check([path], None)
+    warn_of(gathered.texts([path]))
+    return summary
