@@ -1,4 +1,4 @@
-"""The other libraries, each in an environment of its own under `benchmarks/.envs`, made when it is first needed."""
+"""Environments of the other libraries, each under `benchmarks/.envs`, created on first use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ALL_EXPECTED: dict[Mode, Mode] = {
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """A library to measure: how it is run, and what its scores mean."""
+    """A measured library: how to run it, and the meaning of its scores."""
 
     name: str
     module: str
@@ -56,7 +56,7 @@ class Library:
 
     @property
     def pins(self) -> Path:
-        """The file that says which version is measured."""
+        """The file that pins the measured version."""
         return HERE / self.pinned / f"{self.name}.txt"
 
 
@@ -106,7 +106,7 @@ class CannotInstallError(Exception):
 
 
 def python_of(library: Library) -> Path:
-    """Return the interpreter of a library's environment, which is made if it is not there or pinned otherwise.
+    """Return the interpreter of a library's environment, which is created if it is missing or has other pins.
 
     Raises:
         CannotInstallError: It cannot be made; the others go on without it.

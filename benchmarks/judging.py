@@ -35,7 +35,7 @@ TOOLS: Any = [
 
 
 class Timed(NamedTuple):
-    """One run: seconds, seconds of the ideal, and requests."""
+    """One run: seconds, ideal seconds, and requests."""
 
     seconds: float
     ideal: float
@@ -75,7 +75,7 @@ def serve(latency: float) -> None:
 
 @contextmanager
 def endpoint(latency: float) -> Generator[str, None, None]:
-    """The address of an endpoint in a process of its own."""
+    """Run the endpoint in a separate process and yield its address."""
     with subprocess.Popen(  # noqa: S603 - this very file
         [sys.executable, __file__, "--serve", f"{latency}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -91,7 +91,7 @@ def measure(address: str, cases: int, units: int, latency: float, concurrency: i
     """Judge that many conversations; each must score 1."""
     judge = OpenAIJudge("any", base_url=address, max_concurrency=concurrency)
     conversations = [conversation(number, units) for number in range(cases)]
-    evaluate(conversations[:1], [ToolUseMetric(judge=Judge(judge))])  # load what is loaded once
+    evaluate(conversations[:1], [ToolUseMetric(judge=Judge(judge))])  # warm up imports and caches
     started = time.perf_counter()
     report = evaluate(
         conversations, [ToolUseMetric(judge=Judge(judge))], max_concurrency=concurrency, show_progress=False

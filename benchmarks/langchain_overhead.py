@@ -152,7 +152,7 @@ def show(title: str, medians: dict[str, float]) -> None:
 
 
 def memory(runs: int) -> None:
-    """Measure what is held after many runs of a loop written by hand, whose recordings are taken out now and then."""
+    """Measure the memory after many runs of a hand-written loop whose recordings are popped regularly."""
     model, recorder = Scripted().bind_tools([add]), ToolCallRecorder()
 
     def body(text: str) -> str:

@@ -47,6 +47,12 @@ def _metric(mode: str) -> ToolCorrectnessMetric:
     )
 
 
+def message_scorer() -> Callable[[dict[str, Any]], float]:
+    """Return a function that scores a record of messages and reads the reason."""
+    score = scorer("unordered")
+    return lambda record: score(case_from_record(record))
+
+
 def parser(record: bool) -> Callable[[bytes], LLMTestCase]:
     """Return what reads a line: a record of messages, or a case."""
     if record:

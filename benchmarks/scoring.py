@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from environments import HERE, OWN, PEERS, REPOSITORY, CannotInstallError, Library, python_of
 from rich.console import Console
-from tables import Grid, agreement_grid, growth_grid, parsing_grid, peer_grids, ratio_grid, startup_grid
+from tables import Grid, agreement_grid, growth_grid, headline_grid, parsing_grid, peer_grids, ratio_grid, startup_grid
 from validity.table import write_section
 from workloads import Family, Workload, all_workloads, find_airline
 
@@ -50,6 +50,7 @@ def main() -> int:
     libraries = [OWN, *(PEERS if options.peers else ())]
     grids = [parsing_grid(workloads, reports), startup_grid(_startup())]
     if options.peers:
+        grids.insert(0, headline_grid(workloads, reports))
         peers = [library for library in libraries if library is not OWN and library.name not in missing]
         grids += [ratio_grid(workloads, peers, reports), *peer_grids(workloads, libraries, reports, missing)]
     growth = growth_grid(workloads, [library for library in libraries if library.name not in missing], reports)
@@ -104,7 +105,7 @@ def _pythons(peers: tuple[Library, ...]) -> tuple[dict[Library, Path], dict[str,
 def _run(
     workloads: list[Workload], pythons: dict[Library, Path], options: argparse.Namespace
 ) -> dict[tuple[str, str], dict[str, Any]]:
-    """Run every workload with every library, each in a process of its own, side by side in time."""
+    """Run every workload with every library, each in a separate process, one after the other."""
     reports: dict[tuple[str, str], dict[str, Any]] = {}
     too_slow: set[tuple[str, str, str]] = set()
     for workload in workloads:
@@ -119,6 +120,7 @@ def _run(
                 "modes": modes,
                 "cases": workload.cases,
                 "lines": workload.lines if library is OWN else None,
+                "records": workload.records,
                 "record": workload.record,
             }
             with console.status(f"{library.name}: {workload.name}"):
@@ -175,7 +177,7 @@ STARTS = {
 
 
 def _startup() -> dict[str, float]:
-    """Return the processor time that each of these takes in a process of its own."""
+    """Return the processor time of each program in a separate process."""
 
     def seconds(program: str) -> float:
         command = [sys.executable, "-c", f"import time\n{program}\nprint(time.process_time())"]

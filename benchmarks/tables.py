@@ -84,6 +84,40 @@ def _sum(*seconds: float | None) -> float | None:
     return sum(measured) if len(measured) == len(seconds) else None
 
 
+def headline_grid(workloads: Iterable[Workload], reports: Reports) -> Grid:
+    """Return what users run, beside what users of the best-known other library run for the same."""
+    rows = []
+    for workload in workloads:
+        own = reports["toolmark", workload.name]
+        deepeval = reports.get(("deepeval", workload.name))
+        pairs = {
+            "`measure` of DeepEval": (_whole(own, "unordered"), _whole(deepeval, "default")),
+            "its leanest call": (_whole(own, "unordered"), _whole(deepeval, "unordered")),
+            "recorded messages, agentevals": (_messages(own), _messages(reports.get(("agentevals", workload.name)))),
+        }
+        for name, (seconds, other) in pairs.items():
+            if seconds and other:
+                row = [f"{workload.name}: {name}", _rate(seconds), _rate(other), number(other / seconds)]
+                rows.append(row)
+    return Grid(
+        "What users run",
+        "Cases per second, and how many times as fast toolmark is. `measure`: both sides make their case from names "
+        "and arguments, measure it with arguments in any order, and make the reason. Recorded messages: from the "
+        "parsed messages of a whole run to a score; agentevals answers by yes or no.",
+        ["workload and other side", "toolmark", "other", "times as fast"],
+        rows,
+    )
+
+
+def _whole(report: Mapping[str, Any] | None, mode: str) -> float | None:
+    return _sum(seconds_of(report, mode), seconds_of(report, mode, "making"))
+
+
+def _messages(report: Mapping[str, Any] | None) -> float | None:
+    seconds: float | None = ((report or {}).get("messages") or {}).get("seconds")
+    return seconds
+
+
 def ratio_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:
     """Return how many times as fast as each peer toolmark is, the making of all input objects counted."""
     suffixes: dict[Mode, str] = {"unordered": "", "default": ", default", "ordered": ", in order", "names": ", names"}
@@ -168,7 +202,7 @@ def _cell(report: Mapping[str, Any] | None, mode: str) -> str:
 
 
 def startup_grid(seconds: Mapping[str, float]) -> Grid:
-    """Return how long a process takes until it can begin."""
+    """Return the start-up times of processes."""
     rows = [[name, f"{value:.2f}"] for name, value in seconds.items()]
     note = "Processor time of a fresh process in seconds, the interpreter's own start counted; best of five."
     return Grid("Start-up", note, ["what is loaded", "seconds"], rows)

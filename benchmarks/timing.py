@@ -1,4 +1,4 @@
-"""How a time is taken: processor time of this process, best of several rounds, within a budget.
+"""Timing: processor time of this process, best of several rounds, within a budget.
 
 Standard library only, since the workers of all libraries use it, each with its own interpreter. The garbage collector
 stays on, but what was there before a round (the workload itself, the other cases) is none of its business: that it is
@@ -95,7 +95,7 @@ def measure(
 
 
 def _settle() -> None:
-    """Collect what is garbage, and take what is left out of the collector's sight."""
+    """Collect garbage, and freeze the remaining objects."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

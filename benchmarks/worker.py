@@ -1,4 +1,4 @@
-"""Times one library, in an environment of its own: `python worker.py MODULE JOB.json` prints the times as JSON.
+"""Time one library in its environment: `python worker.py MODULE JOB.json` prints the times as JSON.
 
 MODULE is `own` (toolmark) or `peers.NAME`; see `Library` for what such a module has. The job is one workload with the
 requested modes; the output of a library is discarded.
@@ -42,6 +42,10 @@ def run(library: Library, job: dict[str, Any]) -> dict[str, Any]:
             report["modes"][mode] = _mode(library, mode, cases, rounds, budget)
         except Exception as error:  # noqa: BLE001 - a library that fails gets a row that says so
             report["modes"][mode] = {"error": f"{type(error).__name__}: {error}"[:200]}
+    records = [json.loads(line) for line in job["records"]]
+    if records and hasattr(library, "message_scorer"):
+        scoring = measure(library.message_scorer(), records, rounds=rounds, budget=budget)
+        report["messages"] = scoring.timing.to_dict()
     if job.get("lines"):
         report["parse"] = _parse(library, job, cases)
     return report
@@ -54,7 +58,7 @@ def _mode(library: Library, mode: str, cases: list[PlainCase], rounds: int, budg
 
 
 def _parse(library: Library, job: dict[str, Any], cases: Sequence[PlainCase]) -> dict[str, Any]:
-    """Time parsing into plain values and into toolmark's models, and see that the models say what the cases say."""
+    """Time parsing into plain values and into toolmark's models, and compare the results."""
     lines, rounds, budget = [line.encode() for line in job["lines"]], job["rounds"], job["budget"]
     plain = measure(json.loads, lines, rounds=rounds, budget=budget)
     own = cast("Any", library)

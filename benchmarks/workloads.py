@@ -35,12 +35,14 @@ class Workload:
     """The same cases as JSONL: what toolmark parses."""
     record: bool = False
     """The lines are recorded messages (`case_from_record`), not toolmark's own cases (`LLMTestCase`)."""
+    records: list[str] = field(default_factory=list, repr=False)
+    """The same cases as recorded messages, one JSON text each: what libraries score that read messages."""
     shared: bool = True
     """The peers are measured on it too."""
 
 
 def all_workloads(airline: Path | None) -> list[Workload]:
-    """Return every workload, those of one family by size; the airline runs only where their file is given."""
+    """Return every workload, ordered by family and size; the airline runs only if their file is passed."""
     return [
         *(airline_workloads(airline) if airline else []),
         *(_synthetic("mixed", size, count, _mixed) for size, count in _SIZES),
@@ -69,7 +71,7 @@ def airline_workloads(path: Path) -> list[Workload]:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     cases = [_from_record(json.loads(line)) for line in lines]
     return [
-        Workload("airline", "airline", 0, cases, _case_lines(cases)),
+        Workload("airline", "airline", 0, cases, _case_lines(cases), records=lines),
         Workload("airline, whole recordings", "airline", 0, cases, lines, record=True, shared=False),
     ]
 
@@ -141,7 +143,7 @@ def _mixed(rng: random.Random, size: int) -> tuple[list[Call], list[Call]]:
 
 
 def _unique(rng: random.Random, size: int) -> tuple[list[Call], list[Call]]:
-    """Every call has a name of its own; damaged as the others, and shuffled."""
+    """Every call has its own name; damaged like the others, and shuffled."""
     expected = [(f"tool_{number:05d}", _arguments(rng)) for number in range(size)]
     called = _damaged(rng, expected, lambda: (f"other_{rng.randrange(10**6):06d}", _arguments(rng)))
     rng.shuffle(called)
@@ -155,7 +157,7 @@ def _identical(rng: random.Random, size: int) -> tuple[list[Call], list[Call]]:
 
 
 def _one_tool(rng: random.Random, size: int) -> tuple[list[Call], list[Call]]:
-    """Calls of one tool of which no two are equal: nothing can be paired ahead, everything is a question."""
+    """Different calls of one tool: no pair is fixed in advance, so each must be compared."""
 
     def calls(first: int) -> list[Call]:
         return [("tool_00", {**_arguments(rng), "key": first + number}) for number in range(size)]

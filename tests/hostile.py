@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolmark import LLMTestCase, MetricResult, ResultStatus, Run, ToolCall
+from toolmark import LLMTestCase, Metric, MetricResult, Report, ResultStatus, Run, ToolCall, evaluate
 
 #: HTML, Markdown, what GitHub makes of a text, what a terminal obeys, and what ends a cell, a fence or an attribute.
 TEXTS = (
@@ -89,3 +89,21 @@ class Repeating:
     async def a_measure(self, case: object) -> MetricResult:
         """Return the same."""
         return self.measure(case)
+
+
+#: Secrets in the report of `report_with_secrets`.
+SECRETS = ("new-2", "old-1", "abcdef1234567890xyz", "ghp_")
+
+
+def report_with_secrets(metric: Metric) -> Report:
+    """Return a report with secrets in the arguments of a case and in the error of a metric."""
+    case = LLMTestCase(
+        id="secret",
+        tools_called=[
+            ToolCall(name="pay", input_parameters={"api_key": "new-2", "note": "Bearer abcdef1234567890xyz"})
+        ],
+        expected_tools=[ToolCall(name="pay", input_parameters={"api_key": "old-1", "note": ""})],
+    )
+    broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
+    broken.label = "broken"
+    return evaluate([case], [metric, broken], show_progress=False)

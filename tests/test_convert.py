@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_runner import RUNNER
 from processes import COMMAND, run_python
 from toolmark import ConversationalTestCase, DataFileError, read_cases
 from toolmark.cli.main import main
 from toolmark.convert import read_transcripts
 from toolmark.formats.traces.read import TRACE_FORMATS
 from tracing import FORMS, Script, ScriptedCall, Step, langfuse, langsmith, new_genai, openai_agents, otlp, otlp_spans
-
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 Plain = dict[str, Any]
 SCRIPT = Script(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolmark._internal.markers import is_redacted
-from toolmark.redact import DEFAULT, REDACTED
+from toolmark.redact import DEFAULT, REDACTED, Redactor
 
 M = REDACTED
 ALNUM = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -182,3 +182,27 @@ def test_values_too_deep_are_hidden() -> None:
         value = [value]
 
     assert DEFAULT(value) == M
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "expected"),
+    [
+        (("input_parameters", "city"), "Oslo", "Oslo"),
+        (("input_parameters", "token"), "abc", REDACTED),
+        (("token", "city"), "Oslo", REDACTED),
+        (("token",), None, None),
+        (("token", "is_set"), None, REDACTED),
+        ((), {"token": "abc"}, {"token": REDACTED}),
+    ],
+)
+def test_a_value_is_redacted_where_it_stands(keys: tuple[str, ...], value: Any, expected: Any) -> None:
+    """Each of the keys above a value may be secret, as if the whole object were redacted."""
+    assert Redactor().at(keys, value) == expected
+    whole = value
+    for key in reversed(keys):
+        whole = {key: whole}
+    redacted: Any = Redactor()(whole)
+    for key in keys:
+        redacted = redacted if redacted == REDACTED else redacted[key]
+    assert redacted == expected
+    assert Redactor(enabled=False).at(keys, value) == value

@@ -6,6 +6,7 @@ call, since calls within a message may be in any order; otherwise one message ho
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -30,6 +31,25 @@ def _messages(calls: list[Any], mode: str) -> list[AIMessage]:
     if mode == "ordered":
         return [AIMessage("", tool_calls=[call]) for call in tool_calls]
     return [AIMessage("", tool_calls=tool_calls)]
+
+
+def message_scorer() -> Callable[[dict[str, Any]], float]:
+    """Return a function that scores a record: its messages as they are, and the expected calls as one message."""
+    evaluator = create_trajectory_match_evaluator(trajectory_match_mode="unordered", tool_args_match_mode="exact")
+
+    def score(record: dict[str, Any]) -> float:
+        calls = [
+            {
+                "id": str(number),
+                "type": "function",
+                "function": {"name": tool["name"], "arguments": json.dumps(tool["args"])},
+            }
+            for number, tool in enumerate(record["expected_tools"])
+        ]
+        expected = [{"role": "assistant", "content": "", "tool_calls": calls}]
+        return float(evaluator(outputs=record["agent_trajectory"], reference_outputs=expected)["score"])
+
+    return score
 
 
 def scorer(mode: str) -> Callable[[Trajectories], float]:

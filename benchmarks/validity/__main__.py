@@ -1,4 +1,4 @@
-"""Measures how well metrics tell good runs from bad ones, toolmark's and other libraries': `make validity`.
+"""Measure how well metrics of toolmark and other libraries separate good from bad runs: `make validity`.
 
 See README.md in the folder above.
 """
@@ -37,7 +37,7 @@ console = Console(width=None if sys.stdout.isatty() else 132, stderr=True)
 
 @dataclass(frozen=True)
 class Peer:
-    """Another library: what the table calls it, what the worker imports, and what it must be told."""
+    """Another library: its name in the table, its worker module, and its settings."""
 
     name: str
     module: str
@@ -70,7 +70,7 @@ class Replayed:
     threshold: float = 0.5
 
     def measure(self, case: LLMTestCase, /) -> MetricResult:
-        """Return the score of the case, or raise what was raised there."""
+        """Return the score of the case, or raise its recorded error."""
         score = self.scores[str(case.id)]
         if isinstance(score, str):
             raise ToolmarkError(score)
@@ -88,7 +88,7 @@ class Replayed:
 
 
 def main() -> int:
-    """Measure, show, and with --write keep what was found."""
+    """Measure, print, and with --write store the results."""
     options = _options()
     path = find_airline(options.data, REPOSITORY)
     if path is None:
@@ -126,7 +126,7 @@ def _group(name: str, cases: Sequence[TestCase], metrics: Sequence[MetricLike]) 
 
 
 def _yardstick(cases: Sequence[TestCase]) -> dict[str, Any]:
-    """Return the row of what knows the task and nothing of the run."""
+    """Return the row of a baseline that knows the task but not the run."""
     free = Replayed("1 where no call was expected, else 0", {str(case.id): not case.expected_tools for case in cases})
     return _group("for comparison: the task alone", cases, [free])
 

@@ -22,10 +22,10 @@ from toolmark.matching import Denominator
 from toolmark.metrics import Metric, MetricLike
 
 PARAMS = ((), ("input_parameters",))
-"""Names alone, and names with arguments. Outputs are not compared: nobody wrote down what the tools should answer."""
+"""Names alone, and names with arguments. Outputs are not compared, since the expected ones are unknown."""
 
 FAILED = "^Error"
-"""How these tools tell that nothing was done; the recordings say it in no other way."""
+"""How these tools report that nothing was done; the recordings show it in no other way."""
 
 EFFECTS = {
     "get_*": "read",
@@ -36,7 +36,7 @@ EFFECTS = {
     "transfer_to_human_agents": "read",
     "*": "write",
 }
-"""What somebody who knows these tools would declare: handing over to a person changes nothing in the database."""
+"""What an expert would declare: a transfer to a person changes nothing in the database."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def show(results: dict[str, Any], console: Console) -> None:
 
 
 def below(results: dict[str, Any]) -> str:
-    """Return what was measured, with which versions."""
+    """Return the measured runs and the versions."""
     about = results["about"]
     return (
         f"{about['cases']} runs of {about['tasks']} tasks, {about['good']} good; {about['versions']}. "

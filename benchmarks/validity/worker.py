@@ -1,4 +1,4 @@
-"""Scores cases with one other library, in its own environment: `worker.py MODULE JOB ANSWER`.
+"""Score cases with another library in its environment: `worker.py MODULE JOB ANSWER`.
 
 The job is a JSON list of cases, the answer a JSON object: the version, and by the name of each scorer the score of each
 case, or the error in its place. No connection to another machine can be made from here.
@@ -16,7 +16,7 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 def refuse_network(event: str, args: tuple[Any, ...]) -> None:
-    """Raise when a socket is about to leave this machine: what is measured is sent nowhere."""
+    """Raise if a socket is about to leave this machine, so that no data is sent."""
     if event == "socket.getaddrinfo":
         host = args[0]
     elif event in {"socket.connect", "socket.sendto"} and isinstance(args[1], tuple):

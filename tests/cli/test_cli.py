@@ -4,13 +4,13 @@ import gzip
 import json
 import re
 import unicodedata
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_runner import RUNNER
 from processes import COMMAND, assert_golden, run_python, toolmark_score, without_times
 from toolmark import evaluate, read_cases
 from toolmark.cli.main import main
@@ -18,9 +18,6 @@ from toolmark.metrics import ToolCorrectnessMetric
 
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 HOSTILE = "[red]x[/red] \x1b[31m\x1b]0;t\x07 \x9b31m \u202eabc\u2066 \r\n\t\x00\x7f\u2028"
-
-#: Up to click 8.1 an option was needed to separate the two streams; it was removed later.
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:

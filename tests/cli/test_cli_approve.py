@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_runner import RUNNER
 from toolmark import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate, write_cases
 from toolmark.cases import RunStatus
 from toolmark.cli.main import main
 
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 SECRET = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 GOOD = Run(
     input=f"Log in with {SECRET}.",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_runner import RUNNER
 from toolmark import ConversationalTestCase, LLMTestCase, ToolCall, ToolUseMetric, Turn, evaluate
 from toolmark.cli.main import main
 from toolmark.judge import Judge, SqliteCache
@@ -18,7 +18,6 @@ from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, 
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 TOOLS: Any = [{"name": "weather", "description": "The weather of a city."}]
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import io
 import json
 import re
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from rich.console import Console
 
+from command_runner import RUNNER
 from processes import COMMAND, assert_golden, run_python, toolmark_score
 from toolmark import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric, compare, evaluate
 from toolmark.cli.main import main
 from toolmark.report.terminal import print_comparison
 from toolmark.report.terminal.console import make_console
 
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 HOSTILE = "[red]x[/red] \x1b[31m\x07\u202e"
 

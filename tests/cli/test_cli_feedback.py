@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_runner import RUNNER
 from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.cli.main import main
 from toolmark.compat.pydantic_evals import ArgumentCorrectness
@@ -25,7 +25,6 @@ from toolmark.report.feedback import (
 )
 from tracing import Script, ScriptedCall, Step, langsmith, otlp
 
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 SCRIPT = Script(
     "Go.", [Step("boss", [ScriptedCall("add", "c1", {"a": 1}, "3")]), Step("boss", [], "Done \x7f \u2028 é.")]
 )

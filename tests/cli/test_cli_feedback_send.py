@@ -7,13 +7,13 @@ import logging
 import os
 import sys
 import time
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_runner import RUNNER
 from processes import COMMAND, run_python
 from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.cli.main import main
@@ -32,7 +32,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from collectors import Answer, Collector, collecting, records_in, records_of, resource_of, scope_of
 
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 SCRIPT = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {"token": "s3cr3t"}, "3")]), Step("boss", [], "Done.")])
 FORMS = ("otel-events", "openinference")
 WORDS = {"otel-events": "events", "openinference": "spans"}

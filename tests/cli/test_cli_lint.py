@@ -6,20 +6,19 @@ import json
 import os
 import re
 import warnings
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_runner import RUNNER
 from processes import COMMAND, ROOT, assert_golden, run_python
 from toolmark import Golden, write_cases
 from toolmark.cli.main import main
 from toolmark.compat.bfcl import cases_from_bfcl
 from toolmark.linting import LintKind, lint
 
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 SHARED = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared") / "data"
 

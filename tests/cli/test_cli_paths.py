@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from inspect import signature
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_runner import RUNNER
 from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.cli.main import main
-
-#: Up to click 8.1 an option was needed to separate the two streams; it was removed later.
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 CASE = LLMTestCase(id="1", input="Look.", tools_called=[ToolCall(name="look")], expected_tools=[ToolCall(name="look")])
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]

@@ -8,15 +8,15 @@ import re
 import subprocess
 import sys
 import threading
-from inspect import signature
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_runner import RUNNER
 from processes import COMMAND, assert_golden, environment, run_python
 from reports import trial_report
 from toolmark import LLMTestCase, ToolCall, evaluate
@@ -25,9 +25,6 @@ from toolmark.cli.main import main
 from toolmark.metrics import ToolCorrectnessMetric
 from toolmark.report.junit import render_junit
 from toolmark.report.markdown import render_markdown
-
-#: Up to click 8.1 an option was needed to separate the two streams; it was removed later.
-RUNNER = CliRunner(**{"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {})
 
 LOOK, PAY = ToolCall(name="look"), ToolCall(name="pay")
 CASES = [

@@ -1,7 +1,6 @@
 """The names of gllm-evals do what its page says, over toolmark's own scoring."""
 
 import asyncio
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -83,27 +82,6 @@ def test_the_example_with_lists_works() -> None:
 
     assert by_name == as_object
     assert (by_name.score, by_name.warnings) == (1.0, ())
-
-
-def test_the_constructor_is_the_one_of_the_page() -> None:
-    """Names, order and defaults are the page's."""
-    parameters = inspect.signature(DeepEvalToolCorrectnessMetric).parameters
-
-    assert {name: parameter.default for name, parameter in parameters.items()} == {
-        "threshold": 0.5,
-        "model": "openai/gpt-4.1",
-        "model_credentials": None,
-        "model_config": None,
-        "include_reason": True,
-        "strict_mode": False,
-        "should_exact_match": False,
-        "should_consider_ordering": False,
-        "available_tools": None,
-        "evaluation_params": None,
-        "batch_status_check_interval": 30.0,
-        "batch_max_iterations": 120,
-    }
-    assert list(parameters)[:3] == ["threshold", "model", "model_credentials"]
 
 
 def test_credentials_are_not_in_the_repr() -> None:

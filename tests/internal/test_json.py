@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 
 from toolmark import InvalidDataError, Problem, ToolCall, ToolmarkWarning
 from toolmark._internal.json import (
@@ -25,6 +25,7 @@ from toolmark._internal.json import (
     json_path,
     json_text,
     parse_json,
+    parse_json_value,
     replace_nonfinite,
     to_json_value,
 )
@@ -330,3 +331,23 @@ def test_canonical_text() -> None:
     assert one.isascii()
     assert one.startswith('{"a":"NaN","b":[1,"\\u00e9\\u202e"],"n":"0x')
     assert canonical_json({"b": 1, "a": None}) == '{"a":null,"b":1}'
+
+
+def test_a_text_of_many_brackets_is_read_unless_it_is_deep() -> None:
+    """Only the levels count, not the brackets of texts and of flat lists."""
+    flat = json.dumps([[]] * 300 + ["[" * 300])
+    assert parse_json_value(flat) == json.loads(flat)
+    assert parse_json_value(flat.encode()) == json.loads(flat)
+    assert parse_json_value("[" * 200 + "]" * 200)
+    with pytest.raises(InvalidDataError, match="deeper than 200 levels"):
+        parse_json_value("[" * 201 + "]" * 201)
+
+
+def test_a_model_of_a_root_value_is_converted_to_the_end() -> None:
+    """A model may stand for a tuple or a date, which are not JSON either."""
+    pair, day = RootModel[tuple[int, int]]((1, 2)), RootModel[datetime.date](datetime.date(2020, 1, 1))
+    assert to_json_value({"pair": pair, "list": [1, pair], "day": day}) == {
+        "pair": [1, 2],
+        "list": [1, [1, 2]],
+        "day": "2020-01-01",
+    }

@@ -17,7 +17,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from oracles import call_similarity, equal_pairs
-from toolmark.matching import Alignment, Denominator, align
+from toolmark.matching import Alignment, Denominator, align, align_calls
 from toolmark.matching.alignment import Item
 from toolmark.matching.json_compare import ABSENT
 
@@ -228,6 +228,19 @@ def test_unordered_equals_scipy(seed: int) -> None:
     rows, columns = linear_sum_assignment(worth, maximize=True)
     weight, equals, pairs, nearness = aims(align(expected, called, arguments=True), equal)
     assert weight * 6 * 10**11 + equals * 10**8 + pairs * 10**5 + nearness == int(worth[rows, columns].sum())
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_equal_calls_are_recognized_one_by_one_and_by_key(
+    monkeypatch: pytest.MonkeyPatch, seed: int, *, ordered: bool
+) -> None:
+    """Small groups compare the calls with each other, large ones look them up; the alignment is the same."""
+    draw = random.Random(seed)
+    expected, called = random_side(draw, 12), random_side(draw, 12)
+    one_by_one = align(expected, called, ordered=ordered, arguments=True)
+    monkeypatch.setattr(align_calls, "_FEW_PAIRS", 0)
+    assert align(expected, called, ordered=ordered, arguments=True) == one_by_one
 
 
 # At scale

@@ -1,4 +1,4 @@
-"""What a framework forces to be otherwise: everything else must be equal."""
+"""Documented differences between frameworks; all other fields must be equal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Difference:
         scenario: The scenario.
         framework: The framework.
         field: The field, such as `calls[0].error`.
-        value: What it has; of a text, how it begins.
+        value: The value of this framework; for a text, its beginning.
         reason: Why the framework forces it.
     """
 
@@ -25,18 +25,18 @@ class Difference:
     reason: str
 
 
-_WORDS = "the error is told in the framework's own words"
-_UNKNOWN = "the SDK ends a run that asks for a tool which its agent lacks, unless it is told otherwise"
-_UNREAD = "LangGraph does not run a call whose arguments it could not read, and ends: its message asks for nothing else"
-_RUNS = "the tool is called with what could be read, and refuses it"
-_HANDS = "what hands over is a tool among the others, and offered as one"
+_WORDS = "the error has the framework's wording"
+_UNKNOWN = "by default the SDK ends a run that calls a tool its agent lacks"
+_UNREAD = "LangGraph does not run a call with unreadable arguments, and ends if the message has no other call"
+_RUNS = "the tool is called with the readable arguments and rejects them"
+_HANDS = "hand-offs are offered as tools"
 
-UNKNOWN, NO_JSON, REJECTED = (
+UNKNOWN, NOT_JSON, REJECTED = (
     "a tool that does not exist",
-    "arguments that are no JSON",
+    "arguments that are not JSON",
     "arguments that the tool rejects",
 )
-HANDING, LATER = "handing over", "a call, and then handing over"
+HANDING, LATER = "a hand-off", "a call, then a hand-off"
 
 DIFFERENCES = (
     Difference(UNKNOWN, "LangChain", "calls[0].error", "Error: nope is not a valid tool", _WORDS),
@@ -45,11 +45,11 @@ DIFFERENCES = (
     Difference(UNKNOWN, "OpenAI Agents", "status", "error", _UNKNOWN),
     Difference(UNKNOWN, "OpenAI Agents", "actual_output", None, _UNKNOWN),
     Difference(UNKNOWN, "OpenAI Agents", "error", "ModelBehaviorError: Tool nope not found", _UNKNOWN),
-    Difference(NO_JSON, "LangChain", "calls[0].error", "no JSON", _WORDS),
-    Difference(NO_JSON, "LlamaIndex", "calls[0].error", "TypeError: add() missing 1 required", _RUNS),
-    Difference(NO_JSON, "OpenAI Agents", "calls[0].error", "not JSON: Expecting property name", _RUNS),
-    Difference(NO_JSON, "LangChain", "calls[0].executed", False, _UNREAD),
-    Difference(NO_JSON, "LangChain", "actual_output", "", _UNREAD),
+    Difference(NOT_JSON, "LangChain", "calls[0].error", "no JSON", _WORDS),
+    Difference(NOT_JSON, "LlamaIndex", "calls[0].error", "TypeError: add() missing 1 required", _RUNS),
+    Difference(NOT_JSON, "OpenAI Agents", "calls[0].error", "not JSON: Expecting property name", _RUNS),
+    Difference(NOT_JSON, "LangChain", "calls[0].executed", False, _UNREAD),
+    Difference(NOT_JSON, "LangChain", "actual_output", "", _UNREAD),
     Difference(REJECTED, "LangChain", "calls[0].error", "ValidationError: 1 validation error for add", _WORDS),
     Difference(REJECTED, "LlamaIndex", "calls[0].error", "TypeError: can only concatenate str", _WORDS),
     Difference(REJECTED, "OpenAI Agents", "calls[0].error", "ModelBehaviorError: Invalid JSON input", _WORDS),
@@ -61,19 +61,19 @@ DIFFERENCES = (
 )
 
 
-def is_told(difference: Difference, value: Any) -> bool:
-    """Whether a value is the one of the table; of a text, the beginning counts."""
+def is_documented(difference: Difference, value: Any) -> bool:
+    """Whether a value is the one of the table; texts are compared by their beginning."""
     if isinstance(difference.value, str) and difference.value and isinstance(value, str):
         return value.startswith(difference.value)
     return bool(difference.value == value)
 
 
 def table(amount: int) -> str:
-    """The table for the documentation."""
+    """Return the table for the documentation."""
     lines = [
-        f"Of {amount} scenarios, these have fields that a framework forces to be otherwise; all others are equal.",
+        f"Of {amount} scenarios, these have fields that differ between frameworks; all others are equal.",
         "",
-        "| scenario | framework | field | what it has | why |",
+        "| scenario | framework | field | value | reason |",
         "|---|---|---|---|---|",
     ]
     for one in DIFFERENCES:

@@ -80,14 +80,14 @@ SCENARIOS: Mapping[str, Make] = {
     "a list as output": _scene([AskFor("numbers", {"count": 3}, "c1")], "x", tools=(NUMBERS,)),
     "a tool that changes its arguments": _scene([AskFor("fill", {"form": {"a": 1}}, "c1")], "x", tools=(FILL,)),
     "a tool that raises": _scene([AskFor("boom", {"x": 1}, "c1")], "sorry", tools=(BOOM,)),
-    "a tool that raises beside one that does not": _scene(
+    "a tool that raises next to one that does not": _scene(
         [AskFor("boom", {"x": 1}, "c1"), _add(1, "c2")], "done", tools=(BOOM, ADD)
     ),
     "a failed call asked for again": lambda: Scene(
         [[AskFor("flaky", {"x": 1}, "c1")], [AskFor("flaky", {"x": 1}, "c2")], "done"], [flaky_tool()], agent=ALICE
     ),
     "a tool that does not exist": _scene([AskFor("nope", {"x": 1}, "c1")], "done"),
-    "arguments that are no JSON": _scene([AskFor("add", "{a: ", "c1")], "done"),
+    "arguments that are not JSON": _scene([AskFor("add", "{a: ", "c1")], "done"),
     "arguments that the tool rejects": _scene([_add("one", "c1")], "done"),
     "a model that fails": _scene([_add(1, "c1")], RuntimeError("the model is down")),
     "a model that fails at once": _scene(RuntimeError("the model is down")),
@@ -97,11 +97,11 @@ SCENARIOS: Mapping[str, Make] = {
         "done",
         tools=(AgentTool("ask", _inner([AskFor("boom", {"x": 1}, "i1")], "sorry", tools=(BOOM,))),),
     ),
-    "an agent as a tool beside a call": _scene(
+    "an agent as a tool next to a call": _scene(
         [_add(5, "c1"), _ask("c2")], "done", tools=(ADD, AgentTool("ask", _inner([_add(1, "i1")], "three")))
     ),
-    "handing over": _scene([HandOff("bob", "h1")], handoffs=[Scene([[_add(1, "b1")], "bye"], [ADD], agent="bob")]),
-    "a call, and then handing over": _scene(
+    "a hand-off": _scene([HandOff("bob", "h1")], handoffs=[Scene([[_add(1, "b1")], "bye"], [ADD], agent="bob")]),
+    "a call, then a hand-off": _scene(
         [_add(1, "c1")], [HandOff("bob", "h1")], handoffs=[Scene([[_add(2, "b1")], "bye"], [ADD], agent="bob")]
     ),
 }

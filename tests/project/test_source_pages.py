@@ -439,6 +439,7 @@ def test_page_003_options() -> None:
         "batch_status_check_interval": 30.0,
         "batch_max_iterations": 120,
     }
+    assert list(options)[:3] == ["threshold", "model", "model_credentials"]
 
 
 def test_page_003_parsers() -> None:

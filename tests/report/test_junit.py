@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostile import TEXTS, Repeating, hostile_cases
+from hostile import SECRETS, TEXTS, Repeating, hostile_cases, report_with_secrets
 from processes import assert_golden
 from reports import trial_report
 from strategies import case_fields
@@ -169,16 +169,9 @@ def test_any_report_is_valid(cases: list[LLMTestCase]) -> None:
 
 def test_secrets_are_removed() -> None:
     """From messages and sides."""
-    case = LLMTestCase(
-        id="secret",
-        tools_called=[tool("pay", {"api_key": "new-2", "note": "Bearer abcdef1234567890xyz"})],
-        expected_tools=[tool("pay", {"api_key": "old-1", "note": ""})],
-    )
-    broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
-    broken.label = "broken"
-    measured = report(case, metrics=[METRIC, broken])
+    measured = report_with_secrets(METRIC)
 
-    for secret in ("new-2", "old-1", "abcdef1234567890xyz", "ghp_"):
+    for secret in SECRETS:
         assert secret not in render_junit(measured, title="x")
         assert secret in render_junit(measured, title="x", redactor=OFF)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hostile import TEXTS, Repeating, hostile_cases
+from hostile import SECRETS, TEXTS, Repeating, hostile_cases, report_with_secrets
 from processes import assert_golden
 from strategies import case_fields
 from toolmark import (
@@ -234,17 +234,10 @@ def test_any_report_can_be_rendered(cases: list[LLMTestCase]) -> None:
 
 def test_secrets_are_removed() -> None:
     """From lines and code blocks."""
-    case = LLMTestCase(
-        id="secret",
-        tools_called=[tool("pay", {"api_key": "new-2", "note": "Bearer abcdef1234567890xyz"})],
-        expected_tools=[tool("pay", {"api_key": "old-1", "note": ""})],
-    )
-    broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
-    broken.label = "broken"
-    measured = report(case, metrics=[METRIC, broken])
+    measured = report_with_secrets(METRIC)
     text = render_markdown(measured, title="x")
 
-    for secret in ("new-2", "old-1", "abcdef1234567890xyz", "ghp_"):
+    for secret in SECRETS:
         assert secret not in text
         assert secret in render_markdown(measured, title="x", redactor=OFF)
 

@@ -9,14 +9,6 @@ from toolmark._internal.lazy_imports import lazy_getattr
 if TYPE_CHECKING:
     from toolmark.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async, partial_report
 
-_HOME = {
-    "Evaluator": "run",
-    "assert_test": "run",
-    "evaluate": "run",
-    "evaluate_async": "run",
-    "partial_report": "run",
-}
-
 __all__ = [
     "Evaluator",
     "assert_test",
@@ -25,7 +17,7 @@ __all__ = [
     "partial_report",
 ]
 
-_load = lazy_getattr(__name__, _HOME)
+_load = lazy_getattr(__name__, dict.fromkeys(__all__, "run"))
 
 
 def __getattr__(name: str) -> object:

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from toolmark._internal.text import unique_labels
 from toolmark.agents import Conversation, run_golden
 from toolmark.capture.observation.decorator import join_pieces
 from toolmark.capture.observation.spans import Observable, ObserveRecorder
-from toolmark.cases import Golden, LLMTestCase, Run, RunStatus
+from toolmark.cases import AnyCase, Golden, Run, RunStatus
 from toolmark.errors import ConfigurationError
+from toolmark.metrics import MetricLike
 
 App: TypeAlias = "Callable[[str], object] | Callable[[str], Awaitable[object]]"
 """A function of one text, sync or async, or a generator function that yields its answer in pieces."""
 
 
-class Observed(NamedTuple):
-    """A case of an app; `component` is the function that it is about, `None` for the whole answer."""
+class Pending(NamedTuple):
+    """A case to measure; `component` is the function that it is about, `None` for a case or a whole answer."""
 
-    case: LLMTestCase
+    case: AnyCase
+    metrics: Sequence[MetricLike]
     component: Observable | None = None
 
 
@@ -60,12 +62,27 @@ class ObservedApp:
         self._recorders[recorder.last_run.run_id] = recorder
         return recorder.last_run
 
-    async def ask(self, golden: Golden, place: int, *, is_scored: bool) -> list[Observed]:
+    async def ask(self, golden: Golden, place: int, metrics: Sequence[MetricLike]) -> list[Pending]:
         """Ask the golden at position `place`; return the case of its whole answer, then those of its components.
 
-        `is_scored` says whether there are metrics for whole answers.
+        `metrics` are those of the whole answer. Without any, it is left out where there are components and no error.
         """
-        return self._observed(golden, await run_golden(golden, self.answer, place), is_scored=is_scored)
+        case = await run_golden(golden, self.answer, place)
+        run = case.run
+        recorder = None if run is None else self._recorders.pop(run.run_id, None)
+        if run is None or recorder is None:
+            return [Pending(case, metrics)]
+        names = ("input", "expected_tools", "expected_output", "available_tools")
+        expectations = {name: value for name in names if (value := getattr(golden, name)) is not None}
+        parts = recorder.components_with(expectations)
+        pending: list[Pending] = []
+        for part, label in zip(parts, unique_labels([part.name for part in parts]), strict=True):
+            component = part.case.model_copy(update={"id": f"{case.id} > {label}"})
+            # `@observe` has checked that these are metrics.
+            pending.append(Pending(component, cast("tuple[MetricLike, ...]", part.of.metrics), part.of))
+        if metrics or not pending or run.status is RunStatus.ERROR:
+            pending.insert(0, Pending(recorder.test_case_with(case, expectations), metrics))
+        return pending
 
     async def _called(self, question: str) -> tuple[object, Exception | None]:
         if _is_async(self._app):
@@ -78,23 +95,6 @@ class ObservedApp:
         if inspect.isasyncgen(answer):
             answer = join_pieces([piece async for piece in answer])
         return await answer if inspect.isawaitable(answer) else answer, None
-
-    def _observed(self, golden: Golden, case: LLMTestCase, *, is_scored: bool) -> list[Observed]:
-        run = case.run
-        recorder = None if run is None else self._recorders.pop(run.run_id, None)
-        if run is None or recorder is None:
-            return [Observed(case)]
-        names = ("input", "expected_tools", "expected_output", "available_tools")
-        expectations = {name: getattr(golden, name) for name in names if getattr(golden, name) is not None}
-        parts = recorder.components_with(expectations)
-        labels = unique_labels([part.name for part in parts])
-        inner = [
-            Observed(part.case.model_copy(update={"id": f"{case.id} > {label}"}), part.of)
-            for part, label in zip(parts, labels, strict=True)
-        ]
-        if inner and not is_scored and run.status is not RunStatus.ERROR:
-            return inner
-        return [Observed(recorder.test_case_with(case, expectations)), *inner]
 
 
 def _is_async(app: Callable[..., object]) -> bool:

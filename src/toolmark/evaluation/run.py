@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -29,7 +29,7 @@ from toolmark.calls import ToolCallParams
 from toolmark.cases import AnyCase, Golden
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
 from toolmark.evaluation.observed_app import App, ObservedApp
-from toolmark.evaluation.session import AgentSource, AppSource, CaseSource, Session, Source, evaluation_key, waits
+from toolmark.evaluation.session import Session, Source, agent_source, app_source, case_source, evaluation_header, waits
 from toolmark.matching.alignment import Denominator
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
 from toolmark.report import Report
@@ -92,7 +92,7 @@ def evaluate(
         DataFileError: The file to resume is not a file of results, or broken.
         OSError: The file cannot be opened or written; its complete lines can be resumed.
     """
-    source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, trials, "measure")
+    source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, "measure")
     session: Session | None = None
     try:
         with _session(source, chosen, trials, results, resume, max_concurrency, show_progress) as session:
@@ -123,7 +123,7 @@ async def evaluate_async(
 
     Cancelling it prints nothing; `partial_report` extracts the report of the completed cases from the `CancelledError`.
     """
-    source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, trials, "a_measure")
+    source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, "a_measure")
     with _session(source, chosen, trials, results, resume, max_concurrency, show_progress, is_async=True) as session:
         try:
             await session.run()
@@ -181,33 +181,31 @@ def _source(
     goldens: Iterable[Golden] | None,
     agent: AgentCallable | None,
     app: App | None,
-    trials: object,
     method: str,
 ) -> tuple[Source, list[MetricLike]]:
     """Return where the cases come from, and the metrics."""
     if app is not None:
-        if test_cases is not None or agent is not None:
-            other = "test_cases" if agent is None else "agent"
-            raise ConfigurationError(f"observed_callback and {other} cannot be combined; pass goldens with one of them")
+        for name, other in (("agent", agent), ("test_cases", test_cases)):
+            if other is not None:
+                message = f"observed_callback and {name} cannot be combined; pass goldens with one of them"
+                raise ConfigurationError(message)
         # Metrics are optional here: the components of the app may have some.
         checked = checked_metrics(metrics, method) if metrics or not isinstance(metrics, Sequence) else []
-        return AppSource(check_goldens(goldens), checked, ObservedApp(app)), checked
+        return app_source(check_goldens(goldens), checked, ObservedApp(app)), checked
     checked = checked_metrics(metrics, method)
-    if goldens is not None or agent is not None:
-        if test_cases is not None:
-            raise ConfigurationError("test_cases and goldens cannot be combined; evaluate them separately")
-        if goldens is None:
-            raise ConfigurationError("agent needs goldens, its questions")
-        if agent is None:
-            raise ConfigurationError("goldens need an agent to ask, such as as_agent(agent)")
-        check_agent(agent)
-        return AgentSource(check_goldens(goldens), checked, agent), checked
-    if trials is not None:
-        raise ConfigurationError("trials needs goldens and an agent: test_cases are answers already")
-    cases = listed_cases(test_cases)
-    if not cases:
-        raise ConfigurationError("test_cases must have at least one case, got none")
-    return CaseSource(cases, checked), checked
+    if goldens is None and agent is None:
+        cases = listed_cases(test_cases)
+        if not cases:
+            raise ConfigurationError("test_cases must have at least one case, got none")
+        return case_source(cases, checked), checked
+    if test_cases is not None:
+        raise ConfigurationError("test_cases and goldens cannot be combined; evaluate them separately")
+    if goldens is None:
+        raise ConfigurationError("agent needs goldens, its questions")
+    if agent is None:
+        raise ConfigurationError("goldens need an agent to ask, such as as_agent(agent)")
+    check_agent(agent)
+    return agent_source(check_goldens(goldens), checked, agent), checked
 
 
 @contextmanager
@@ -224,15 +222,19 @@ def _session(
 ) -> Generator[Session, None, None]:
     """Begin an evaluation, and close its files at the end."""
     times, limit = check_trials(trials), check_concurrency(max_concurrency)
-    if isinstance(source, CaseSource) and is_async and not any(map(waits, metrics)):
-        limit = 1
+    if source.kind == "cases" and times is not None:
+        raise ConfigurationError("trials needs goldens and an agent: test_cases are answers already")
+    if source.kind == "cases" and is_async and not any(map(waits, metrics)):
+        limit = 1  # nothing waits, so tasks side by side would only keep more cases in memory
     if results is None and resume:
         raise ConfigurationError("resume needs results, the file to resume")
-    file = None
-    if results is not None:
-        file = ResultsFile.open(results, evaluation_key(source, metrics, times), resume=resume)
-    total, done = len(source.items) * (times or 1), 0 if file is None else len(file.content.units)
-    with nullcontext() if file is None else file, _bar(total, done, show_progress) as advance:
+    with ExitStack() as stack:
+        file, done = None, 0
+        if results is not None:
+            header, fingerprints = evaluation_header(source, metrics, times)
+            file = stack.enter_context(ResultsFile.open(results, header, fingerprints, resume=resume))
+            done = len(file.content.units)
+        advance = stack.enter_context(_bar(len(source.items) * (times or 1), done, show_progress))
         yield Session(source, metrics, times, limit, is_async, file, advance)
 
 
@@ -307,12 +309,9 @@ def passed_results(report: Report, remedy: str = "") -> tuple[MetricResult, ...]
     results = report.cases[0].results
     lines: list[str] = []
     for result in results:
-        if result.passed or result.status is ResultStatus.SKIPPED:
-            continue
-        below = (
-            f"score {result.score:.4g} is below the threshold {result.threshold:g}" if result.score is not None else ""
-        )
-        lines.append(f"{result.metric}: {result.reason or result.error or below}")
+        if not result.passed and result.status is not ResultStatus.SKIPPED:
+            below = f"score {result.score or 0:.4g} is below the threshold {result.threshold:g}"
+            lines.append(f"{result.metric}: {result.reason or result.error or below}")
     if lines:
         raise MetricAssertionError("\n".join([*lines, remedy]).rstrip("\n"), report)
     return results

@@ -9,97 +9,65 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from math import isfinite
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Literal, NamedTuple
 
 from toolmark._internal.text import unique_labels
 from toolmark._internal.version import installed_version
 from toolmark.agents import AgentCallable, run_golden
-from toolmark.capture.observation.spans import Observable
 from toolmark.cases import AnyCase, Golden
 from toolmark.errors import ConfigurationError
-from toolmark.evaluation.observed_app import ObservedApp
+from toolmark.evaluation.observed_app import ObservedApp, Pending
 from toolmark.metrics import Metric, MetricLike
 from toolmark.report import Report
 from toolmark.result import MetricResult, ResultStatus, failed_result
+from toolmark.results.jsonl import Header
 from toolmark.results.layout import Row, report_table
-from toolmark.results.writer import EvaluationKey, ResultsFile
-
-
-class Pending(NamedTuple):
-    """A case to measure; `component` is the function that it is about, `None` for a case or a whole answer."""
-
-    case: AnyCase
-    metrics: Sequence[MetricLike]
-    component: Observable | None = None
-
-
-class Source(Protocol):
-    """Where the cases come from."""
-
-    @property
-    def kind(self) -> str:
-        """`cases` or `goldens`."""
-        ...
-
-    @property
-    def items(self) -> Sequence[object]:
-        """The cases or goldens."""
-        ...
-
-    async def pending(self, place: int) -> Sequence[Pending]:
-        """Return what to measure for the item at this position; a golden is asked first."""
-        ...
+from toolmark.results.writer import ResultsFile, new_header
 
 
 @dataclass(frozen=True)
-class CaseSource:
-    """Cases that exist already."""
+class Source:
+    """Where the cases come from.
 
-    items: Sequence[AnyCase]
-    metrics: Sequence[MetricLike]
-    kind: str = "cases"
+    `items` are the cases or goldens; `pending` returns what to measure for the item at a position, and asks a golden
+    first.
+    """
 
-    async def pending(self, place: int) -> Sequence[Pending]:
-        """Return the case."""
-        return [Pending(self.items[place], self.metrics)]
-
-
-@dataclass(frozen=True)
-class AgentSource:
-    """Goldens that an agent is asked."""
-
-    items: Sequence[Golden]
-    metrics: Sequence[MetricLike]
-    agent: AgentCallable
-    kind: str = "goldens"
-
-    async def pending(self, place: int) -> Sequence[Pending]:
-        """Ask the agent, and return the case."""
-        return [Pending(await run_golden(self.items[place], self.agent, place), self.metrics)]
+    kind: Literal["cases", "goldens"]
+    items: Sequence[Any]
+    pending: Callable[[int], Awaitable[Sequence[Pending]]]
 
 
-@dataclass(frozen=True)
-class AppSource:
-    """Goldens that an app of observed functions is asked."""
+def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike]) -> Source:
+    """Return the source of cases that exist already."""
 
-    items: Sequence[Golden]
-    metrics: Sequence[MetricLike]
-    app: ObservedApp
-    kind: str = "goldens"
+    async def pending(place: int) -> Sequence[Pending]:
+        return [Pending(cases[place], metrics)]
 
-    async def pending(self, place: int) -> Sequence[Pending]:
-        """Ask the app, and return the whole answer and its components."""
-        pending: list[Pending] = []
-        for case, component in await self.app.ask(self.items[place], place, is_scored=bool(self.metrics)):
-            # `@observe` has checked that the metrics of a component are metrics.
-            metrics = self.metrics if component is None else cast("tuple[MetricLike, ...]", component.metrics)
-            pending.append(Pending(case, metrics, component))
-        return pending
+    return Source("cases", cases, pending)
+
+
+def agent_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], agent: AgentCallable) -> Source:
+    """Return the source of goldens that an agent is asked."""
+
+    async def pending(place: int) -> Sequence[Pending]:
+        return [Pending(await run_golden(goldens[place], agent, place), metrics)]
+
+    return Source("goldens", goldens, pending)
+
+
+def app_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: ObservedApp) -> Source:
+    """Return the source of goldens that an app of observed functions is asked, with its components."""
+
+    async def pending(place: int) -> Sequence[Pending]:
+        return await app.ask(goldens[place], place, metrics)
+
+    return Source("goldens", goldens, pending)
 
 
 class Unit(NamedTuple):
@@ -158,7 +126,7 @@ class Session:
         Returns:
             Whether `run` has work left.
         """
-        if not isinstance(self.source, CaseSource):
+        if self.source.kind != "cases":
             return True
         quick = [place for place, metric in enumerate(self.metrics) if not waits(metric)]
         is_complete = len(quick) == len(self.metrics)
@@ -261,11 +229,13 @@ class Session:
         return len(self._rows), len(self.source.items) * (self.trials or 1)
 
 
-def evaluation_key(source: Source, metrics: Sequence[MetricLike], trials: int | None) -> EvaluationKey:
-    """Return the key of an evaluation, as its file of results has it."""
+def evaluation_header(
+    source: Source, metrics: Sequence[MetricLike], trials: int | None
+) -> tuple[Header, tuple[str, ...]]:
+    """Return the header of the file of results, and the fingerprints of its cases or goldens."""
     names = unique_labels([metric.label for metric in metrics])
     entries = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
-    return EvaluationKey.of(source.kind, source.items, entries, trials)
+    return new_header(source.kind, source.items, entries, trials)
 
 
 def measure_in_thread(metric: MetricLike, case: AnyCase) -> MetricResult:
@@ -294,9 +264,9 @@ def _checked(value: object) -> MetricResult:
     if not isinstance(value, MetricResult):
         raise ConfigurationError(f"a metric must return a MetricResult, got {type(value).__name__} {value!r:.60}")
     is_scored = value.status is ResultStatus.SCORED
-    if (value.score is not None) != is_scored or (value.passed is not None) != is_scored:
+    if {value.score is not None, value.passed is not None} != {is_scored}:
         message = f"the metric returned a {value.status.value} result with score={value.score}, passed={value.passed}"
         raise ConfigurationError(f"{message}; only a scored one has both, and it needs them")
-    if value.score is not None and not isfinite(value.score):
+    if not isfinite(value.score or 0):
         raise ConfigurationError(f"the metric returned the score {value.score}, which must be a number from 0 to 1")
     return value

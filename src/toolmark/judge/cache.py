@@ -85,10 +85,9 @@ class SqliteCache:
             ConfigurationError: The file cannot be opened, or is not a cache of toolmark.
         """
         rows = self._execute("SELECT reply FROM replies WHERE key = ?", (key,))
-        try:
+        with suppress(InvalidDataError):
             return Reply.from_json(rows[0][0]) if rows else None
-        except InvalidDataError:
-            return None
+        return None
 
     def put(self, key: str, reply: Reply, /) -> None:
         """Store a reply under a key, replacing an earlier one.

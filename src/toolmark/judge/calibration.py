@@ -103,12 +103,14 @@ class Agreement:
             )
             raise ConfigurationError(message)
         value = _clamp((yes / total + q0 - 1) / (q0 + q1 - 1))
+        # The interval is around adjusted shares, so it may miss the unadjusted value: widen it to hold that.
         low, high = self._interval(yes, total)
         return Estimate(value, _clamp(min(value, low)), _clamp(max(value, high)), total)
 
     def _interval(self, yes: int, total: int) -> tuple[float, float]:
         z = _z(self.confidence)
         rated_yes, rated_no = self.yes_yes + self.yes_no, self.no_yes + self.no_no
+        # Without the adjustment a judge that was never wrong on few labels would count as one that cannot be wrong.
         p, n = (yes + z * z / 2) / (total + z * z), total + z * z
         q1, m1 = (self.yes_yes + 1) / (rated_yes + 2), rated_yes + 2
         q0, m0 = (self.no_no + 1) / (rated_no + 2), rated_no + 2
@@ -178,6 +180,7 @@ def _kappa(yes_yes: int, yes_no: int, no_yes: int, no_no: int, confidence: float
         return None
     observed = (yes_yes + no_no) / total
     by_chance = ((yes_yes + yes_no) * (yes_yes + no_yes) + (no_yes + no_no) * (yes_no + no_no)) / total**2
+    # Where both always give the same single answer, agreement beyond chance is undefined, not 0 and not 1.
     if by_chance == 1:
         return None
     value = (observed - by_chance) / (1 - by_chance)

@@ -67,6 +67,7 @@ def read_prices(prices: Mapping[str, Price | Mapping[str, Any]]) -> Prices:
 def cost_of(usage: Mapping[str, int], price: Price) -> float:
     """Return the cost of tokens; `usage` is as in `Reply`, where cached tokens are part of the input."""
     tokens = Counter(usage)
+    # Providers report cached tokens among the input tokens; a server that reports more must not make the rest negative.
     cached = min(tokens["cached_tokens"], tokens["input_tokens"])
     cached_price = price.input if price.cached_input is None else price.cached_input
     input_cost = (tokens["input_tokens"] - cached) * price.input + cached * cached_price
@@ -177,6 +178,7 @@ def estimate_cost(
         # Usage sums all attempts and includes images, so only a plain reply tells the tokens of its characters.
         elif reply.attempts == 1 and not images and reply.usage.keys() >= _SIDES:
             past.update({"requests": 1, "characters": characters, **{name: reply.usage[name] for name in _SIDES}})
+    # The mean of a few replies may be far off; a fixed ratio is at least known to be rough.
     enough = past["requests"] >= ENOUGH_REPLIES and past["input_tokens"] > 0
     per_character = past["input_tokens"] / past["characters"] if enough else 1 / CHARACTERS_PER_TOKEN
     per_answer: float = past["output_tokens"] / past["requests"] if enough else ANSWER_TOKENS

@@ -81,11 +81,13 @@ def units_of(case: ConversationalTestCase) -> tuple[tuple[Unit, ...], list[str]]
     units: list[Unit] = []
     notes: list[str] = []
     request: tuple[CaseMessage, ...] = ()
+    # A user may need several turns to say one thing, and an agent several to answer: runs of one role are not split.
     for role, group in groupby(messages, key=lambda message: message.role):
         run = tuple(group)
         if role == "user":
             request = run
             continue
+        # A greeting is not judged, but an agent that acts before it is asked is.
         if request or any(message.calls for message in run):
             begin = (*request, *run)[0].number - 1
             units.append(Unit(len(units), tuple(messages[:begin]), request, run))

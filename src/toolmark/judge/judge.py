@@ -172,6 +172,7 @@ class Judge:
             ConfigurationError: The cache outlives this object, and the model has no identity.
         """
         identity = self._identity or identity_of(self.model)
+        # Nobody else reads a cache in memory, so there the object may stand for the model.
         if identity is None and isinstance(self._cache, MemoryCache):
             identity = self._object_identity
         if identity is None:
@@ -216,6 +217,7 @@ class Judge:
     def keep(self, prompt: Prompt, reply: Reply) -> PromptResult:
         """Return the result of a reply, and cache the reply if it holds a verdict."""
         result = self._result(prompt, reply)
+        # A refusal or a truncated answer is not cached: asked again, the model may give a verdict.
         if result.outcome is JudgeOutcome.OK and self._cache is not None:
             self._cache.put(self.key_of(prompt), reply)
         return result

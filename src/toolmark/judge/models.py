@@ -117,6 +117,7 @@ class _FunctionModel:
 
 async def _call(function: Callable[..., T | Awaitable[T]], *args: object) -> T:
     """Return what a sync or async function returns; a sync one runs in a thread, so that the event loop goes on."""
+    # An object with an async `__call__` is not a coroutine function itself.
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
     value = function(*args) if is_async else await _run_in_thread(lambda: function(*args))
     if inspect.isawaitable(value):

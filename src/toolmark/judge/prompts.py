@@ -113,18 +113,17 @@ def enclosed(document: JsonObject) -> str:
 
 
 def _user_message(text: str, evidence: Evidence) -> Message:
-    if not evidence.pictures:
-        return Message(role="user", content=text)
     parts: list[str | ImagePart] = [text]
     for picture in evidence.pictures:
         parts += [f"Image {picture.id} of the record, which is data too:", ImagePart(url=picture.url)]
-    return Message(role="user", content=tuple(parts))
+    return Message(role="user", content=tuple(parts) if evidence.pictures else text)
 
 
 def _reply_schema(ids: tuple[str, ...], *, lists_missing: bool) -> JsonObject:
     properties: JsonObject = {"evidence": _id_list(ids), "reasoning": {"type": "string"}}
     if lists_missing:
         properties["missing"] = _id_list(tuple(name for name in ids if name.startswith("t")))
+    # The verdict comes last: a model that writes it first only justifies it afterwards.
     properties["verdict"] = {"type": "string", "enum": ["yes", "no", "cannot_tell"]}
     return {
         "type": "object",

@@ -9,6 +9,7 @@ of shapes, an index lists the objects that have each leaf, and only equal leaves
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from math import lcm
 from typing import Any, Final
@@ -91,17 +92,18 @@ def common(
         for right_group in _by_shape(right_leaves)
     ]
     unit = lcm(*{parts for _, _, paths in shared_paths for _, parts in paths})
-    rows: list[Row] = [{} for _ in left]
+    rows: list[defaultdict[int, int]] = [defaultdict(int) for _ in left]
     for left_group, right_group, paths in shared_paths:
         for path, parts in paths:
             holders: dict[Hashable, list[int]] = {}
             for column in right_group:
                 holders.setdefault(right_leaves[column][path], []).append(column)
+            share = unit // parts
             for index in left_group:
                 row = rows[index]
                 for column in holders.get(left_leaves[index][path], ()):
-                    row[column] = row.get(column, 0) + unit // parts
-    return rows, unit
+                    row[column] += share
+    return [dict(row) for row in rows], unit
 
 
 def _by_shape(leaves: Sequence[Leaves]) -> list[list[int]]:

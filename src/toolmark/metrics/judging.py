@@ -121,8 +121,8 @@ def _doubts(
         return
     total = sum(part.total for part in parts.values())
     kind_counts = ", ".join(f"{amount} {kind}" for kind, amount in sorted(open_kinds.items()))
-    asked = f"{plural(total, 'question')} to the judge and to code"
-    text = f"{open_kinds.total()} of {asked} have no yes or no ({kind_counts})"
+    questions = f"{plural(total, 'question')} to the judge and to code"
+    text = f"{open_kinds.total()} of {questions} have no yes or no ({kind_counts})"
     if has_score:
         low = min(*other_scores.values(), 1.0, *(part.low for part in parts.values()))
         high = min(*other_scores.values(), 1.0, *(part.high for part in parts.values()))

@@ -1,4 +1,4 @@
-"""For tests of agents without a model, and of adapters: scripted models and endpoints, known tools, finished runs.
+"""Helpers for tests of agents and adapters: scripted models, a fake OpenAI endpoint, tool doubles, sample runs.
 
 ```python
 from toolmark.testing import ADD, AdapterContract, AskFor, Recorded, Scene, ScriptedModel, sample_runs
@@ -9,7 +9,7 @@ assert model.next_step().text == "three"
 assert sample_runs()["parallel"].tools_called[0].name == "slow"
 
 
-class TestMyAdapter(AdapterContract):  # pytest finds the tests that it inherits
+class TestMyAdapter(AdapterContract):  # pytest collects the inherited tests
     async def arun(self, scene: Scene) -> Recorded: ...
 ```
 """

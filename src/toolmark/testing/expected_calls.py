@@ -50,14 +50,14 @@ class ExpectedCall:
         execution = call.execution
         if execution is None:
             return ["execution: expected one, got none"]
-        lines = [
-            f"{field}: expected {_expected_text(expected)}, got {short_repr(got, 120)}"
-            for field, expected, got in self._fields(call, execution)
-            if not _agree(expected, got)
-        ]
+        rows = [row for row in self._fields(call, execution) if not _agree(row[1], row[2])]
         output = call.output if "output" in call.model_fields_set else ABSENT
-        if not (output is self.output or (ABSENT not in (output, self.output) and outputs_equal(self.output, output))):
-            lines.append(f"output: expected {_expected_text(self.output)}, got {short_repr(output, 120)}")
+        is_absent = ABSENT in (output, self.output)
+        if output is not self.output and (is_absent or not outputs_equal(self.output, output)):
+            rows.append(("output", self.output, output))
+        lines = [
+            f"{field}: expected {_expected_text(expected)}, got {short_repr(got, 120)}" for field, expected, got in rows
+        ]
         return lines + compare_calls(self.children, execution.children, "children")
 
     def _fields(self, call: ToolCall, execution: Execution) -> list[tuple[str, object, object]]:
@@ -77,14 +77,12 @@ class ExpectedCall:
 
 def compare_calls(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], what: str) -> list[str]:
     """Return how recorded calls differ from the expected ones, each difference as one line with its place."""
-    lines = [
-        f"{what}[{index}].{line}"
-        for index, (one, call) in enumerate(zip(expected, calls, strict=False))
-        for line in one.differences(call)
-    ]
+    lines: list[str] = []
     if len(expected) != len(calls):
         names, got = [one.name for one in expected], [call.name for call in calls]
-        lines.insert(0, f"{what}: expected {len(expected)} calls {names}, got {len(calls)} {got}")
+        lines.append(f"{what}: expected {len(expected)} calls {names}, got {len(calls)} {got}")
+    for index, (one, call) in enumerate(zip(expected, calls, strict=False)):
+        lines += [f"{what}[{index}].{line}" for line in one.differences(call)]
     return lines
 
 

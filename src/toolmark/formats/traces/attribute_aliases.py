@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from toolmark._internal.json import parse_json
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.field_readers import object_of
-from toolmark.formats.traces.attribute_readers import json_object, printed_object
+from toolmark.formats.traces.attribute_readers import json_object, printed_object, string_of
 
 _MLFLOW_KIND = "mlflow.spanType"
 _LITELLM_SPAN = "raw_gen_ai_request"
 """Name of LiteLLM's span of a raw request; the span around it may have no messages."""
+_LITELLM_REPLY = re.compile(r"(?:llm\.)?(.*)\.(choices|content)", re.DOTALL)
 _LOGFIRE: dict[str, tuple[str, str, dict[str, str]]] = {
     "Agent run: ": ("invoke_agent", "gen_ai.system", {"name": "gen_ai.agent.name"}),
     "Function: ": (
@@ -40,7 +42,7 @@ def with_common_names(attributes: dict[str, Any], span_name: str) -> dict[str, A
         return {key: _mlflow_value(value) for key, value in attributes.items()}
     if span_name == _LITELLM_SPAN:
         return {**_litellm_request(attributes), **attributes}
-    template = str(attributes.get("logfire.msg_template") or "")
+    template = string_of(attributes.get("logfire.msg_template"))
     return {**_logfire_names(attributes, template), **attributes} if template else attributes
 
 
@@ -66,10 +68,8 @@ def _logfire_names(attributes: dict[str, Any], template: str) -> dict[str, Any]:
 
 def _litellm_request(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return the messages of a request that LiteLLM printed with `repr`, in the form of OpenAI or Anthropic."""
-    for key in attributes:
-        provider, dot, name = key.removeprefix("llm.").rpartition(".")
-        if not dot or name not in ("choices", "content"):
-            continue
+    for match in filter(None, map(_LITELLM_REPLY.fullmatch, attributes)):
+        provider, name = match.groups()
         reply = _printed_list(attributes.get(f"llm.{provider}.{name}"))
         prompt = _printed_list(attributes.get(f"llm.{provider}.messages"))
         if reply is not None and prompt is not None:

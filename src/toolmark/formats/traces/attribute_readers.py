@@ -30,17 +30,14 @@ def printed_object(text: object) -> JsonObject | None:
     return meaning[0] if meaning else None
 
 
-def lower_text(value: object) -> str:
-    """Return a value as lower-case text; the empty text for `None`."""
-    return "" if value is None else str(value).lower()
+def string_of(value: object) -> str:
+    """Return a value as text; the empty text for `None` and other empty values."""
+    return str(value or "")
 
 
 def first_key(fields: Fields, *keys: str) -> str | None:
     """Return the first of these keys that has a value."""
-    for key in keys:
-        if fields.get(key) is not None:
-            return key
-    return None
+    return next((key for key in keys if fields.get(key) is not None), None)
 
 
 def token_counts(fields: Fields, keys: Mapping[str, tuple[str, ...]], *, least: int = 1) -> dict[str, int]:
@@ -50,7 +47,7 @@ def token_counts(fields: Fields, keys: Mapping[str, tuple[str, ...]], *, least: 
         count = first_of(fields, *aliases)
         if isinstance(count, str) and count.isdigit():
             count = int(count)  # some exports write all attributes as text
-        if isinstance(count, int) and not isinstance(count, bool) and count >= least:
+        if type(count) is int and count >= least:
             counts[name] = count
     return counts
 

@@ -17,7 +17,6 @@ from typing import TypeVar
 from toolmark._internal.json import json_text
 from toolmark.capture import Request
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.call_ids import call_id_of, with_common_ids
 from toolmark.formats.traces.received_arguments import received_arguments
 from toolmark.formats.traces.span_tree import Span, may_be_equal, relative_path
 from toolmark.formats.traces.trace_messages import Message, requests_in
@@ -25,6 +24,8 @@ from toolmark.matching.json_compare import ABSENT, json_equal
 
 _T = TypeVar("_T")
 _BEFORE_ALL_REPLIES = -1_000_000_000
+_ITEM_PREFIXES = ("fc_", "ctc_")
+"""Prefixes of the ids of output items of OpenAI's Responses API. No answer refers to an item."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +47,7 @@ class Call:
         own = self.request
         if own.id is not None and own.id == request.id:
             return True
-        if None not in (call_id_of(own), call_id_of(request)):
+        if None not in (_call_id_of(own), _call_id_of(request)):
             return False
         return may_be_equal(own.arguments, request.arguments)
 
@@ -109,8 +110,8 @@ class CallLedger:
         """Places of answers to calls that nothing shows."""
         self._early_answers: list[tuple[Answer, str]] = []
         """Answers to ids that no request has, with their places; a tool span may have the id."""
-        self._nameless_answers: list[tuple[Answer, str, Span]] = []
-        """Answers without an id and a name that follow no request."""
+        self._nameless_answers: dict[Span, list[tuple[Answer, str]]] = defaultdict(list)
+        """Answers without an id and a name that follow no request, with their places, by the span of the history."""
         self._by_name: dict[str, list[Call]] = defaultdict(list)
         self._by_id: dict[str, list[Call]] = defaultdict(list)
         self._by_content: dict[tuple[str, str], list[Call]] = defaultdict(list)
@@ -139,7 +140,8 @@ class CallLedger:
         """Add the calls and answers of a history that are new; the others complete what the ledger has."""
         last_user = max([-1, *(index for index, message in enumerate(messages) if message.speaker == "user")])
         history = _History(span)
-        for index, message in enumerate(with_common_ids(messages)):
+        # Neither repair of ids changes a history whose ids agree, which is nearly every history.
+        for index, message in enumerate(_with_request_ids(_with_answer_ids(messages))):
             if message.answer is not None:
                 self._add_answer(message.answer, message.path, history)
                 continue
@@ -182,28 +184,26 @@ class CallLedger:
                 # A call of a history was requested before its tool ran, however late the history was recorded.
                 starts = [span.order for call in batch.calls for span in call.runs]
                 batch.order = (*min([batch.order[:2], *starts]), batch.order[2])
-        answers_of: dict[Span, list[Answer]] = defaultdict(list)
-        for answer, _, span in self._nameless_answers:
-            answers_of[span].append(answer)
-        for answer, path, span in self._nameless_answers:
-            self._pair_nameless(answer, path, span, answers_of[span])
+        for span, answers in self._nameless_answers.items():
+            self._pair_nameless(span, answers)
 
-    def _pair_nameless(self, answer: Answer, path: str, span: Span, answers: list[Answer]) -> None:
-        """Pair an answer that names neither a call nor a tool, as those of OpenInference for Haystack.
+    def _pair_nameless(self, span: Span, answers: list[tuple[Answer, str]]) -> None:
+        """Pair answers that name neither a call nor a tool, as those of OpenInference for Haystack.
 
-        If the history has one such answer for each call before it, they are in the order of the calls. Otherwise the
+        If the history has one such answer for each call before it, they are in the order of the calls. Otherwise an
         answer belongs to the only call that waits. If no call waits, it repeats an answer; if several do, it is lost.
         """
         near = [call for call in self.calls if call.batch.span is not span and call.batch.span.is_near(span)]
         calls = [call for call in near if call.batch.came_before(span)]
         if len(answers) == len(calls):
-            for call, own_answer in zip(calls, answers, strict=True):
-                call.answer = call.answer or own_answer
-        waiting = [call for call in calls if not (call.runs or call.answer)]
-        if len(waiting) == 1:
-            waiting[0].answer = answer
-        elif waiting or not calls:
-            self.lost_answers.append(path)
+            for call, (answer, _) in zip(calls, answers, strict=True):
+                call.answer = call.answer or answer
+        for answer, path in answers:
+            waiting = [call for call in calls if not (call.runs or call.answer)]
+            if len(waiting) == 1:
+                waiting[0].answer = answer
+            elif waiting or not calls:
+                self.lost_answers.append(path)
 
     def infer_requests(self, models: Sequence[Span]) -> None:
         """Give tool runs without a request to the model before them whose reply was not captured, or to their agent.
@@ -269,7 +269,7 @@ class CallLedger:
         batch.calls.append(call)
         self.calls.append(call)
         self._by_name[request.name].append(call)
-        self._without_id[request.name] += call_id_of(request) is None
+        self._without_id[request.name] += _call_id_of(request) is None
         self._index(call)
         return call
 
@@ -281,12 +281,12 @@ class CallLedger:
 
     def _complete(self, call: Call, other: Request) -> None:
         """Complete a call with the id and the arguments of another record of it."""
-        arguments, other_id = call.request.arguments, call_id_of(other)
+        arguments, other_id = call.request.arguments, _call_id_of(other)
         # OpenLLMetry writes `{}` for streamed arguments; a history with the same id has the real ones.
         is_incomplete = arguments is ABSENT or (arguments == {} and other.arguments)
         if is_incomplete and other.arguments is not ABSENT:
             call.request = replace(call.request, arguments=other.arguments, error=other.error)
-        if other_id is not None and call_id_of(call.request) is None:
+        if other_id is not None and _call_id_of(call.request) is None:
             call.request = replace(call.request, id=other_id)
             self._index(call)
 
@@ -327,7 +327,7 @@ class CallLedger:
     def _similar(self, request: Request) -> Iterator[Call]:
         """Yield the calls of this trace that may equal a request, likely ones first."""
         yield from self._by_content.get(_content_key(request), ())
-        if call_id_of(request) is None or self._without_id[request.name]:
+        if _call_id_of(request) is None or self._without_id[request.name]:
             yield from self._by_name[request.name]
 
     def _add_answer(self, answer: Answer, path: str, history: _History) -> None:
@@ -340,7 +340,7 @@ class CallLedger:
             if answer.failed and not first.failed and answer.call_id is not None:
                 call.answer = replace(first, failed=True, error=first.error or answer.error)
         elif answer.call_id is None and answer.name is None:
-            self._nameless_answers.append((answer, path, history.span))
+            self._nameless_answers[history.span].append((answer, path))
         else:
             self._early_answers.append((answer, path))
 
@@ -366,7 +366,7 @@ class CallLedger:
         named = [call for call in self._by_name[run.tool] if call.batch.span.scope is span.scope]
         calls = [call for call in named if call.batch.came_before(span)]
         if run.call_id is not None:  # a call with another id is another call
-            calls = [call for call in calls if call_id_of(call.request) is None]
+            calls = [call for call in calls if _call_id_of(call.request) is None]
         calls = _prefer(calls, lambda call: call.batch.span.is_near(span))
         # A second run of a call is a retry, and only a failed run is retried.
         calls = [call for call in calls if not call.runs or call.runs[-1].error is not None]
@@ -410,3 +410,54 @@ def _content_key(request: Request) -> tuple[str, str]:
 
 def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name.lower()))
+
+
+def _call_id_of(request: Request) -> str | None:
+    """Return the id by which answers refer to a call; `None` where the tracer kept the id of an item."""
+    return None if request.id is None or request.id.startswith(_ITEM_PREFIXES) else request.id
+
+
+def _with_answer_ids(history: Sequence[Message]) -> Sequence[Message]:
+    """Replace the ids of items by the ids that the answers after them have, in their order."""
+    requests = requests_in(history)
+    ids = {None, *(request.id for request in requests)}
+    item_ids = ids - {None, *map(_call_id_of, requests)}
+    if not item_ids:
+        return history
+    waiting: list[str | None] = []
+    new_ids: dict[str | None, str | None] = {}
+    for message in history:
+        # Answers come in the order of their calls, so the order identifies them.
+        waiting += [request.id for request in message.requests if request.id in item_ids]
+        if waiting and message.answered_id not in ids:
+            new_ids[waiting.pop(0)] = message.answered_id
+    return [_with_new_ids(message, new_ids) for message in history]
+
+
+def _with_new_ids(message: Message, new_ids: dict[str | None, str | None]) -> Message:
+    requests = [replace(request, id=new_ids.get(request.id, request.id)) for request in message.requests]
+    return replace(message, requests=tuple(requests))
+
+
+def _with_request_ids(history: Sequence[Message]) -> Sequence[Message]:
+    """Replace the ids of answers that no request has by those of the requests before them, in their order.
+
+    Only where a message of the model is followed by as many such answers as it has calls without an answer.
+    """
+    ids = {request.id for request in requests_in(history)} | {None}
+    answered = {message.answer.call_id for message in history if message.answer is not None}
+    if answered <= ids:
+        return history
+    messages = list(history)
+    waiting: list[str | None] = []
+    strangers: list[tuple[int, Answer]] = []
+    for index, message in enumerate([*history, Message("model", "")]):  # the last one closes the history
+        if message.speaker == "model":
+            # Any other number leaves open which answer is whose; a wrong pair is worse than a lost answer.
+            if len(waiting) == len(strangers) and None not in waiting:
+                for (place, answer), call_id in zip(strangers, waiting, strict=True):
+                    messages[place] = replace(messages[place], answer=replace(answer, call_id=call_id))
+            waiting, strangers = [request.id for request in message.requests if request.id not in answered], []
+        elif message.answer is not None and message.answer.call_id not in ids:
+            strangers.append((index, message.answer))
+    return messages

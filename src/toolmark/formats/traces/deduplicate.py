@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import TypeAlias
 
 from toolmark.formats.traces.span_tree import Span, Tree
@@ -80,7 +81,7 @@ def _silent_copies(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
         if first is not span and span.reply is None and _overlap(span, first):
             yield span, first
     waiting: list[Span] = []
-    for span in sorted(models, key=lambda span: span.order):
+    for span in sorted(models, key=attrgetter("order")):
         if not span.prompt:
             continue
         if span.reply is None:

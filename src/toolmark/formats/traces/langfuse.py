@@ -22,7 +22,14 @@ from toolmark.formats.messages.field_readers import (
     object_of,
     text_of,
 )
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of, json_list, json_object, token_counts
+from toolmark.formats.traces.attribute_readers import (
+    all_entries,
+    entries_of,
+    json_list,
+    json_object,
+    string_of,
+    token_counts,
+)
 from toolmark.formats.traces.semantic_conventions import flat, interpret, unwrap_result
 from toolmark.formats.traces.span_messages import RawSpan, note_cut_off
 from toolmark.formats.traces.span_tree import Span, ToolRun
@@ -77,7 +84,7 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
 
 def _trace(fields: Fields, path: str, notes: Notes) -> Iterator[Span]:
     trace = as_object(fields.get("trace")) or fields
-    session, tags = text_of(_get(trace, "sessionId")), [str(tag) for tag in list_of(trace.get("tags"))]
+    session, tags = text_of(_get(trace, "sessionId")), list(map(str, list_of(trace.get("tags"))))
     for index, entry in enumerate(fields["observations"]):
         place, observation = f"{path}.observations[{index}]", object_of(entry)
         if "type" not in observation:
@@ -99,10 +106,10 @@ def _span(fields: Fields, path: str) -> Span:
         attributes = dict(flat(attributes))
     span = Span(
         str(fields.get("id")),
-        str(_get(fields, "traceId") or ""),
+        string_of(_get(fields, "traceId")),
         path,
         text_of(_get(fields, "parentObservationId")),
-        str(fields.get("name") or ""),
+        string_of(fields.get("name")),
         started_at=time_of(_get(fields, "startTime")),
         ended_at=time_of(_get(fields, "endTime")),
         session=text_of(_get(fields, "sessionId")),
@@ -198,4 +205,4 @@ def _text_in(value: object, speaker: Speaker) -> str | None:
 
 def _get(fields: Fields, key: str) -> Any:  # noqa: ANN401 - a JSON value
     """Return a value by its key in camelCase, or by the same key in snake_case."""
-    return first_of(fields, key, _CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", key))
+    return first_of(fields, key, _CAPITAL.sub(r"_\g<0>", key).lower())

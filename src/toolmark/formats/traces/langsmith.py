@@ -11,7 +11,7 @@ from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark.formats.messages.field_readers import Fields, Notes, decoded, first_of, id_of, list_of, object_of, text_of
-from toolmark.formats.traces.attribute_readers import all_entries, token_counts
+from toolmark.formats.traces.attribute_readers import all_entries, string_of, token_counts
 from toolmark.formats.traces.semantic_conventions import unwrap_result
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of
@@ -100,7 +100,7 @@ def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
         str(fields.get("trace_id") or trace or run_id),
         path,
         id_of(fields.get("parent_run_id") or parent),
-        str(fields.get("name") or ""),
+        string_of(fields.get("name")),
         _KINDS.get(str(fields["run_type"]).lower(), "other"),
         time_of(fields.get("start_time"), unit="ms"),
         time_of(fields.get("end_time"), unit="ms"),
@@ -108,7 +108,7 @@ def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
         session=id_of(first_of(metadata, *_SESSIONS)),
     )
     if span.parent is None:
-        span.tags = [str(tag) for tag in list_of(fields.get("tags"))]
+        span.tags = list(map(str, list_of(fields.get("tags"))))
     error = text_of(fields.get("error"))
     if error is not None:
         span.error = error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0]
@@ -127,7 +127,7 @@ def _tool_run(name: str, fields: Fields, extra: Fields) -> ToolRun:
     if fields.get("inputs") is not None:
         run.arguments = fields["inputs"]
     if fields.get("outputs") is not None:
-        run.result = outputs["output"] if outputs.keys() == {"output"} else fields["outputs"]
+        run.result = outputs["output"] if set(outputs) == {"output"} else fields["outputs"]
     unwrap_result(run)
     return run
 
@@ -146,9 +146,8 @@ def _read_messages(fields: Fields, span: Span) -> None:
 def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> None:
     inputs, outputs = object_of(fields.get("inputs")), object_of(fields.get("outputs"))
     parameters = object_of(extra.get("invocation_params"))
-    span.offered = [
-        decoded(tool) for tool in list_of(first_of(parameters, "tools", "functions") or inputs.get("tools"))
-    ]
+    tools = first_of(parameters, "tools", "functions") or inputs.get("tools")
+    span.offered = list(map(decoded, list_of(tools)))
     model = text_of(first_of(parameters, "model", "model_name")) or text_of(metadata.get("ls_model_name"))
     usage: dict[str, int] = {}
     details = object_of(outputs.get("llm_output")).get("token_usage")

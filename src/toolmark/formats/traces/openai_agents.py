@@ -21,7 +21,7 @@ from toolmark.formats.messages.field_readers import (
     object_of,
     text_of,
 )
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of, token_counts
+from toolmark.formats.traces.attribute_readers import all_entries, entries_of, string_of, token_counts
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of
 from toolmark.formats.traces.trace_messages import messages_in
@@ -84,10 +84,10 @@ def _span(fields: Fields, path: str) -> Span:
     data = object_of(fields.get("span_data"))
     span = Span(
         str(fields.get("id")),
-        str(fields.get("trace_id") or ""),
+        string_of(fields.get("trace_id")),
         path,
         text_of(fields.get("parent_id")),
-        str(data.get("name") or data.get("type") or ""),
+        string_of(data.get("name") or data.get("type")),
         _KINDS.get(str(data.get("type")), "other"),
         time_of(fields.get("started_at")),
         time_of(fields.get("ended_at")),
@@ -95,7 +95,7 @@ def _span(fields: Fields, path: str) -> Span:
     error = as_object(fields.get("error"))
     if error is not None:
         parts = (error.get("message"), first_of(object_of(error.get("data")), "error", "message"))
-        span.error = ": ".join(str(part) for part in parts if part) or "failed"
+        span.error = ": ".join(map(str, filter(None, parts))) or "failed"
     if span.kind == "tool":
         span.tool_run = _tool_run(span.name, data)
     elif span.kind == "model":

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark.formats.messages.field_readers import Fields, Notes, as_object, first_of, list_of, object_of, text_of
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of
+from toolmark.formats.traces.attribute_readers import all_entries, entries_of, string_of
 from toolmark.formats.traces.semantic_conventions import flat, interpret
 from toolmark.formats.traces.span_messages import Event, RawSpan
 from toolmark.formats.traces.span_tree import Span
@@ -80,7 +81,7 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     for path, value in entries:
         records += _records(value, path, notes)
     # Log records come after all spans, since a file may have them on an earlier line than the span they belong to.
-    for record in sorted(records, key=lambda record: record.is_log):
+    for record in sorted(records, key=attrgetter("is_log")):
         raw = _log_owner(record, spans) if record.is_log else _raw_span(record, notes)
         if raw is not None:
             spans[raw.span.trace, raw.span.id] = raw
@@ -171,7 +172,7 @@ def _raw_span(record: _Record, notes: Notes) -> RawSpan | None:
         attributes["mlflow.trace.session"] = record.session
     if isinstance(fields.get("span_kind"), str):  # Phoenix takes the kind out of the attributes
         attributes.setdefault("openinference.span.kind", fields["span_kind"])
-    name = str(first_of(fields, "name", "operationName") or "")
+    name = string_of(first_of(fields, "name", "operationName"))
     span = Span(span_id, trace, path, _id(parent_id) or None, name)
     span.started_at, span.ended_at = _times(fields)
     span.error = _error(fields, attributes)
@@ -223,8 +224,8 @@ def _event(value: object, path: str, *name_keys: str) -> Event:
     """Return an event of a span, or a log record; Jaeger names events in their fields."""
     fields = object_of(value)
     attributes = _attributes(first_of(fields, "attributes", "fields"))
-    name = first_of(fields, *name_keys) or first_of(attributes, "event.name", "event") or ""
-    return Event(str(name), attributes, _value(fields.get("body")), path)
+    name = string_of(first_of(fields, *name_keys) or first_of(attributes, "event.name", "event"))
+    return Event(name, attributes, _value(fields.get("body")), path)
 
 
 def _attributes(value: object) -> dict[str, Any]:
@@ -252,7 +253,7 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
         if kind == "intValue" and isinstance(inner, str) and inner.lstrip("-").isdigit():
             return int(inner)  # Protobuf's JSON mapping writes 64-bit integers as text
         if kind == "arrayValue":
-            return [_value(entry) for entry in list_of(object_of(inner).get("values"))]
+            return list(map(_value, list_of(object_of(inner).get("values"))))
         if kind == "kvlistValue":
             return _attributes(list_of(object_of(inner).get("values")))
         return inner

@@ -99,10 +99,7 @@ def read_traces(
         ConfigurationError: `format` is not the name of a trace format.
     """
     return read_trace_documents(
-        [(path, plain(value))],
-        format=format,
-        handoff_names=handoff_names,
-        tolerant_arguments=tolerant_arguments,
+        [(path, plain(value))], format=format, handoff_names=handoff_names, tolerant_arguments=tolerant_arguments
     )
 
 
@@ -127,15 +124,12 @@ def read_trace_documents(
         InvalidDataError: See `read_traces`; also if the values have different formats.
         ConfigurationError: See `read_traces`.
     """
-    if format != "auto" and format not in TRACE_FORMATS:
+    if format not in ("auto", *TRACE_FORMATS):
         names = ", ".join(map(repr, TRACE_FORMATS))
         raise ConfigurationError(f"format must be 'auto' or one of {names}; got {format!r}")
     notes, documents = Notes(), list(documents)
-    first_path = documents[0][0] if documents else "$"
-    if format == "auto":
-        detected, documents = _detect(documents, notes)
-    else:
-        detected = format
+    first_path, _ = next(iter(documents), ("$", None))
+    detected, documents = _detect(documents, notes) if format == "auto" else (format, documents)
     with remember_messages():
         _, spans_in = _FORMS[detected]
         spans = spans_in([entry for path, value in documents for entry in entries_of(value, path)], notes)

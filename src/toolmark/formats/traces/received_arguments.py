@@ -54,15 +54,15 @@ def received_arguments(span: Span, requested: object = ABSENT) -> object:
 def _argument_of_text(span: Span, requested: object) -> object:
     """Return the arguments of a tool whose span holds a value that is not an object."""
     value = span.tool_run.arguments
-    text = value.strip() if isinstance(value, str) else value
+    text = str(value).strip()
     if requested is not ABSENT:
         return ABSENT  # the requested object is more exact than a summary of it
-    if isinstance(text, str) and text.startswith("{"):
+    if text.startswith("{"):
         tool = span.tool_run.tool
         span.doubt(span.path, f"the JSON text of the arguments of {tool!r} is cut off; they count as not captured")
         return ABSENT
     # A LangChain tool with one parameter is traced with that argument alone, as a text.
-    return {} if text in (None, "") else {"input": value}
+    return {} if value is None or not text else {"input": value}
 
 
 def _is_python_call(fields: Mapping[str, object]) -> bool:

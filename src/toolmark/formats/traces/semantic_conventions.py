@@ -25,12 +25,14 @@ from toolmark.formats.messages.field_readers import (
     text_of,
 )
 from toolmark.formats.traces.attribute_aliases import with_common_names
-from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, lower_text, token_counts
+from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, string_of, token_counts
 from toolmark.formats.traces.span_messages import (
     INDEXED_PROMPTS,
     INDEXED_REPLIES,
+    INPUTS,
     LLAMA_INDEX_PROMPT,
     LLAMA_INDEX_REPLY,
+    OUTPUTS,
     Attributes,
     Event,
     RawSpan,
@@ -51,28 +53,20 @@ from toolmark.formats.traces.trace_messages import (
 )
 from toolmark.matching.json_compare import ABSENT
 
-_OPERATIONS: dict[str, SpanKind] = {
-    "chat": "model",
-    "call_llm": "model",
-    "text_completion": "model",
-    "completion": "model",
-    "generate_content": "model",
-    "execute_tool": "tool",
-    "invoke_agent": "agent",
-    "create_agent": "other",
-    "invoke_workflow": "other",
-    "chain": "other",
+_OPERATION_NAMES: dict[SpanKind, tuple[str, ...]] = {
+    "model": ("chat", "call_llm", "text_completion", "completion", "generate_content"),
+    "tool": ("execute_tool",),
+    "agent": ("invoke_agent",),
+    "other": ("create_agent", "invoke_workflow", "chain"),
 }
-_KINDS: dict[str, SpanKind] = {
-    "llm": "model",
-    "tool": "tool",
-    "agent": "agent",
-    "generation": "model",
-    "chat_model": "model",
-    "chain": "other",
-    "workflow": "other",
-    "task": "other",
+_KIND_NAMES: dict[SpanKind, tuple[str, ...]] = {
+    "model": ("llm", "generation", "chat_model"),
+    "tool": ("tool",),
+    "agent": ("agent",),
+    "other": ("chain", "workflow", "task"),
 }
+_OPERATIONS: dict[str, SpanKind] = {name: kind for kind, names in _OPERATION_NAMES.items() for name in names}
+_KINDS: dict[str, SpanKind] = {name: kind for kind, names in _KIND_NAMES.items() for name in names}
 _KIND_KEYS = (
     "openinference.span.kind",
     "traceloop.span.kind",
@@ -109,11 +103,8 @@ _ARGUMENTS = (
     "gcp.vertex.agent.tool_call_args",
     "tool_call.function.arguments",
     "tool.arguments",
-    "input.value",
-    "langfuse.observation.input",
-    "traceloop.entity.input",
+    *INPUTS,
     "haystack.agent.step.tool.input",
-    "mlflow.spanInputs",
 )
 _RESULTS = (
     "gen_ai.tool.call.result",
@@ -121,11 +112,8 @@ _RESULTS = (
     "ai.toolCall.result",
     "gcp.vertex.agent.tool_response",
     "gen_ai.output",
-    "output.value",
-    "langfuse.observation.output",
-    "traceloop.entity.output",
+    *OUTPUTS,
     "haystack.agent.step.tool.output",
-    "mlflow.spanOutputs",
 )
 _AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name")
 _NODES = ("graph.node.name", "graph.node.id")
@@ -234,13 +222,13 @@ def _object_under(attributes: Attributes, key: str) -> Mapping[str, Any]:
 def _kind(raw: RawSpan) -> SpanKind:
     """Return the kind of a span: the one that it names, else the one that its attributes imply."""
     attributes, name = raw.attributes, raw.span.name
-    operation = lower_text(attributes.get("gen_ai.operation.name"))
+    operation = string_of(attributes.get("gen_ai.operation.name")).lower()
     if operation == "create_agent":  # Phoenix calls it an agent, but no agent runs in it
         return "other"
-    named = [_vercel_kind(str(attributes.get("ai.operationId"))), _OPERATIONS.get(operation)]
-    named += [_KINDS.get(lower_text(attributes.get(key))) for key in _KIND_KEYS]
+    named: list[SpanKind | None] = [_vercel_kind(str(attributes.get("ai.operationId"))), _OPERATIONS.get(operation)]
+    named.extend(_KINDS.get(string_of(attributes.get(key)).lower()) for key in _KIND_KEYS)
     # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
-    clear = [kind for kind in named if kind not in (None, "other")]
+    clear: list[SpanKind] = [kind for kind in named if kind and kind != "other"]
     kind = clear[0] if clear else _implied_kind(attributes, name, is_chain="other" in named)
     if kind is None and any(event.name in (LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY) for event in raw.events):
         return "model"
@@ -456,7 +444,7 @@ def _exception(raw: RawSpan) -> str | None:
     """Return the exception that an event records, as `"TypeName: text"`."""
     for event in raw.events:
         if event.name == "exception" or "exception.type" in event.attributes:
-            name = str(event.attributes.get("exception.type") or "").rpartition(".")[2]
+            name = string_of(event.attributes.get("exception.type")).rpartition(".")[2]
             parts = filter(None, (name, event.attributes.get("exception.message")))
             return ": ".join(map(str, parts)) or None
     return None

@@ -32,32 +32,30 @@ from toolmark.matching.json_compare import ABSENT, json_equal
 
 Attributes: TypeAlias = Mapping[str, Any]
 
+INPUTS = ("input.value", "langfuse.observation.input", "traceloop.entity.input", "mlflow.spanInputs")
+OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.output", "mlflow.spanOutputs")
+"""Attributes that hold the input and the output of any span, of a model or a tool or anything else."""
+
 _PROMPTS = (
     "gen_ai.input.messages",
     "ai.prompt.messages",
     "ai.prompt",
     "gcp.vertex.agent.llm_request",
     "gen_ai.prompt",
-    "input.value",
-    "langfuse.observation.input",
-    "traceloop.entity.input",
+    *INPUTS,
     "haystack.agent.step.llm.input",
     "haystack.agent.input",
     "haystack.component.input",
-    "mlflow.spanInputs",
 )
 _REPLIES = (
     "gen_ai.output.messages",
     "gen_ai.output",
     "gcp.vertex.agent.llm_response",
     "gen_ai.completion",
-    "output.value",
-    "langfuse.observation.output",
-    "traceloop.entity.output",
+    *OUTPUTS,
     "haystack.agent.step.llm.output",
     "haystack.agent.output",
     "haystack.component.output",
-    "mlflow.spanOutputs",
 )
 _CONVERSATIONS = ("pydantic_ai.all_messages", "all_messages_events", "events")
 """Attributes of Pydantic AI that hold a whole conversation, prompts and replies."""
@@ -371,7 +369,7 @@ def _messages_in_events(raw: RawSpan, side: _Side) -> list[Message]:
     messages: list[Message] = []
     for event in raw.events:
         fields = event.fields
-        if any(key in fields for key in (*_PROMPT.event_keys, *_REPLY.event_keys)):
+        if fields.keys() & {*_PROMPT.event_keys, *_REPLY.event_keys}:
             value = first_of(fields, *side.event_keys)
             messages += messages_in(value, f"{event.path}['{side.event_keys[0]}']", side.speaker)
         elif event.name == side.llama_index_event:

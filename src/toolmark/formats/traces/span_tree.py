@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from toolmark.calls import ToolCallType
@@ -209,13 +210,9 @@ def tree_of(spans: Iterable[Span]) -> Tree:
         if root.parent is not None:
             tree.orphans.append(root.path)
         _place_below(root, children, placed, tree)
-    tree.spans.sort(key=_order)
-    tree.roots.sort(key=_order)
+    tree.spans.sort(key=attrgetter("order"))
+    tree.roots.sort(key=attrgetter("order"))
     return tree
-
-
-def _order(span: Span) -> tuple[datetime, int]:
-    return span.order
 
 
 def _mark_ancestors(model: Span, by_id: dict[str | None, Span]) -> None:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import attrgetter
 
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
@@ -82,7 +83,7 @@ def _leave_out(trees: list[Tree], all_trees: list[Tree], reason: str, notes: Not
 def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Call]]) -> _Trace:
     """Return a trace with its calls, which are also added to the earlier ones of its conversation."""
     models = _innermost_models(tree)
-    session = next((span.session for span in tree.spans if span.session), None)
+    session = next(filter(None, (span.session for span in tree.spans)), None)
     first_text = None
     if session is None:  # then the user's first words identify the conversation
         histories = [span.prompt for span in (*models, *tree.spans)]
@@ -160,7 +161,7 @@ def _build_run(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Ru
     scopes: list[Span | None] = [None]
     while scopes:
         scope = scopes.pop(0)
-        for batch in sorted(entries[scope], key=lambda batch: batch.order):
+        for batch in sorted(entries[scope], key=attrgetter("order")):
             scopes += _record_batch(batch, builder, () if scope else offered)
     for warning in notes.warnings:
         builder.warn(warning)
@@ -328,22 +329,22 @@ def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     builder.labelled(metadata={"span_id": tree.roots[0].id})
     for span in tree.spans:
         builder.labelled(tags=span.tags)
-    end = max((span.ended_at for span in tree.spans if span.ended_at is not None), default=None)
+    end = max(filter(None, (span.ended_at for span in tree.spans)), default=None)
     error = next((span.error for span in tree.roots if span.error is not None), None)
     output = next(filter(None, outputs), None)
+    status = RunStatus.OK
     if error is not None:
-        builder.ended(None, status=RunStatus.ERROR, error=error, at=end)
+        output, status = None, RunStatus.ERROR
     elif output is None and _has_open_calls(trace.ledger):
-        builder.ended(None, status=RunStatus.STOPPED, at=end)
-    else:
-        builder.ended(output, at=end)
+        status = RunStatus.STOPPED
+    builder.ended(output, status=status, error=error, at=end)
 
 
 def _has_open_calls(ledger: CallLedger) -> bool:
     """Return whether no call of the last message of a model ran, was answered or handed over."""
     if not ledger.batches:
         return False
-    last = max(ledger.batches, key=lambda batch: batch.order)
+    last = max(ledger.batches, key=attrgetter("order"))
     return not any(call.runs or call.answer or call.handoff_to for call in last.calls)
 
 

@@ -33,7 +33,7 @@ from toolmark.formats.messages.field_readers import (
 )
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, printed_object
+from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, printed_object, string_of
 from toolmark.matching.json_compare import ABSENT
 
 Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
@@ -41,19 +41,13 @@ Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
 _MAX_DEPTH = 12
 """Levels of wrappers around messages. State objects of frameworks nest, but a limit keeps hostile input cheap."""
 
-_ROLES: dict[str, Speaker] = {
-    "user": "user",
-    "human": "user",
-    "assistant": "model",
-    "ai": "model",
-    "model": "model",
-    "tool-call": "model",
-    "tool": "tool",
-    "function": "tool",
-    "tool-response": "tool",
-    "system": "system",
-    "developer": "system",
+_ROLE_NAMES: dict[Speaker, tuple[str, ...]] = {
+    "user": ("user", "human"),
+    "model": ("assistant", "ai", "model", "tool-call"),
+    "tool": ("tool", "function", "tool-response"),
+    "system": ("system", "developer"),
 }
+_ROLES: dict[str, Speaker] = {role: speaker for speaker, roles in _ROLE_NAMES.items() for role in roles}
 
 _WRAPPERS: tuple[tuple[str, Speaker | None], ...] = (
     ("messages", None),
@@ -202,8 +196,7 @@ def texts_of(messages: Iterable[Message], speaker: Speaker) -> list[str]:
 
 def last_text(messages: Iterable[Message], speaker: Speaker) -> str | None:
     """Return the last text of one speaker."""
-    texts = texts_of(messages, speaker)
-    return texts[-1] if texts else None
+    return [None, *texts_of(messages, speaker)][-1]
 
 
 def final_text(messages: Sequence[Message]) -> str | None:
@@ -219,10 +212,7 @@ def tools_beside_messages(value: object) -> Iterator[Fields]:
     prompt = decoded(value)
     if isinstance(prompt, list):
         # Langfuse's handler for LangChain appends the definitions to the messages, with role `tool`.
-        for entry in prompt:
-            definition = _tool_definition(object_of(entry))
-            if definition:
-                yield definition
+        yield from filter(None, (_tool_definition(object_of(entry)) for entry in prompt))
         return
     for entry in list_of(object_of(prompt).get("tools")):
         fields = object_of(entry)
@@ -289,7 +279,7 @@ def _bare_call(fields: Fields, path: str) -> Request | None:
     """Return the call that an object outside of a message is."""
     if "role" in fields or "content" in fields:
         return None
-    kind = str(fields.get("type") or "")
+    kind = string_of(fields.get("type"))
     if (
         "tool.name" in fields
         or ("toolCallId" in fields and not fields.keys() & {"result", "output"})

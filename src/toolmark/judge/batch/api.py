@@ -281,6 +281,7 @@ class Batch:
             prompts = self._folder.prompts()
             for shard in manifest.shards:
                 if shard.state == "created" and shard.status in _ENDED:
+                    # Answers are stored before they are read: the provider deletes its files after a while.
                     run_sync(self._fetch(manifest, shard, judge))
                     manifest = self._folder.save(self._collect_shard(manifest, shard, judge, prompts))
         return self.state()
@@ -335,6 +336,7 @@ class Batch:
             self._folder.write_prompts(by_key)
         settled = self._keys(manifest, *_NOT_COLLECTED) | manifest.lost.keys()
         to_send = {key: prompt for key, prompt in self._without_verdict(by_key).items() if key not in settled}
+        # The manifest names a shard only after its requests are on disk, so that a crash leaves no shard without them.
         for lines in self._split(judge, to_send):
             shard = Shard(name=f"{len(manifest.shards) + 1:04d}", requests=len(lines))
             self._folder.write_shard(shard, lines)
@@ -371,6 +373,7 @@ class Batch:
             if planned.state not in ("planned", "uploaded"):
                 continue
             shard, batch = planned, unrecorded.get(planned.name)
+            # Each step is saved before the next one, so that a crash repeats at most a step that costs nothing.
             if batch is None and shard.file_id is None:
                 content = self._folder.requests_path(shard).read_bytes()
                 file_id = await remote.upload(f"toolmark-{shard.name}.jsonl", content)

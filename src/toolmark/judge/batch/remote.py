@@ -56,18 +56,18 @@ class Remote:
         def send(client: AsyncOpenAI) -> Awaitable[Any]:
             return client.batches.with_raw_response.create(input_file_id=file_id, metadata=metadata, **options)
 
-        attempt = 1
-        while True:
+        # A creation is not simply repeated: if only the answer was lost, the batch exists, and would be paid for twice.
+        for attempt in range(1, _ATTEMPTS):
             try:
                 return await self._call(send, retry=False)
             except JudgeError as error:
-                if error.outcome not in TEMPORARY or attempt == _ATTEMPTS:
+                if error.outcome not in TEMPORARY:
                     raise
             await asyncio.sleep(_PAUSE * attempt)  # a new batch may take a moment to be listed
             batch = (await self.find(since)).get(shard)
             if batch is not None:
                 return batch
-            attempt += 1
+        return await self._call(send, retry=False)
 
     async def find(self, since: float) -> dict[str, JsonObject]:
         """Return the batches of this run by the names of their shards: the newest of each, without failed ones.

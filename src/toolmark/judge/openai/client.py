@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
 from toolmark._internal.markers import REDACTED
+from toolmark._internal.model import drop_none
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, MissingPackageError
 from toolmark.judge.cost import CHARACTERS_PER_TOKEN, Price, Prices, add_usage, cost_of, read_prices
 from toolmark.judge.openai.errors import EndpointError, connection_error, status_error, timeout_error
@@ -138,8 +139,8 @@ class Endpoint:
             "token_budget": token_budget,
             "cost_budget": cost_budget,
         }
-        for option, value in limits.items():
-            if value is not None and not value > 0:
+        for option, value in drop_none(limits).items():
+            if not value > 0:
                 raise ConfigurationError(f"{option} must be greater than 0, got {value!r}")
         self.model: str = model
         self.api: str = api
@@ -282,11 +283,13 @@ class Endpoint:
         if error.other_form and attempts.rung < Rung.PLAIN:
             attempts.rung = max(Rung(attempts.rung + 1), self._rung)
             return
+        # No question to this endpoint can succeed: let the run end, instead of failing question by question.
         if error.outcome is JudgeOutcome.FATAL:
             until = time.monotonic() + _BLOCKED_SECONDS
             self._blocked[asyncio.get_running_loop()] = (until, error.message)
         if not error.retry:
             raise attempts.judge_error()
+        # Overload says nothing about this question: it is waited out until the deadline, and not an attempt.
         if error.overload:
             return
         attempts.failures += 1
@@ -389,6 +392,7 @@ async def _carry(client: AsyncOpenAI, sending: Awaitable[Any], seconds: float) -
         failure = status_error(error)
     except (openai.OpenAIError, ValueError, TypeError) as error:  # the latter two: an invalid key or address
         failure = EndpointError(JudgeOutcome.FATAL, f"{type(error).__name__}: {error}")
+    # Endpoints quote the key that they reject.
     failure.message = failure.message.replace(client.api_key or _NO_KEY, REDACTED)
     raise failure
 

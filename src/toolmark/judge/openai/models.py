@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from toolmark._internal.json import JsonObject
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolmark.judge.cost import add_usage
-from toolmark.judge.openai.client import ENVIRONMENT, Attempts, Endpoint
+from toolmark.judge.openai.client import ENVIRONMENT, Endpoint
 from toolmark.judge.openai.wire import WIRES, Rung, TextApi, Wire, decisions_answers, decisions_body
 from toolmark.judge.protocol import Answer, Answers, Message, Prompt, Question, Reply
 
@@ -91,26 +91,20 @@ class OpenAIDecisions(Endpoint):
             MissingPackageError: OpenAI's package is not installed.
         """
         answers: dict[str, Answer] = {}
-        requests: list[Attempts] = []
+        usage: dict[str, int] = {}
+        sent, request_id = 0, None
         for start in range(0, len(questions), _MOST_QUESTIONS):
             part = questions[start : start + _MOST_QUESTIONS]
+            decode = partial(decisions_answers, questions=part)
             try:
-                part_answers, attempts = await self.ask(
-                    partial(decisions_body, state, part), partial(decisions_answers, questions=part)
-                )
+                part_answers, attempts = await self.ask(partial(decisions_body, state, part), decode)
             except JudgeError as error:  # the error reports the cost of the earlier parts too
-                usage = add_usage(error.usage, *[request.usage for request in requests])
-                sent = error.attempts + sum(request.sent for request in requests)
-                raise JudgeError(str(error), error.outcome, usage=usage, attempts=sent) from error
-            requests.append(attempts)
-            answers.update(part_answers)
-        return Answers(
-            answers=answers,
-            usage=add_usage(*[request.usage for request in requests]),
-            attempts=max(1, sum(request.sent for request in requests)),
-            model=self.model,
-            request_id=requests[-1].request_id if requests else None,
-        )
+                usage = add_usage(error.usage, usage)
+                raise JudgeError(str(error), error.outcome, usage=usage, attempts=error.attempts + sent) from error
+            answers |= part_answers
+            usage = add_usage(usage, attempts.usage)
+            sent, request_id = sent + attempts.sent, attempts.request_id
+        return Answers(answers=answers, usage=usage, attempts=max(1, sent), model=self.model, request_id=request_id)
 
     async def _post(self, client: AsyncOpenAI, body: JsonObject) -> Any:  # noqa: ANN401 - the raw response of any version
         api: Any = getattr(client, "decisions", None)

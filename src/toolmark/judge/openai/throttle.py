@@ -86,8 +86,7 @@ class CoolDown:
 
     def left(self) -> float:
         """Return the seconds until requests may be sent; 0 if they may now."""
-        with self._lock:
-            return max(0.0, self._until - time.monotonic())
+        return max(0.0, self._until - time.monotonic())
 
     async def wait(self, deadline: float) -> bool:
         """Wait until requests may be sent; return false, at once, if the pause ends after the deadline.
@@ -105,12 +104,13 @@ class CoolDown:
         """Begin or prolong the pause after a request sent at `sent`, for the seconds that the endpoint asked for."""
         now = time.monotonic()
         with self._lock:
-            until = self._until
             if sent >= self._began:
                 self._refusals += 1
                 self._began = now
-                until = now + pause(self._refusals)
-            self._until = max(self._until, until if retry_after is None else now + retry_after)
+                wait = pause(self._refusals)
+            else:
+                wait = 0.0
+            self._until = max(self._until, now + (wait if retry_after is None else retry_after))
 
     def accepted(self, sent: float) -> None:
         """Forget the refusals before a request that succeeded."""
@@ -160,9 +160,9 @@ class Budget:
 
     def __init__(self, tokens: int | None, money: float | None) -> None:
         """Start with nothing spent."""
-        self._tokens = float("inf") if tokens is None else tokens
-        self._money = float("inf") if money is None else money
-        self.limited: bool = tokens is not None or money is not None
+        self._tokens: float = tokens or float("inf")
+        self._money: float = money or float("inf")
+        self.limited: bool = (tokens, money) != (None, None)
         self._lock = threading.Lock()
         self._spent = Spent()
         self._reserved = Spent()
@@ -171,8 +171,7 @@ class Budget:
     @property
     def spent(self) -> Spent:
         """The settled cost so far."""
-        with self._lock:
-            return self._spent
+        return self._spent
 
     def reserve(self, guess: Spent) -> Spent | None:
         """Reserve the cost of a request; return it, to be settled, or `None` if the budget does not allow it."""

@@ -57,6 +57,7 @@ def chat_body(prompt: Prompt, rung: Rung) -> JsonObject:
 
 def responses_body(prompt: Prompt, rung: Rung) -> JsonObject:
     """Return a prompt as a request to the Responses API, with storage turned off."""
+    # The API stores what it is sent unless told otherwise, and evidence may be confidential.
     body: JsonObject = {"input": [message.to_responses() for message in _messages(prompt, rung)], "store": False}
     form = _form(rung, _schema(prompt))
     return {**body, "text": {"format": form}} if form else body
@@ -194,8 +195,8 @@ def _text_of(content: object) -> str:
     """Return the text of a content, which is a text or a list of parts; empty if there is none."""
     if isinstance(content, str):
         return content
-    texts = [part.get("text") for part in _objects(content) if part.get("type") in ("text", "output_text")]
-    return "".join(text for text in texts if isinstance(text, str))
+    parts = [part for part in _objects(content) if part.get("type") in ("text", "output_text")]
+    return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
 def _raise_reported_error(body: JsonObject) -> None:
@@ -219,6 +220,7 @@ def _messages(prompt: Prompt, rung: Rung) -> tuple[Message, ...]:
         "Answer with one JSON object and nothing else: no other words, no code fence. "
         f"It must fit this JSON Schema: {json_text(prompt.reply_schema)}"
     )
+    # Many servers accept only one system message, so the schema joins the one that is there.
     first, *others = prompt.messages
     if first.role == "system" and isinstance(first.content, str):
         return Message(role="system", content=f"{first.content}\n\n{text}"), *others

@@ -92,7 +92,8 @@ class Batches:
                     final = {**self._batches[key].final, "status": "cancelled"}
                     self._batches[key] = _Batch(BatchPlan("cancelled", polls=0), final)
                     return _json(final)
-        return None
+                case _:
+                    return None
 
     def _add_file(self, content: str) -> str:
         key = new_id("file")
@@ -138,14 +139,15 @@ class Batches:
         bad: list[JsonObject] = []
         for line in lines[:done]:
             request = ReceivedRequest(line["method"], line["url"], {}, json_text(line["body"]), line["body"])
-            response = {"request_id": new_id("req"), **self.play(request)}
+            response: JsonObject = {"request_id": new_id("req"), **self.play(request)}
             entry = {"id": new_id("batch_req"), "custom_id": line["custom_id"], "response": response, "error": None}
             (bad if response["status_code"] >= HTTPStatus.BAD_REQUEST else good).append(entry)
-        if plan.end == "expired":
-            error = {"code": "batch_expired", "message": "This request could not be executed before its end."}
-            for line in lines[done:]:
-                entry = {"id": new_id("batch_req"), "custom_id": line["custom_id"], "response": None, "error": error}
-                bad.append(entry)
+        error = {"code": "batch_expired", "message": "This request could not be executed before its end."}
+        open_lines = lines[done:] if plan.end == "expired" else ()
+        bad += [
+            {"id": new_id("batch_req"), "custom_id": line["custom_id"], "response": None, "error": error}
+            for line in open_lines
+        ]
         fields: JsonObject = {"request_counts": {"total": len(lines), "completed": len(good), "failed": len(bad)}}
         for key, answers in (("output_file_id", good), ("error_file_id", bad)):
             if answers:

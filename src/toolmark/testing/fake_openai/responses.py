@@ -14,19 +14,9 @@ from toolmark.testing.scripted_model import in_pieces
 
 _INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
-_DEFAULTS: JsonObject = {
-    "instructions": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "store": True,
-    "temperature": 1.0,
-    "text": {"format": {"type": "text"}},
-    "tool_choice": "auto",
-    "tools": [],
-    "top_p": 1.0,
-}
-"""Options that the API echoes, with its defaults for those that the request leaves out."""
+_DEFAULTS: JsonObject = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+_ECHOED = (*_DEFAULTS, "instructions", "metadata", "previous_response_id", "store", "temperature", "text", "top_p")
+"""Options that the API echoes."""
 
 _TEXTS = {
     "custom_tool_call": ("input", "custom_tool_call_input"),
@@ -43,7 +33,7 @@ def body(reply: Reply, request: ReceivedRequest) -> JsonObject:
     prompt, answer = reply.usage or (count_tokens(request.text), count_tokens(json_text(output)))
     whole: JsonObject = {
         **_DEFAULTS,
-        **{key: value for key, value in request.body.items() if key in _DEFAULTS and value is not None},
+        **{key: value for key, value in request.body.items() if key in _ECHOED and value is not None},
         "id": new_id("resp"),
         "object": "response",
         "created_at": int(time.time()),

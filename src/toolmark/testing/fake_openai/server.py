@@ -109,14 +109,12 @@ class FakeOpenAI:
     @property
     def requests(self) -> tuple[ReceivedRequest, ...]:
         """All requests so far, in order; with one script, each has the step of its position."""
-        with self._lock:
-            return tuple(self._requests)
+        return tuple(self._requests)
 
     @property
     def batched(self) -> tuple[ReceivedRequest, ...]:
         """The lines of batches that were answered so far, each as a request."""
-        with self._lock:
-            return tuple(self._lines)
+        return tuple(self._lines)
 
     @property
     def errors(self) -> tuple[str, ...]:
@@ -125,8 +123,7 @@ class FakeOpenAI:
         Faults and exceptions of a script are not among them. The client received each as an error, which an agent may
         have swallowed, so a test should check that there are none.
         """
-        with self._lock:
-            return tuple(self._errors)
+        return tuple(self._errors)
 
     def start(self) -> Self:
         """Start to listen; `with` does this.
@@ -137,7 +134,7 @@ class FakeOpenAI:
         if self._listener is not None:
             message = "the endpoint was started before; create a new one, because its script is played once"
             raise ConfigurationError(message)
-        self._listener = Listener(self._respond, self._report)
+        self._listener = Listener(self._respond, self._errors.append)
         return self
 
     def close(self) -> None:
@@ -161,21 +158,16 @@ class FakeOpenAI:
         """Stop listening."""
         self.close()
 
-    def _report(self, error: str) -> None:
-        with self._lock:
-            self._errors.append(error)
-
     def _respond(self, request: ReceivedRequest) -> Transmission:
         path = request.path.partition("?")[0]
         if request.method == "POST" and path in _SCRIPTED:
             return self._play(request, self._requests)
-        with self._lock:
-            self._requests.append(request)
+        self._requests.append(request)
         fault = self._batches.respond(request, path) or self._models(request.method, path)
         if fault is None:
             message = f"there is no {request.method} {path} here"
             fault = HttpFault.status(404, message)
-            self._report(message)
+            self._errors.append(message)
         return _transmission(fault, request)
 
     def _play(self, request: ReceivedRequest, log: list[ReceivedRequest]) -> Transmission:
@@ -191,7 +183,7 @@ class FakeOpenAI:
             return _transmission(fault or HttpFault(), request)
         except Exception as error:  # noqa: BLE001 - the script of the test's author, who must see the error
             text = f"{request.path} (model {request.model!r}): {type(error).__name__}: {error}"
-            self._report(text)
+            self._errors.append(text)
             return _transmission(HttpFault.broken(text), request)
 
     def _play_line(self, request: ReceivedRequest) -> JsonObject:
