@@ -316,6 +316,11 @@ def case_label(case: TestCase | ConversationalTestCase) -> str:
     return f" of case {case.id or case.name!r}" if case.id or case.name else ""
 
 
+def _check_case(case: object, metric: str) -> None:
+    if not isinstance(case, (LLMTestCase, MLLMTestCase)):
+        raise ConfigurationError(f"{metric} measures an LLMTestCase or MLLMTestCase, got {type(case).__name__}")
+
+
 def called_tools(case: TestCase, metric: str) -> list[ToolCall]:
     """Return the called tools of a case.
 
@@ -323,8 +328,7 @@ def called_tools(case: TestCase, metric: str) -> list[ToolCall]:
         ConfigurationError: It is not a case of a single question.
         MissingFieldError: The case has no `tools_called`.
     """
-    if not isinstance(case, (LLMTestCase, MLLMTestCase)):
-        raise ConfigurationError(f"{metric} measures an LLMTestCase or MLLMTestCase, got {type(case).__name__}")
+    _check_case(case, metric)
     if case.tools_called is None:
         needs = f"{metric} needs tools_called{case_label(case)}"
         raise MissingFieldError("; ".join([needs, *run_notes(case)[:1], "give the calls, or [] for none"]))
@@ -335,8 +339,10 @@ def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
     """Return the expected tools of a case; a plan that consists of calls alone is returned as their list.
 
     Raises:
+        ConfigurationError: It is not a case of a single question.
         MissingFieldError: The case has no `expected_tools`.
     """
+    _check_case(case, metric)
     expected = case.expected_tools
     if expected is None:
         needs = f"{metric} needs expected_tools{case_label(case)}"

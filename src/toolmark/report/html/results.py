@@ -26,8 +26,8 @@ _SIDE_BY_SIDE = frozenset[FindingKind](
 
 def case_verdict(case: CaseResult) -> Verdict:
     """Return the worst verdict of any metric on a case."""
-    verdicts: set[Verdict] = {result_verdict(result) for result in case.own_results}
-    return next((verdict for verdict in VERDICTS if verdict in verdicts), "skipped")
+    verdicts: list[Verdict] = [result_verdict(result) for result in case.own_results]
+    return min(verdicts, key=VERDICTS.index) if verdicts else "skipped"
 
 
 def worst_first(case: CaseResult) -> tuple[int, float, int]:
