@@ -334,6 +334,7 @@ class _Search:
     ) -> None:
         self._shapes, self._is_secret, self._assigned = shapes, is_secret, assigned
         self._texts: set[str] = set()
+        self._plain_keys: set[str] = set()
         self._models: set[int] = set()
 
     def is_clean(self, data: BaseModel) -> bool:
@@ -382,21 +383,29 @@ class _Search:
     def _pair(self, key: str, item: object) -> bool:
         if isinstance(item, bool) or item is None:
             return True
-        return (not self._is_secret(key) or item in ("", [], {})) and self._value(item)
+        if key not in self._plain_keys:
+            if self._is_secret(key):
+                return item in ("", [], {})
+            self._plain_keys.add(key)
+        return self._value(item)
 
     def _text(self, text: str) -> bool:
-        if _MAYBE_JSON.match(text):
+        if not text[:1].isalnum() and _MAYBE_JSON.match(text):
             try:
                 return self._value(json.loads(text, object_pairs_hook=self._object, strict=False))
             except ValueError:
                 pass  # not JSON
         self._texts.add(text)
-        return self._assigned(text) == text
+        return not (":" in text or "=" in text) or self._assigned(text) == text
 
     def _object(self, pairs: list[tuple[str, object]]) -> object:
         """Search an object of JSON text, with all values of a repeated key, and return a stand-in for it."""
-        if not all(self._pair(key, item) for key, item in pairs):
-            raise _SecretError
+        for key, item in pairs:
+            # Most texts and keys of an object were searched in the one before.
+            if type(item) is str and item in self._texts and key in self._plain_keys:
+                continue
+            if not self._pair(key, item):
+                raise _SecretError
         return 1 if pairs else {}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from processes import environment, run_python
+from toolmark.report.terminal.progress import ProgressBar
 
 pty = pytest.importorskip("pty", reason="this platform has no pseudo-terminals")
 
@@ -33,11 +34,11 @@ print(report.summaries[0].passed)
 drivers = pytest.mark.parametrize("driver", ["evaluate", "evaluate_async"])
 
 
-def on_a_terminal(folder: Path, *arguments: str) -> tuple[str, str]:
+def on_a_terminal(folder: Path, *arguments: str, program: str = PROGRAM) -> tuple[str, str]:
     """Run the program with standard error on a pseudo-terminal; return its standard output and the screen."""
     master, slave = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", PROGRAM, *arguments],
+        [sys.executable, "-W", "error", "-c", program, *arguments],
         cwd=folder,
         env=environment(TERM="xterm-256color", COLUMNS="80"),
         stdout=subprocess.PIPE,
@@ -98,3 +99,41 @@ def test_the_command_shows_the_bar_on_a_terminal_only(tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_text('{"tools_called": [], "expected_tools": []}\n')
 
     assert run_python(["-m", "toolmark.cli", "score", "runs.jsonl"], tmp_path).err == ""
+
+
+LARGE = """
+import sys
+from toolmark.cli.main import main
+from toolmark.scale import detect, partition
+
+detect.LARGE_BYTES, partition._MIN_BYTES = int(sys.argv[1]), 1000
+sys.argv = ["toolmark", "score", "runs.jsonl", "-q", "--processes", sys.argv[2]]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("large", "processes", "verb"), [(1, "1", "scoring"), (1, "2", "scoring"), (10**9, "1", "reading")]
+)
+def test_a_file_on_a_terminal_shows_its_bytes(tmp_path: Path, large: int, processes: str, verb: str) -> None:
+    """The bar moves while a file is read, by one process or several, up to all of its bytes."""
+    (tmp_path / "runs.jsonl").write_text('{"tools_called": [], "expected_tools": []}\n' * 1000)
+
+    out, screen = on_a_terminal(tmp_path, str(large), processes, program=LARGE)
+
+    assert "1000 cases" in out
+    assert verb in screen
+    assert "43.0/43.0 kB" in screen
+
+
+def test_resumed_work_is_not_speed() -> None:
+    """What was done before the first call does not shorten the estimate."""
+    bar = ProgressBar("scoring")
+    bar.show(900, 1000)
+    assert bar.tasks[0].speed is None
+    bar.show(910, 1000)
+    bar.show(920, 1000)
+
+    assert bar.tasks[0].completed == 920
+    assert bar.tasks[0].percentage == 92
+    assert sum(sample.completed for sample in bar.tasks[0]._progress) == 20

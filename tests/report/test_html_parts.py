@@ -20,7 +20,7 @@ from toolmark.report.html.breakdown import breakdowns
 from toolmark.report.html.texts import clip, value_clip
 from toolmark.report.html.timeline import timeline
 from toolmark.report.html.totals import headline, histogram, segments
-from toolmark.report.redaction import redact_result
+from toolmark.report.redaction import redact
 from toolmark.report.text.side_by_side import Row, rows
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
@@ -35,7 +35,7 @@ def compared(expected: ToolCall, called: ToolCall, **options: Any) -> list[Row]:
 def redacted(expected: ToolCall, called: ToolCall) -> str:
     """The lines of one pair of calls, place by place, after redaction."""
     case = LLMTestCase(tools_called=[called], expected_tools=[expected])
-    return str(rows(redact_result(METRIC.measure(case)), case, nested=True))
+    return str(rows(redact(METRIC.measure(case)), case, nested=True))
 
 
 def tool(arguments: dict[str, Any], **more: Any) -> ToolCall:

@@ -5,7 +5,7 @@ import pytest
 from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.expect import Approx, Expect, Plan
 from toolmark.redact import DEFAULT, OFF, REDACTED
-from toolmark.report.redaction import redact_report, redact_result
+from toolmark.report.redaction import redact
 from toolmark.report.terminal import print_report
 from toolmark.report.terminal.console import make_console
 from toolmark.report.text.first_problem import brief, first_problem
@@ -72,11 +72,11 @@ def test_first_problems_of_redacted_results_hold_no_secret() -> None:
         reason="Not measured: ghp_0123456789abcdefghijABCDEF",
         findings=(finding,),
     )
-    redacted = redact_result(error)
+    redacted = redact(error)
 
     assert brief(redacted.findings[0]) == f'c1 pay: args.api_key "{REDACTED}", expected "{REDACTED}"'
     assert "ghp_" not in str(redacted)
-    assert redact_result(error, OFF) is error
+    assert redact(error, OFF) is error
     assert first_problem(error) == 'c1 pay: args.api_key "new-2", expected "old-1"'
 
 
@@ -87,9 +87,9 @@ def test_labels_and_metric_names_are_redacted() -> None:
     case = original.cases[0].case.model_copy(update={"id": token})
     renamed = evaluate([case], [ToolCorrectnessMetric()])
 
-    assert redact_report(renamed, DEFAULT).cases[0].label == REDACTED
+    assert redact(renamed, DEFAULT).cases[0].label == REDACTED
     assert renamed.cases[0].label == token
-    assert redact_report(renamed, OFF) is renamed
+    assert redact(renamed, OFF) is renamed
 
 
 def test_matchers_next_to_a_secret_stay_matchers() -> None:
@@ -97,7 +97,7 @@ def test_matchers_next_to_a_secret_stay_matchers() -> None:
     plan = Plan([Expect("a", {"options": [Approx(5), {"password": "word-1"}]})])
     called = ToolCall(name="a", input_parameters={"options": [7, {"password": "word-2"}]})
     case = LLMTestCase(tools_called=[called], expected_tools=plan)
-    result = redact_result(ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case))
+    result = redact(ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case))
     assert result.alignment is not None
     (difference,) = result.alignment.pairs[0].differences
 

@@ -34,6 +34,9 @@ FORBIDDEN = re.compile(
 )
 
 
+USAGE = "1,200 input tokens, 34 output tokens, 10 cached tokens, 4 requests"
+
+
 def printed(report: Report, *, width: int = 80, **options: Any) -> str:
     """Return the output for a stream that is not a terminal."""
     file = io.StringIO()
@@ -351,14 +354,14 @@ def test_full_prints_all_findings_of_a_metric_without_an_alignment() -> None:
 @pytest.mark.parametrize(
     ("report", "line"),
     [
-        (judged_report(), "judge: 0.75 of its questions decided, 4 requests, 1234 tokens, cost 0.125"),
-        (judged_report(cost=None), "judge: 0.75 of its questions decided, 4 requests, 1234 tokens, cost not known"),
-        (judged_report(decided=4), "judge: 1 of its questions decided, 4 requests, 1234 tokens, cost 0.125"),
+        (judged_report(), f"judge: 75 % decided, {USAGE}, cost 0.125"),
+        (judged_report(cost=None), f"judge: 75 % decided, {USAGE}, cost not known"),
+        (judged_report(decided=4), f"judge: 100 % decided, {USAGE}, cost 0.125"),
     ],
 )
 def test_judge_costs_are_shown(report: Report, line: str) -> None:
     """Coverage, usage and cost; an unknown price is not 0."""
-    assert f"\n {line}\n" in printed(report, quiet=True)
+    assert f" {line} In brackets" in " ".join(printed(report, quiet=True).split())
     assert "judge" not in printed(TRIALS, quiet=True)
 
 

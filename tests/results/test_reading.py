@@ -40,23 +40,26 @@ from toolmark.report.terminal import print_report
 from toolmark.report.terminal.console import make_console
 from toolmark.report.text.side_by_side import rows
 from toolmark.results import read_results
+from toolmark.results.jsonl import Header
 from toolmark.results.layout import Row
-from toolmark.results.writer import EvaluationKey, ResultsFile
+from toolmark.results.writer import ResultsFile, new_header
 
 CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
 
 
-def evaluated(items: Sequence[object], metrics: Sequence[MetricLike], names: Sequence[str]) -> EvaluationKey:
-    """Return the description of an evaluation of cases."""
+def evaluated(
+    items: Sequence[object], metrics: Sequence[MetricLike], names: Sequence[str]
+) -> tuple[Header, tuple[str, ...]]:
+    """Return the header of an evaluation of cases and the fingerprints of the cases."""
     settings = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
-    return EvaluationKey.of("cases", items, settings, None)
+    return new_header("cases", items, settings, None)
 
 
 def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
     """A file of results that holds a report of cases."""
     about = evaluated([entry.case for entry in report.cases], metrics, report.metrics)
     path.unlink(missing_ok=True)
-    with ResultsFile.open(path, about, resume=False) as file:
+    with ResultsFile.open(path, *about, resume=False) as file:
         for entry in report.cases:
             file.write([Row(entry.case, entry.index, results=entry.results)], 1.5)
     return path

@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,19 @@ from processes import environment
 from scale_files import StoppedError, after_parts, case, metrics, stop, without_start
 from toolmark import evaluate, read_cases
 from toolmark.cli.main import main
+from toolmark.errors import WorkerDiedError
+from toolmark.report.text.ordering import group_warnings
 from toolmark.scale import detect, partition
 from toolmark.scale.files import report_file
+from toolmark.scale.run import in_order
 from toolmark.scale.score_part import trimmed
 
 RUNNER = CliRunner()
 
 
-def write(path: Path, number: int, *, ends: bytes = b"\n", last: bytes = b"\n", warned: bool = False) -> Path:
+def write(
+    path: Path, number: int, *, ends: bytes = b"\n", last: bytes = b"\n", begin: bytes = b"", warned: bool = False
+) -> Path:
     """A file of cases with blank lines, duplicate ids, one huge line, and sometimes warnings."""
     rng = random.Random(number)
     lines: list[bytes] = []
@@ -36,7 +42,7 @@ def write(path: Path, number: int, *, ends: bytes = b"\n", last: bytes = b"\n", 
         lines.append(json.dumps(plain).encode())
         if rng.random() < 0.1:
             lines.append(b" ")
-    path.write_bytes(ends.join(lines) + last)
+    path.write_bytes(begin + ends.join(lines) + last)
     return path
 
 
@@ -61,7 +67,7 @@ FILES = {
     "torn": {"last": b'\n{"id": "t'},
     "bad lines": {"last": b'\nno\n[]\n{"tools_called": 3}\n'},
     "warnings": {"warned": True},
-    "mark": {"last": b"\n\n\n"},
+    "mark at the start, blank lines at the end": {"begin": b"\xef\xbb\xbf", "last": b"\n\n\n"},
 }
 
 
@@ -74,7 +80,18 @@ def test_score_does_not_depend_on_parts_and_processes(
     """Output, exit code and files are the same from one process, several, and the code for small files."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a", number, **FILES[form])  # type: ignore[arg-type]
-    options = ("--metric", "tool-correctness", "--metric", "tool-efficiency", "--max-calls", "2", "--limit", "4")
+    options = (
+        "--metric",
+        "tool-correctness",
+        "--metric",
+        "tool-efficiency",
+        "--max-calls",
+        "2",
+        "--details",
+        "2",
+        "--limit",
+        "2",
+    )
 
     outputs = [
         run("score", "a", *options, "--processes", processes, "--results", f"r{processes}") for processes in ("1", "3")
@@ -126,7 +143,8 @@ def test_a_report_is_resumed(tmp_path: Path) -> None:
 
 def test_only_the_worst_results_are_in_full(tmp_path: Path) -> None:
     """Of the others a report needs scores, and the first name beside each warning."""
-    cases = evaluate(read_cases(write(tmp_path / "a", 300, warned=True)), metrics(), show_progress=False).cases
+    report = evaluate(read_cases(write(tmp_path / "a", 300, warned=True)), metrics(), show_progress=False)
+    cases = report.cases
 
     short = trimmed(cases, 3)
 
@@ -136,6 +154,21 @@ def test_only_the_worst_results_are_in_full(tmp_path: Path) -> None:
     lowest = sorted(entry.results[0].score for entry in cases if entry.results[0].score is not None)[:3]
     assert [entry.results[0].score for entry in in_full if entry.results[0].score is not None][:1] == lowest[:1]
     assert len({id(entry.case) for entry in short}) < 30
+    warned, expected = (
+        [(text, group[0].name, len(group)) for text, group in group_warnings(one).items()]
+        for one in (replace(report, cases=tuple(short)), report)
+    )
+    assert warned == expected
+
+
+def test_outcomes_come_in_the_order_of_the_parts() -> None:
+    """Whoever finishes first, also beside parts of an earlier run; a part that never comes is an error."""
+    parts = [partition.Part(number=number, file=0, kind="lines", start=0, end=1) for number in range(4)]
+    finished = iter([(parts[3], "d"), (parts[0], "a"), (parts[2], "c")])
+
+    assert list(in_order(parts, finished, {1: "b"})) == list(zip(parts, "abcd", strict=True))
+    with pytest.raises(WorkerDiedError, match="only 1 of 4 parts"):
+        list(in_order(parts, iter([]), {0: "a"}))
 
 
 def messages(number: int) -> dict[str, Any]:

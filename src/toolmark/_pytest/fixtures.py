@@ -18,7 +18,7 @@ from toolmark.evaluation.run import evaluate, evaluate_async, passed_results
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report import Report
-from toolmark.report.redaction import redact_case, redact_report
+from toolmark.report.redaction import redact
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import is_bad
 from toolmark.result import MetricResult
@@ -120,7 +120,7 @@ class Checks:
             plain.pop("golden", None)  # a position within this test means nothing in the summary of all tests
             trial = "" if case.trial is None else f" (trial {case.trial})"
             label = f"{plain.get('id') or plain.get('name') or f'#{self._count}'}{trial}"
-            problems = [first_problem(result) for result in redact_case(case).own_results]
+            problems = [first_problem(result) for result in redact(case).own_results]
             self._note({"case": {**plain, "label": label}, "problems": problems})
         return report
 
@@ -221,9 +221,7 @@ def difference_text(report: Report) -> str:
     from toolmark.report.terminal.results import result_text  # noqa: PLC0415 - loaded only if something differs
 
     return "\n\n".join(
-        result_text(result, case.case, case.label)
-        for case, result in redact_report(report, DEFAULT).results()
-        if is_bad(result)
+        result_text(result, case.case, case.label) for case, result in redact(report).results() if is_bad(result)
     )
 
 

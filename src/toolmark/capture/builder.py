@@ -190,6 +190,7 @@ class RunBuilder:
             source: Place of the message in the file that was read; `None` for a live recording.
         """
         self._messages += 1
+        # Results after this message answer this round first.
         self._rounds += self._round_is_over
         self._round_is_over = False
         outer = self._scope(scope)
@@ -197,6 +198,7 @@ class RunBuilder:
         for index, request in enumerate(requests):
             inner = self._caller(outer, request)
             inner.last_messages[strand] = self._messages
+            # An approval and the call that it allows are one call, which stands where the call stands.
             if request.replaces:
                 self._withdraw(newest_with_id(self._calls_of(outer, request.replaces), request.replaces))
             arguments = {} if request.arguments is None else request.arguments
@@ -532,6 +534,7 @@ class RunBuilder:
         """Return the calls within a scope that have this id, or all of them without one."""
         if not call_id:
             return calls_within(scope)
+        # Ids repeat in other scopes, where they mean other calls.
         calls = [call for call in self._by_id.get(call_id, ()) if is_within(call, scope)]
         return sorted(calls, key=lambda call: call.scope is not scope)
 

@@ -54,6 +54,7 @@ def conversation(
         for tool in run.available_tools or ():
             tools.setdefault(tool.name, tool)
     ids = {run.conversation_id for run in runs}
+    # Runs of several conversations are one only because the caller says so, so they share no id.
     shared_id = ids.pop() if len(ids) == 1 else None
     fields = drop_none({"id": id or shared_id, "name": name, "available_tools": list(tools.values()) or None})
     return ConversationalTestCase(turns=turns, **fields)

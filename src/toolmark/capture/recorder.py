@@ -175,6 +175,7 @@ class RunRecorder(Generic[R]):
                         self._drop(recording)
         with self._lock:
             while len(self._recordings) > self._limit:
+                # An open run is never dropped: its end would then be an event of nothing.
                 ended = (recording for recording in self._recordings.values() if not recording.builder.is_open)
                 oldest = next(ended, None)
                 if oldest is None:

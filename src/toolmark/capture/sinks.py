@@ -63,7 +63,9 @@ class JsonlSink:
             if self._file is None:
                 self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
                 self._closer = weakref.finalize(self, os.close, self._file)
+            # A process that was killed may have left half a line, also after this file was opened.
             data = line if _ends_in_newline(self._file) else CANCEL_MARK + b"\n" + line
+            # One system call: lines of other processes cannot come in between.
             written = os.write(self._file, data)
             if written < len(data):
                 message = f"{self.path}: only {written} of {len(data)} bytes could be written; is the disk full?"

@@ -10,19 +10,18 @@ from toolmark._internal.text import plural, printable
 from toolmark._pytest.approval import approved_calls
 from toolmark.cases import Golden, TestCase
 from toolmark.cli.io import exit_on_error, is_torn, stop
-from toolmark.cli.options import allow_nan_option, tolerant_option
-from toolmark.cli.path_types import Source, Target
+from toolmark.cli.options import reading_options, source_argument
+from toolmark.cli.path_types import Target
 from toolmark.dataset import read_cases, write_cases
 from toolmark.errors import InvalidDataError, MissingFieldError
 from toolmark.redact import DEFAULT
 
 
 @click.command()
-@click.argument("file", type=Source(allow_dash=True))
+@source_argument
 @click.option("--out", "target", required=True, type=Target(), metavar="FILE", help="File of the goldens.")
-@allow_nan_option
-@tolerant_option
-def approve(*, file: str, target: str, allow_nan: bool, tolerant_arguments: bool) -> None:
+@reading_options
+def approve(*, file: str, target: str, reading: dict[str, bool]) -> None:
     """Turn recorded cases or runs into goldens that expect the calls they made.
 
     FILE is a file that `toolmark score` reads; its expectations are ignored. Secrets are removed, and match any value
@@ -32,15 +31,14 @@ def approve(*, file: str, target: str, allow_nan: bool, tolerant_arguments: bool
     golden is left; nothing is written then.
     """
     with exit_on_error(file, "nothing was written") as caught:
-        cases = read_cases(file, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments)
+        cases = read_cases(file, **reading)
     goldens: list[Golden] = []
-    for index, case in enumerate(cases):
+    for index, case in enumerate(cases, 1):
         try:
             goldens.append(_golden(case))
         except (InvalidDataError, MissingFieldError) as error:
-            click.echo(
-                f"left out {printable(case.id or case.name or f'#{index + 1}')}: {printable(str(error))}", err=True
-            )
+            name = case.id or case.name or f"#{index}"
+            click.echo(f"left out {printable(name)}: {printable(str(error))}", err=True)
     if not goldens:
         stop("no case can be approved; nothing was written")
     with exit_on_error(target, action="write"):

@@ -15,8 +15,8 @@ from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.cases import AnyCase, ConversationalTestCase
 from toolmark.cli.io import exit_on_error, stop, warn
 from toolmark.cli.path_types import Source, Target
-from toolmark.dataset import FileProblems, placed_text, read_any_case, read_documents, source_name, torn_text
-from toolmark.errors import DataFileError, ToolmarkError
+from toolmark.dataset import FileProblems, file_error, read_any_case, read_documents, source_name, torn_text
+from toolmark.errors import ToolmarkError
 from toolmark.metrics import ToolCorrectnessMetric, ToolUseMetric
 
 if TYPE_CHECKING:
@@ -265,8 +265,7 @@ def _cases(file: str) -> list[AnyCase]:
     cases = [case for _, case in file_problems.read(read_documents(file), read_any_case)]
     name = source_name(file)
     if file_problems.problems or (file_problems.torn and not cases):
-        problems = [*file_problems.problems, *file_problems.torn]
-        raise DataFileError("\n".join(placed_text(name, problem) for problem in problems), problems)
+        raise file_error(file, [*file_problems.problems, *file_problems.torn])
     if len({isinstance(case, ConversationalTestCase) for case in cases}) > 1:
         stop(f"{name} has conversations and test cases, which need different metrics; write them to separate files")
     for problem in file_problems.torn:

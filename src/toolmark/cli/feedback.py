@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import click
 
-from toolmark._internal.text import plural, printable, printable_lines
+from toolmark._internal.text import plural, printable
 from toolmark.cli.io import exit_on_error, write_text
 from toolmark.cli.path_types import Source, Target
-from toolmark.errors import NotSentError
 from toolmark.report import Report
 from toolmark.report.export.otel_setup import send_events, send_spans
 from toolmark.report.feedback import (
@@ -66,26 +64,19 @@ def feedback(*, results: str, form: str, target: str | None, send: bool) -> None
     Exit code 0 whatever the scores are, 1 if a collector rejected some of them, 2 if the command line, the environment
     or RESULTS is wrong; nothing is written or sent then.
     """
-    if send and target is not None:
-        raise click.UsageError("--send and --out cannot be combined; run the command twice.")
+    if send == (target is not None):
+        problem = "--send and --out cannot be combined; run the command twice."
+        raise click.UsageError(problem if send else "Missing option '--out' or '--send'.")
     if send and form not in _SENDERS:
         raise click.UsageError(f"--send takes --as {' or '.join(_SENDERS)}; write {form} with --out.")
-    if not send and target is None:
-        raise click.UsageError("Missing option '--out' or '--send'.")
-    rejected: NotSentError | None = None
     with exit_on_error(results, "nothing was sent" if send else "nothing was written"):
         report = read_results(results)
-        if target is not None:
+    with exit_on_error(results):
+        if target is None:
+            _SENDERS[form](report)
+        else:
             # ASCII: a terminal obeys none of it, and every encoding of a pipe has it.
             write_text(target, json.dumps(_FORMS[form](report), indent=2) + "\n")
-        else:
-            try:
-                _SENDERS[form](report)
-            except NotSentError as error:
-                rejected = error
-    if rejected is not None:
-        click.echo(f"error: {printable_lines(str(rejected))}", err=True)
-        sys.exit(1)
     if target != "-":
         action = "sent" if target is None else f"wrote {printable(target)}"
         click.echo(f"{action}: {_summary(report, form)}", err=True)

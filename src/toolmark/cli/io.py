@@ -16,7 +16,7 @@ import click
 from toolmark._internal import atomic_files
 from toolmark._internal.json import json_text, replace_nonfinite
 from toolmark._internal.text import plural, printable, printable_lines
-from toolmark.errors import DataFileError, ToolmarkError, TornLineWarning
+from toolmark.errors import DataFileError, NotSentError, ToolmarkError, TornLineWarning
 
 if TYPE_CHECKING:
     from toolmark.dataset import Source
@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 WRONG_INPUT = 2
 """Exit code if the command line or a file is wrong."""
 
+_EXIT_CODES: Mapping[type[ToolmarkError], int] = {NotSentError: 1}
+"""Exit codes of errors that do not mean that the input is wrong."""
+
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of the signal, as in shells."""
 
 
-def stop(message: str) -> NoReturn:
-    """Print an error and exit with code 2."""
+def stop(message: str, code: int = WRONG_INPUT) -> NoReturn:
+    """Print an error and exit."""
     click.echo(f"error: {printable_lines(message)}", err=True)
-    sys.exit(WRONG_INPUT)
+    sys.exit(code)
 
 
 def warn(message: str) -> None:
@@ -44,7 +47,9 @@ def warn(message: str) -> None:
 def exit_on_error(
     path: str, consequence: str = "", *, action: str = "read"
 ) -> Generator[Sequence[warnings.WarningMessage], None, None]:
-    """Exit with code 2 and a message if the library raises one of its errors or a file cannot be opened.
+    """Exit with a message if the library raises one of its errors or a file cannot be opened.
+
+    The exit code is 2, or 1 if a collector did not accept what was sent.
 
     Yields the warnings raised so far; they are printed at the end.
 
@@ -60,7 +65,7 @@ def exit_on_error(
         except DataFileError as error:
             stop(f"{error}\n{plural(len(error.problems), 'problem')}; {consequence}")
         except ToolmarkError as error:
-            stop(str(error))
+            stop(str(error), _EXIT_CODES.get(type(error), WRONG_INPUT))
         except OSError as error:
             stop(f"cannot {action} {printable(str(error.filename or path))}: {error.strerror or error}")
     for text in dict.fromkeys(str(warning.message) for warning in caught):

@@ -9,12 +9,12 @@ import click
 
 from toolmark import linting
 from toolmark.cli.io import WRONG_INPUT, exit_on_error, stop, write_json
-from toolmark.cli.options import allow_nan_option
-from toolmark.cli.path_types import Source, Target
+from toolmark.cli.options import allow_nan_option, json_option, source_argument
+from toolmark.cli.path_types import Source
 
 
 @click.command()
-@click.argument("file", type=Source(allow_dash=True))
+@source_argument
 @click.option(
     "--tools",
     "tools_path",
@@ -29,7 +29,7 @@ from toolmark.cli.path_types import Source, Target
     type=click.Choice([kind.value for kind in linting.LintKind]),
     help="Leave out findings of this kind; may be repeated.",
 )
-@click.option("--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help="Write the findings as JSON.")
+@json_option("Write the findings as JSON.")
 @allow_nan_option
 def lint(
     *, file: str, tools_path: str | None, ignored: tuple[str, ...], json_path: str | None, allow_nan: bool

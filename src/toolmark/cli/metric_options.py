@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
+from click.core import ParameterSource
 
 from toolmark.calls import ToolCallParams
 from toolmark.cli.options import Decorator, bundle, options_in
@@ -69,11 +70,10 @@ class _MetricName(_Choice):
 
 
 def _parse_params(_context: click.Context, _option: click.Parameter, value: str) -> tuple[ToolCallParams, ...]:
-    names = [name.strip() for name in value.split(",") if name.strip()]
-    for name in names:
-        if name not in _PARAMS:
-            raise click.BadParameter(f"{name!r} is not one of {', '.join(_PARAMS)}")
-    return tuple(_PARAMS[name] for name in names)
+    try:
+        return tuple(_PARAMS[name.strip()] for name in value.split(",") if name.strip())
+    except KeyError as error:
+        raise click.BadParameter(f"{error.args[0]!r} is not one of {', '.join(_PARAMS)}") from None
 
 
 def _parse_effects(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -95,18 +95,18 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     if options["should_consider_ordering"] and options["should_exact_match"]:
         raise click.UsageError("--ordered and --exact cannot be combined: an exact match is ordered")
     options = {name: value for name, value in options.items() if value is not None}
-    _check_optional(names, options)
+    _check_optional(names)
     if "threshold" in options:
         options["max_rate"] = 1 - options["threshold"]
     metrics: list[MetricLike] = []
     for name in dict.fromkeys(names):
         metric, accepted = _METRICS[name]
         parameters = {option: options[option] for option in accepted if option in options}
-        # tool-correctness takes an error pattern only with ignore_failed; beside task-effect it is meant for that one.
-        if "task-effect" in names and "ignore_failed" in accepted and not options["ignore_failed"]:
-            parameters.pop("error_pattern", None)
-        if "ignore_failed" in accepted and parameters.get("error_pattern") and not options["ignore_failed"]:
-            raise click.UsageError("--error-pattern must be used with --ignore-failed or with --metric task-effect")
+        if parameters.get("error_pattern") and not parameters.get("ignore_failed", True):
+            # tool-correctness takes an error pattern only with ignore_failed; beside task-effect it is for that one.
+            del parameters["error_pattern"]
+            if "task-effect" not in names:
+                raise click.UsageError("--error-pattern must be used with --ignore-failed or with --metric task-effect")
         try:
             metrics.append(metric(**parameters, strict_mode=strict))
         except ConfigurationError as error:  # a value that click accepts, such as nan
@@ -114,13 +114,12 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     return {**arguments, "metrics": metrics}
 
 
-def _check_optional(names: tuple[str, ...], options: dict[str, Any]) -> None:
+def _check_optional(names: tuple[str, ...]) -> None:
     """Refuse options that no chosen metric takes."""
+    context = click.get_current_context()
     used = {option for name in names for option in _METRICS[name][1]}
     for option, flag in _OPTIONAL.items():
-        value = options.get(option)
-        is_set = value is not None and value is not False and value not in ((), {})  # 0 is set
-        if is_set and option not in used:
+        if option not in used and context.get_parameter_source(option) is not ParameterSource.DEFAULT:
             metrics = " and ".join(name for name, (_, accepted) in _METRICS.items() if option in accepted)
             raise click.UsageError(f"{flag} is an option of {metrics}, which --metric does not name")
 

@@ -8,6 +8,9 @@ from typing import Any, TypeAlias
 
 import click
 
+from toolmark.cli.path_types import Source, Target
+from toolmark.stats.bootstrap import RESAMPLES
+
 Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
 _LAST = "Other options"
@@ -62,6 +65,25 @@ def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], d
     return decorate
 
 
+def json_option(help: str) -> Decorator:
+    """Return the option `--json`."""
+    return click.option("--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help=help)
+
+
+def seed_option(subject: str) -> Decorator:
+    """Return the option `--seed`."""
+    return click.option("--seed", type=int, default=0, show_default=True, help=f"Seed of the {subject}.")
+
+
+def _collect_reading(arguments: dict[str, Any]) -> dict[str, Any]:
+    reading = {name: arguments.pop(name) for name in ("allow_nan", "tolerant_arguments")}
+    return {**arguments, "reading": reading}
+
+
+source_argument = click.argument("file", type=Source(allow_dash=True))
+resamples_option = click.option(
+    "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
+)
 allow_nan_option = click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
 
 tolerant_option = click.option(
@@ -70,3 +92,6 @@ tolerant_option = click.option(
     help="Also parse arguments that are Python literals, doubly encoded, fenced or have trailing commas; each is "
     "reported.",
 )
+
+reading_options = bundle((allow_nan_option, tolerant_option), _collect_reading)
+"""Options of how cases are read; the command gets them as `reading`, arguments of `read_cases`."""

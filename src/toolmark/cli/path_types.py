@@ -19,34 +19,35 @@ _PATHS = "toolmark.paths"
 class Source(click.Path):
     """A file to read, or `-` for standard input where it is allowed."""
 
+    is_target = False
+
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> str | bytes | os.PathLike[str]:
-        """Return the path, unless another option writes to it."""
+        """Return the path, unless another option makes it wrong to read or write it."""
         path = os.fspath(value)
         if not (self.allow_dash and path == "-"):
-            _record(path, ctx, is_target=False)
+            self.check(path)
+            if ctx is not None and not ctx.resilient_parsing:
+                _record(path, ctx.meta.setdefault(_PATHS, []), is_target=self.is_target)
         return super().convert(value, param, ctx)
 
+    def check(self, path: str) -> None:
+        """Raise if the file cannot be used; one to read is opened soon enough."""
 
-class Target(click.Path):
+
+class Target(Source):
     """A file to write, or `-` for standard output where it is allowed."""
 
-    def convert(
-        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> str | bytes | os.PathLike[str]:
-        """Return the path if it can be written, and no other option reads or writes it."""
-        path = os.fspath(value)
-        if not (self.allow_dash and path == "-"):
-            # Checked here because scoring can take hours, and the file is written at its end.
-            if Path(path).is_dir():
-                raise _RefusedPath(f"cannot write {printable(path)}: it is a folder")
-            if not Path(path).absolute().parent.is_dir():
-                raise _RefusedPath(
-                    f"cannot write {printable(path)}: there is no folder {printable(str(Path(path).parent))}"
-                )
-            _record(path, ctx, is_target=True)
-        return super().convert(value, param, ctx)
+    is_target = True
+
+    def check(self, path: str) -> None:
+        """Raise if the file cannot be written: scoring can take hours, and the file is written at its end."""
+        if Path(path).is_dir():
+            raise _RefusedPath(f"cannot write {printable(path)}: it is a folder")
+        if not Path(path).absolute().parent.is_dir():
+            folder = printable(str(Path(path).parent))
+            raise _RefusedPath(f"cannot write {printable(path)}: there is no folder {folder}")
 
 
 class _RefusedPath(click.ClickException):
@@ -59,18 +60,14 @@ class _RefusedPath(click.ClickException):
         click.echo(f"error: {self.message}", file=file, err=file is None)
 
 
-def _record(path: str, ctx: click.Context | None, *, is_target: bool) -> None:
+def _record(path: str, paths: list[tuple[str, bool]], *, is_target: bool) -> None:
     """Record a path, unless a file would be written that is named twice."""
-    if ctx is None or ctx.resilient_parsing:
-        return
-    paths: list[tuple[str, bool]] = ctx.meta.setdefault(_PATHS, [])
     for other, other_is_target in paths:
-        if not (is_target or other_is_target) or not _is_same_file(path, other):
-            continue
-        target = printable(path if is_target else other)
-        if is_target and other_is_target:
-            raise _RefusedPath(f"{target} would be written twice; name another file")
-        raise _RefusedPath(f"{target} is also an input and would be overwritten; name another file")
+        if (is_target or other_is_target) and _is_same_file(path, other):
+            target = printable(path if is_target else other)
+            if is_target and other_is_target:
+                raise _RefusedPath(f"{target} would be written twice; name another file")
+            raise _RefusedPath(f"{target} is also an input and would be overwritten; name another file")
     paths.append((path, is_target))
 
 

@@ -8,7 +8,7 @@ import click
 
 from toolmark._internal.text import printable, printable_lines
 from toolmark.cli.io import INTERRUPTED, byte_bar, exit_on_error, write_json
-from toolmark.cli.options import allow_nan_option, tolerant_option
+from toolmark.cli.options import json_option, reading_options, seed_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.results import read_results
 
@@ -22,7 +22,7 @@ from toolmark.results import read_results
     type=Target(dir_okay=False),
     help="File of the sample, as JSON Lines; gzipped if the name ends in .gz.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw.")
+@seed_option("draw")
 @click.option(
     "--by",
     metavar="PATH",
@@ -31,8 +31,7 @@ from toolmark.results import read_results
 @click.option(
     "--processes", type=click.IntRange(1), metavar="N", help="Processes that read files.  [default: one per core]"
 )
-@allow_nan_option
-@tolerant_option
+@reading_options
 def sample(
     *,
     files: tuple[str, ...],
@@ -41,8 +40,7 @@ def sample(
     seed: int,
     by: str | None,
     processes: int | None,
-    allow_nan: bool,
-    tolerant_arguments: bool,
+    reading: dict[str, bool],
 ) -> None:
     """Draw a random sample of cases, without replacement.
 
@@ -62,9 +60,8 @@ def sample(
                 seed=seed,
                 by=by,
                 processes=processes,
-                allow_nan=allow_nan,
-                tolerant_arguments=tolerant_arguments,
                 progress=None if bar is None else bar.show,
+                **reading,
             )
     except KeyboardInterrupt:
         click.echo("interrupted; nothing was written", err=True)
@@ -82,7 +79,7 @@ def sample(
     show_default=True,
     help="Confidence of the intervals.",
 )
-@click.option("--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help="Write all numbers as JSON.")
+@json_option("Write all numbers as JSON.")
 def extrapolate(results: str, confidence: float, json_path: str | None) -> None:
     """Estimate full-population scores from the RESULTS of a sample.
 

@@ -9,15 +9,20 @@ import click
 from toolmark.analysis.validation import validate as measure_validity
 from toolmark.cli.io import exit_on_error, title_of, write_json
 from toolmark.cli.metric_options import metric_options
-from toolmark.cli.options import SectionedCommand, allow_nan_option, tolerant_option
-from toolmark.cli.path_types import Source, Target
+from toolmark.cli.options import (
+    SectionedCommand,
+    json_option,
+    reading_options,
+    resamples_option,
+    seed_option,
+    source_argument,
+)
 from toolmark.dataset import read_cases
 from toolmark.metrics import MetricLike
-from toolmark.stats.bootstrap import RESAMPLES
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("file", type=Source(allow_dash=True))
+@source_argument
 @click.option(
     "--label",
     required=True,
@@ -33,13 +38,10 @@ from toolmark.stats.bootstrap import RESAMPLES
     help="Field of a case that says which runs belong together, such as metadata.task_id.  [default: none do]",
 )
 @metric_options
-@click.option(
-    "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
-@click.option("--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help="Write all numbers as JSON.")
-@allow_nan_option
-@tolerant_option
+@resamples_option
+@seed_option("resamples")
+@json_option("Write all numbers as JSON.")
+@reading_options
 def validate(
     *,
     file: str,
@@ -50,8 +52,7 @@ def validate(
     resamples: int,
     seed: int,
     json_path: str | None,
-    allow_nan: bool,
-    tolerant_arguments: bool,
+    reading: dict[str, bool],
 ) -> None:
     """Measure how well scores separate good runs from bad ones, by a label in the cases.
 
@@ -63,7 +64,7 @@ def validate(
     """
     with exit_on_error(file, "nothing was scored"):
         validity = measure_validity(
-            read_cases(file, allow_nan=allow_nan, tolerant_arguments=tolerant_arguments),
+            read_cases(file, **reading),
             metrics,
             label=label,
             cluster=cluster,

@@ -29,7 +29,7 @@ from toolmark.calls import ToolCallParams
 from toolmark.cases import AnyCase, Golden
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
 from toolmark.evaluation.observed_app import App, ObservedApp
-from toolmark.evaluation.session import Session, Source, agent_source, app_source, case_source, evaluation_key, waits
+from toolmark.evaluation.session import Session, Source, agent_source, app_source, case_source, evaluation_header, waits
 from toolmark.matching.alignment import Denominator
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
 from toolmark.report import Report
@@ -231,8 +231,8 @@ def _session(
     with ExitStack() as stack:
         file, done = None, 0
         if results is not None:
-            key = evaluation_key(source, metrics, times)
-            file = stack.enter_context(ResultsFile.open(results, key, resume=resume))
+            header, fingerprints = evaluation_header(source, metrics, times)
+            file = stack.enter_context(ResultsFile.open(results, header, fingerprints, resume=resume))
             done = len(file.content.units)
         advance = stack.enter_context(_bar(len(source.items) * (times or 1), done, show_progress))
         yield Session(source, metrics, times, limit, is_async, file, advance)

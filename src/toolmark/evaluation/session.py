@@ -25,8 +25,9 @@ from toolmark.evaluation.observed_app import ObservedApp, Pending
 from toolmark.metrics import Metric, MetricLike
 from toolmark.report import Report
 from toolmark.result import MetricResult, ResultStatus, failed_result
+from toolmark.results.jsonl import Header
 from toolmark.results.layout import Row, report_table
-from toolmark.results.writer import EvaluationKey, ResultsFile
+from toolmark.results.writer import ResultsFile, new_header
 
 
 @dataclass(frozen=True)
@@ -228,11 +229,13 @@ class Session:
         return len(self._rows), len(self.source.items) * (self.trials or 1)
 
 
-def evaluation_key(source: Source, metrics: Sequence[MetricLike], trials: int | None) -> EvaluationKey:
-    """Return the key of an evaluation, as its file of results stores it."""
+def evaluation_header(
+    source: Source, metrics: Sequence[MetricLike], trials: int | None
+) -> tuple[Header, tuple[str, ...]]:
+    """Return the header of the file of results, and the fingerprints of its cases or goldens."""
     names = unique_labels([metric.label for metric in metrics])
     entries = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
-    return EvaluationKey.of(source.kind, source.items, entries, trials)
+    return new_header(source.kind, source.items, entries, trials)
 
 
 def measure_in_thread(metric: MetricLike, case: AnyCase) -> MetricResult:

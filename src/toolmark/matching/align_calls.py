@@ -77,6 +77,7 @@ def align(
     paired_expected, paired_called = {e for e, _ in pairs}, {c for _, c in pairs}
     missing = [index for index in every_expected if index not in paired_expected]
     unexpected = [index for index in every_called if index not in paired_called]
+    # A call in the wrong place explains one missing and one unexpected call, and adds nothing to the score.
     displaced = _in_any_order(sides, missing, unexpected) if ordered and missing and unexpected else {}
     displaced_expected, displaced_called = {e for e, _ in displaced}, {c for _, c in displaced}
     return Alignment(
@@ -96,6 +97,7 @@ def total(ratios: Iterable[Ratio]) -> Fraction:
     numerators: dict[int, int] = {}
     for numerator, denominator in ratios:
         numerators[denominator] = numerators.get(denominator, 0) + numerator
+    # One fraction at the end: adding fractions one by one reduces each sum.
     common = lcm(*numerators)
     return Fraction(sum(part * (common // denominator) for denominator, part in numerators.items()), common)
 
@@ -119,6 +121,7 @@ def _by_name(
     for e in expected:
         names.setdefault(sides.expected[e].name, ([], []))[0].append(e)
     for c in called:
+        # A called name that nothing expects forms no group; its calls are unexpected.
         group = names.get(sides.called[c].name)
         if group is not None:
             group[1].append(c)
@@ -132,6 +135,7 @@ def _of_one_name(sides: Comparison, left: list[int], right: list[int]) -> _Pairs
     if not values.complete:
         return _assigned(sides.matrix(left, right), left, right, equal)
     pairs = dict.fromkeys(equal.items(), ONE)
+    # The triangle inequality of the module's docstring: taking the equal pairs out loses no weight.
     paired = set(equal.values())
     left = [e for e in left if e not in equal]
     right = [c for c in right if c not in paired]
@@ -178,8 +182,10 @@ def _in_order(sides: Comparison) -> _Pairs:
         equal.update(_equal_pairs(left, right, sides.exact_values(left, right)))
         most += min(len(left), len(right))
     partners = [equal[e] for e in sorted(equal)]
+    # No alignment has more pairs than the names allow, and none weighs more than equal ones.
     if len(equal) == most and partners == sorted(partners):
         return dict.fromkeys(equal.items(), ONE)
+    # Only the beginning is cut off: the end of the lists may have to move to let more pairs in.
     start = 0
     while equal.get(start) == start:
         start += 1
@@ -205,14 +211,17 @@ def _subsequence(sides: Comparison, expected: range, called: range, equal: dict[
         size=max(expected.stop, called.stop),
         equal=equal,
     )
+    # Sums must fit too, not only single weights.
     compact = weights.greatest * min(len(expected), len(called)) < _INT64
     after = _Staircase()
     values: dict[int, Sequence[int]] = {}
+    # From the end, so that the choice at each call already knows the best of what follows.
     for e in sorted(cells, reverse=True):
         columns, ratios = cells[e]
         own = weights.row(e, columns, ratios)
         row = [weight + after.at(c + 1) for c, weight in zip(columns, own, strict=True)]
         values[e] = array("q", row) if compact else row
+        # The row is added after it was computed: two pairs of one expected call exclude each other.
         for c, value in zip(columns, row, strict=True):
             after.raise_to(c, value)
     pairs: _Pairs = {}
@@ -277,8 +286,9 @@ class _Weights:
         """Return the weights of the pairs of one expected call; always more than 0."""
         of_ratio = self.of_ratio
         weights = [of_ratio[ratio] - abs(e - c) for c, ratio in zip(columns, ratios, strict=True)]
+        # Only the k-th with the k-th counts as equal; other equal calls are ordinary pairs of similarity 1.
         partner = self.equal.get(e)
-        if partner in columns:
+        if partner is not None and partner in columns:
             weights[columns.index(partner)] += self.per_equal
         return weights
 
@@ -292,11 +302,13 @@ def _assigned(ratios: Matrix, left: list[int], right: list[int], equal: dict[int
         equal=equal,
     )
     partner = None
+    # The solver of scipy knows no extra weight for equal pairs.
     if len(left) * len(right) >= assignment_scipy.PAIRS_FROM and not equal:
         cost = {ratio: -weight for ratio, weight in weights.of_ratio.items()}
         partner = assignment_scipy.best_partners(ratios, cost, left, right)
     if partner is None:
         rows: list[Sequence[int]] = []
+        # Small groups stay lists, which are faster to read than arrays.
         compact = len(left) * len(right) >= _ARRAY_FROM and weights.greatest < _INT64
         for e, row in zip(left, ratios, strict=True):
             costs = [-weight for weight in weights.row(e, right, row)]

@@ -120,14 +120,9 @@ class Alignment:
         if not m or not n:
             calls_are_allowed = not n or self.extras is True
             return float(not m and calls_are_allowed)
-        totals: dict[Denominator, int | Fraction] = {
-            "expected": m,
-            "called": n,
-            "longest": max(m, n),
-            "f1": Fraction(m + n, 2),
-        }
-        share = self.matched / totals[denominator]
-        return quotient(share.numerator, share.denominator)
+        # Twice the number of calls, so that the denominator of F1 is whole too.
+        doubled: dict[Denominator, int] = {"expected": 2 * m, "called": 2 * n, "longest": 2 * max(m, n), "f1": m + n}
+        return quotient(2 * self.matched.numerator, self.matched.denominator * doubled[denominator])
 
     @property
     def recall(self) -> float:

@@ -146,12 +146,14 @@ def _objects(
         credit = _at(want, called.get(key, ABSENT), (*path, key), mismatches)
         if credit is None:
             continue
+        # The place counts in the denominator only now: a pattern may take itself out.
         size += 1
         if credit == ONE:
             whole += 1
         elif credit[0]:
             parts.append(Fraction(*credit))
     if not extras:
+        # A key that nobody asked for costs as much as one that is missing.
         size += _extra(expected, called, path, mismatches)
     if whole == size:
         return ONE

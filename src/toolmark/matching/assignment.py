@@ -43,6 +43,7 @@ def assign(costs: Costs) -> tuple[list[int], list[int], list[int]]:
         column = values.index(row_price[row])
         if row_of[column] == _FREE:
             row_of[column], column_of[row] = row, column
+    # The cheap steps first: an augmentation looks at every row on its way.
     _reduce(costs, row_price, column_price, column_of, row_of)
     for row, column in enumerate(column_of):
         if column == _FREE:
@@ -75,6 +76,7 @@ def _reduce(
         reduced[column] = max(reduced) + 1
         second = min(reduced)
         holder = row_of[column]
+        # Two equally cheap columns: without a price to change, the rows would swap for ever.
         if holder != _FREE and lowest == second:
             continue  # taking it would only move the conflict
         column_price[column] -= second - lowest
@@ -96,6 +98,7 @@ def _augment(
     distance = [cost - base - price for cost, price in zip(costs[start], column_price, strict=True)]
     settled: list[tuple[int, int]] = []  # (column, its distance), in the order reached
     while True:
+        # Dijkstra's step: no later path can reach this column more cheaply, since reduced costs are not negative.
         column = min(open_columns, key=distance.__getitem__)
         reached = distance[column]
         row = row_of[column]
@@ -111,6 +114,7 @@ def _augment(
                 distance[other] = through
                 came_from[other] = row
     row_price[start] += reached
+    # The prices of the tree change so that its pairs stay tight; all others stay at least as dear.
     for settled_column, at in settled:
         column_price[settled_column] -= reached - at
         row_price[row_of[settled_column]] += reached - at

@@ -77,6 +77,7 @@ class Comparison:
         Every value is searched once here, so that a comparison need not search it for each pair.
         """
         items = [*self.expected, *self.called]
+        # Arguments that are not compared may hold marks without any effect.
         values: list[object] = [_tree(item.arguments) for item in items] if self.arguments else []
         if self.output and any(item.output is not ABSENT for item in self.expected):
             values += [item.output for item in items]
@@ -106,6 +107,7 @@ class Comparison:
         expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         if not self.arguments or len(left) * len(right) < _TOGETHER_FROM:
             return [[self.ratio(e, c) for c in called] for e in expected]
+        # Objects with matchers or redacted values have no fixed leaves, so they are compared pair by pair.
         rows, columns = self._plain_objects(expected), self._plain_objects(called)
         shared = _shared_ratios([rows[i] for i in rows], [columns[j] for j in columns])
         row_of = dict(zip(rows, shared, strict=True))
@@ -117,6 +119,7 @@ class Comparison:
                 matrix.append([self.ratio(e, c) for c in called])
                 continue
             row = [ZERO] * len(called)
+            # A wrong type or output makes the whole pair 0, whatever the arguments share.
             gated = self.output or e.type is not None
             for column, ratio in row_of[i].items():
                 c = called[place_of[column]]
@@ -218,6 +221,7 @@ class Comparison:
                 fields.append(item.output)
             return fields
 
+        # A tool's text may be the JSON of another call's value; then unequal values are not surely unequal.
         exact = not output or _of_one_form([item.output for item in (*expected, *called)])
         return ExactValues([values(item) for item in expected], [values(item) for item in called], exact)
 

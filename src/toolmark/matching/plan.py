@@ -138,9 +138,11 @@ def _aligned(board: Board, *, ordered: bool) -> Alignment:
     partners = rules.settled(partners)
     broken = rules.broken(partners)
     valid = {slot: call for slot, call in partners.items() if slot not in broken}
+    # In order, calls that are left may still explain an empty slot, as out of order.
     displaced = _with_rest(board, partners, zero_only=False) if ordered else partners
     displaced_only = {slot: call for slot, call in displaced.items() if slot not in valid}
     every = {**valid, **displaced_only}
+    # An optional call counts as expected only once it was made, so that leaving it out costs nothing.
     counted = sum(slot.required or index in valid for index, slot in enumerate(board.slots))
     return Alignment(
         expected_count=counted,

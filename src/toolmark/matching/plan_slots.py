@@ -124,6 +124,7 @@ class Board:
 
     def in_parts(self, slots: Iterable[int], calls: Iterable[int]) -> list[tuple[list[int], list[int]]]:
         """Return the connected parts of who can take whom among these slots and calls."""
+        # Separate parts are solved separately: the assignment is cubic in the size of a part.
         left, right = list(slots), set(calls)
         root: dict[int, int] = {}
 
@@ -180,6 +181,7 @@ def in_any_order(board: Board, slots: Iterable[int], calls: Iterable[int]) -> Pa
 
 def _one_family(board: Board, members: list[int], reached: list[int]) -> Partners:
     """Return the best pairs of interchangeable slots: the best calls, in their order."""
+    # Slots of one family accept the same calls, so only which calls are used is open.
     required = [slot for slot in members if board.slots[slot].required]
     ratios = board.ratios[(required or members)[0]]
     best = sorted(reached, key=lambda call: (-Fraction(*ratios[call]), call))
@@ -192,6 +194,7 @@ def _one_family(board: Board, members: list[int], reached: list[int]) -> Partner
 
 def _assigned(board: Board, worth: Worth, members: Sequence[int], reached: Sequence[int]) -> tuple[int, Partners]:
     """Return the best pairs of one part, and their weight."""
+    # `assign` wants no more rows than columns.
     rows, columns = (members, reached) if len(members) <= len(reached) else (reached, members)
 
     def pair(row: int, column: int) -> tuple[int, int]:
@@ -227,6 +230,7 @@ def in_order(board: Board) -> Partners:
         ends: dict[int, list[tuple[int, int]]] = {}
         for (start, stop), (value, _) in used.items():
             ends.setdefault(start, []).append((stop, value))
+        # A block may leave calls unused before it, take some at this call, or take none at all.
         for call in range(count, -1, -1):
             top = after[call]
             if call < count:
@@ -251,6 +255,7 @@ def _walk(
     call = 0
     for number, block in enumerate(blocks):
         goal, after = best[number][call], best[number + 1]
+        # The block adds nothing here: leaving it empty is the smaller list.
         if goal == after[call]:
             continue
         while True:  # the first call with which the goal can be reached
@@ -301,6 +306,7 @@ def _stretches(board: Board, worth: Worth, block: Sequence[int]) -> dict[tuple[i
         step: int | None = None
         for stop in range(start + 1, len(board.called) + 1):
             here = board.steps[stop - 1]
+            # Parallel calls stand in one step; a stretch ends where another step begins.
             if here is not None and step is not None and here != step:
                 break
             step = here if step is None else step

@@ -95,6 +95,7 @@ def common(
     rows: list[defaultdict[int, int]] = [defaultdict(int) for _ in left]
     for left_group, right_group, paths in shared_paths:
         for path, parts in paths:
+            # Only columns with an equal value get a share, so that unequal pairs cost nothing.
             holders: dict[Hashable, list[int]] = {}
             for column in right_group:
                 holders.setdefault(right_leaves[column][path], []).append(column)

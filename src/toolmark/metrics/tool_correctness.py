@@ -173,7 +173,7 @@ class ToolCorrectnessMetric(Metric):
             MissingFieldError: The case has no `expected_tools` or no `tools_called`.
             ConfigurationError: The case is not one of a single question.
         """
-        called, expected = called_tools(case, type(self).__name__), expectation_of(case, type(self).__name__)
+        expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
         return self._align(case, expected, called)[0]
 
     def _align(
@@ -193,7 +193,7 @@ class ToolCorrectnessMetric(Metric):
         return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
 
     def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
-        called, expected = called_tools(case, type(self).__name__), expectation_of(case, type(self).__name__)
+        expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
         if self.judge is None:
             # With `only`, available tools may be there for their effects alone.
             is_unused = self.available_tools is not None and self.only is None

@@ -13,26 +13,13 @@ from toolmark.stats import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseChange:
-    """A case that one of two evaluations passed and the other failed.
-
-    Attributes:
-        case: Its id, else its name, else its position from 1 as `#3`.
-        occurrence: Number of the case among those with the same id, from 1.
-        index_a: Its position in A, from 0.
-        index_b: Its position in B, from 0.
-        score_a: Its score in A.
-        score_b: Its score in B.
-        finding: The first finding of the result that failed; `None` if there is none.
-    """
+class _CaseInBoth:
+    """A case that is in both evaluations."""
 
     case: str
     occurrence: int
     index_a: int
     index_b: int
-    score_a: float
-    score_b: float
-    finding: str | None
 
     @property
     def label(self) -> str:
@@ -46,7 +33,26 @@ class CaseChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseGap:
+class CaseChange(_CaseInBoth):
+    """A case that one of two evaluations passed and the other failed.
+
+    Attributes:
+        case: Its id, else its name, else its position from 1 as `#3`.
+        occurrence: Number of the case among those with the same id, from 1.
+        index_a: Its position in A, from 0.
+        index_b: Its position in B, from 0.
+        score_a: Its score in A.
+        score_b: Its score in B.
+        finding: The first finding of the result that failed; `None` if there is none.
+    """
+
+    score_a: float
+    score_b: float
+    finding: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseGap(_CaseInBoth):
     """A case that is in both evaluations and lacks a score in at least one.
 
     Attributes:
@@ -61,10 +67,6 @@ class CaseGap:
         reason: Why there is no score, in B if it has none there, else in A; `None` if no reason was recorded.
     """
 
-    case: str
-    occurrence: int
-    index_a: int
-    index_b: int
     status_a: ResultStatus
     status_b: ResultStatus
     passed_a: bool | None
@@ -72,19 +74,9 @@ class CaseGap:
     reason: str | None
 
     @property
-    def label(self) -> str:
-        """The case, with its occurrence if it is not the first."""
-        return case_label(self.case, self.occurrence)
-
-    @property
     def lost(self) -> bool:
         """Whether it passed in A and could not be measured in B."""
         return self.passed_a is True and self.status_b is ResultStatus.FAILED
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON values."""
-        plain: dict[str, Any] = to_json_value(self)
-        return plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,13 +222,11 @@ class Comparison:
                     better = len(metric.improvements)
                     text += f", {better} the other way round (corrected p {number_text(metric.corrected or 0.0)})"
                 failures.append(text)
-            if metric.lost:
-                lost = plural(len(metric.lost), "case")
-                failures.append(f"{metric.metric}: {lost} passed in A and could not be measured in B")
-            if metric.missing and not allow_missing:
-                verb = "is" if len(metric.missing) == 1 else "are"
-                missing = plural(len(metric.missing), "case")
-                failures.append(f"{metric.metric}: {missing} passed in A and {verb} not in B")
+            missing = () if allow_missing else metric.missing
+            are = "is" if len(missing) == 1 else "are"
+            for gone, words in ((metric.lost, "could not be measured in B"), (missing, f"{are} not in B")):
+                if gone:
+                    failures.append(f"{metric.metric}: {plural(len(gone), 'case')} passed in A and {words}")
         if not any(metric.paired for metric in self.metrics):
             failures.append("no case has a score in both")
         return tuple(failures)

@@ -9,7 +9,7 @@ the first two forms itself.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -22,11 +22,10 @@ from toolmark.report.export.evaluation_records import (
     annotator,
     details,
     events_of,
-    results_of,
+    scores_of,
     spans_of,
 )
 from toolmark.report.report import Report
-from toolmark.result import ResultStatus
 
 __all__ = [
     "evaluation_events",
@@ -106,7 +105,7 @@ def langsmith_feedback(report: Report, *, redactor: Redactor = DEFAULT) -> list[
             **_reason_as("comment", scored),
             "feedback_source": {"type": "api", "metadata": details(scored)},
         }
-        for scored in _scores(report, redactor)
+        for scored in scores_of(report, redactor)
     ]
 
 
@@ -126,7 +125,7 @@ def langfuse_scores(report: Report, *, redactor: Redactor = DEFAULT) -> list[dic
             **_reason_as("comment", scored),
             "metadata": details(scored),
         }
-        for scored in _scores(report, redactor)
+        for scored in scores_of(report, redactor)
     ]
 
 
@@ -150,7 +149,7 @@ def phoenix_annotations(report: Report, *, redactor: Redactor = DEFAULT) -> dict
                 },
                 "metadata": details(scored),
             }
-            for scored in _scores(report, redactor, hexadecimal=True)
+            for scored in scores_of(report, redactor, hexadecimal=True)
         ]
     }
 
@@ -159,13 +158,6 @@ _RESOURCE: dict[str, Any] = {
     "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "toolmark"}}]}
 }
 _SCOPE: dict[str, Any] = {"name": SCOPE}
-
-
-def _scores(report: Report, redactor: Redactor, *, hexadecimal: bool = False) -> Iterator[Scored]:
-    """Yield the results that have a score."""
-    for scored in results_of(report, redactor, hexadecimal=hexadecimal):
-        if scored.result.status is ResultStatus.SCORED:
-            yield scored
 
 
 def _reason_as(key: str, scored: Scored) -> dict[str, str]:

@@ -6,19 +6,19 @@ A score below the threshold is a failure, a case that could not be measured an e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from xml.etree import ElementTree as ET
 
-from toolmark._internal.text import number_text, unique_labels
-from toolmark.cases import Run
+from toolmark._internal.text import unique_labels
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report.redaction import redact_report, redact_text
+from toolmark.report.redaction import redact
 from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.results import result_text
 from toolmark.report.text.first_problem import first_problem
-from toolmark.report.text.ordering import Entry
-from toolmark.report.text.phrases import chances, flaky_text, one_line, within
+from toolmark.report.text.ordering import Entry, Verdict, result_verdict
+from toolmark.report.text.phrases import chances, flaky_text, one_line, optional, score_text, within
 from toolmark.result import ResultStatus
 
 __all__ = ["render_junit"]
@@ -40,19 +40,22 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         title: A name, such as that of a file.
         redactor: Redacts values and texts.
     """
-    report = redact_report(report, redactor)
+    report = redact(report, redactor)
     results = list(report.results())
-    root = ET.Element("testsuites", {"name": one_line(redact_text(title, redactor), _NAME), **_counts(results)})
+    root = ET.Element("testsuites", {"name": one_line(redact(title, redactor), _NAME), **_counts(results)})
     del root.attrib["skipped"]  # the schema allows it on suites alone
-    seconds = report.about.get("seconds")
-    if isinstance(seconds, (int, float)):
-        root.set("time", f"{seconds:.3f}")
+    root.attrib.update(_time([report.about.get("seconds")]))
+    start = _START.match(str(report.about.get("started_at", "")))
     trials = {one.metric: one for one in report.trial_summaries}
     for summary in report.summaries:
         entries = [entry for entry in results if entry[1].metric == summary.metric]
-        suite = ET.SubElement(root, "testsuite", _suite_attributes(report, summary, entries))
+        suite = ET.SubElement(root, "testsuite", {"name": one_line(summary.metric, _NAME), **_counts(entries)})
+        suite.attrib.update(_time(_duration(case) for case, _ in entries))
+        if start:
+            suite.set("timestamp", start.group())
         properties = ET.SubElement(suite, "properties")
-        for name, value in (*_about(report), *_figures(summary), *_chances(trials.get(summary.metric))):
+        figures = [pair for pair in (*_figures(summary), *_chances(trials.get(summary.metric))) if pair[1] != "-"]
+        for name, value in (*_about(report), *figures):
             ET.SubElement(properties, "property", {"name": name, "value": value})
         names = unique_labels([one_line(case.label, _NAME) for case, _ in entries])
         for name, entry in zip(names, entries, strict=True):
@@ -61,24 +64,16 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _suite_attributes(report: Report, summary: MetricSummary, entries: Sequence[Entry]) -> dict[str, str]:
-    attributes = {"name": one_line(summary.metric, _NAME), **_counts(entries)}
-    times = [seconds for case, _ in entries if (seconds := _duration(case)) is not None]
-    if times:
-        attributes["time"] = f"{fsum(times):.3f}"
-    start = _START.match(str(report.about.get("started_at", "")))
-    if start:
-        attributes["timestamp"] = start.group()
-    return attributes
-
-
 def _counts(entries: Sequence[Entry]) -> dict[str, str]:
-    return {
-        "tests": str(len(entries)),
-        "failures": str(sum(result.passed is False for _, result in entries)),
-        "errors": str(sum(result.status is ResultStatus.FAILED for _, result in entries)),
-        "skipped": str(sum(result.status is ResultStatus.SKIPPED for _, result in entries)),
-    }
+    verdicts = Counter(result_verdict(result) for _, result in entries)
+    names: dict[str, Verdict] = {"failures": "failed", "errors": "error", "skipped": "skipped"}
+    return {"tests": str(len(entries)), **{name: str(verdicts[verdict]) for name, verdict in names.items()}}
+
+
+def _time(seconds: Iterable[object]) -> dict[str, str]:
+    """Return the sum of the times that are known as an attribute; none if no time is."""
+    times = [one for one in seconds if isinstance(one, (int, float))]
+    return {"time": f"{fsum(times):.3f}"} if times else {}
 
 
 def _about(report: Report) -> Iterator[tuple[str, str]]:
@@ -91,28 +86,23 @@ def _about(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _figures(summary: MetricSummary) -> Iterator[tuple[str, str]]:
-    """Yield the numbers of a metric that are known."""
+    """Yield the numbers of a metric; `-` for one that is not known."""
     yield "threshold", f"{summary.threshold:g}"
-    for name, value, interval in (
-        ("mean", summary.mean, summary.mean_interval),
-        ("pass_rate", summary.rate, summary.rate_interval),
-        ("judge.coverage", summary.coverage, None),
-        ("judge.cost", summary.cost, None),
-    ):
-        if value is not None:
-            yield name, number_text(value)
-        if interval is not None:
-            yield f"{name}.interval", within(interval)
+    yield "mean", optional(summary.mean)
+    yield "mean.interval", optional(summary.mean_interval, within)
+    yield "pass_rate", optional(summary.rate)
+    yield "pass_rate.interval", optional(summary.rate_interval, within)
+    yield "judge.coverage", optional(summary.coverage)
+    yield "judge.cost", optional(summary.cost)
 
 
 def _chances(trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
-    """Yield the chances that trials pass, and the flaky goldens."""
+    """Yield the chances that trials pass, `-` for one that is not known, and the flaky goldens."""
     if trials is None:
         return
     for k, at_least_one, all_of_them, _ in chances(trials):
-        for name, value in ((f"pass@{k}", at_least_one), (f"pass^{k}", all_of_them)):
-            if value != "-":
-                yield name, value
+        yield f"pass@{k}", at_least_one
+        yield f"pass^{k}", all_of_them
     for flaky in trials.flaky:
         yield "flaky", flaky_text(flaky)
 
@@ -120,23 +110,18 @@ def _chances(trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
 def _add_case(suite: ET.Element, name: str, entry: Entry) -> None:
     case, result = entry
     element = ET.SubElement(suite, "testcase", {"name": name, "classname": one_line(result.metric, _NAME)})
-    seconds = _duration(case)
-    if seconds is not None:
-        element.set("time", f"{seconds:.3f}")
+    element.attrib.update(_time([_duration(case)]))
     if not result.passed:
         _add_problem(element, entry)
-    lines = [] if result.score is None else [f"score {number_text(result.score)}"]
-    lines += [f"warning: {one_line(text)}" for text in result.warnings]
-    if lines:  # not as properties, which the schema allows on suites alone
-        ET.SubElement(element, "system-out").text = "\n".join(lines)
+    lines = [score_text(result), *(f"warning: {one_line(text)}" for text in result.warnings)]
+    if any(lines):  # not as properties, which the schema allows on suites alone
+        ET.SubElement(element, "system-out").text = "\n".join(filter(None, lines))
 
 
 def _add_problem(element: ET.Element, entry: Entry) -> None:
     """Add why a case did not pass: its first divergence, and expected and called side by side."""
     case, result = entry
-    message = first_problem(result)
-    if not message and result.score is not None:
-        message = f"score {number_text(result.score)}"
+    message = first_problem(result) or score_text(result)
     if result.status is ResultStatus.SKIPPED:
         ET.SubElement(element, "skipped", {"message": message})
         return
@@ -148,7 +133,6 @@ def _add_problem(element: ET.Element, entry: Entry) -> None:
     problem.text = f"\n{result_text(result, case.case, case.label)}\n"
 
 
-def _duration(case: CaseResult) -> float | None:
+def _duration(case: CaseResult) -> object:
     """Return how long the recorded run of a case took, in seconds."""
-    run = getattr(case.case, "run", None)
-    return run.duration if isinstance(run, Run) else None
+    return getattr(getattr(case.case, "run", None), "duration", None)

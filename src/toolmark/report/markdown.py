@@ -6,18 +6,18 @@ All data of the cases is printed as code, so that none of it becomes markup, a l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from toolmark._internal.text import hundredths_text, number_text, plural
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
-from toolmark.report.redaction import redact_comparison, redact_report, redact_text
+from toolmark.report.redaction import redact
 from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.results import result_text
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.gfm import Page, code, fenced, folded, html_code
-from toolmark.report.text.ordering import Entry, split_by_verdict
+from toolmark.report.text.ordering import Entry, is_bad, result_verdict, worst_first
 from toolmark.report.text.phrases import (
     CHANCES,
     INTERRUPTED,
@@ -69,10 +69,10 @@ def render_markdown(
         raise ConfigurationError(f"max_bytes must be {_LEAST_BYTES} or more, got {max_bytes!r}")
     if limit < 0:
         raise ConfigurationError(f"limit must be 0 or more, got {limit!r}")
-    report = redact_report(report, redactor)
+    report = redact(report, redactor)
     page = Page(max_bytes)
     word = verdict_word(report)
-    page.add(f"# {_name(redact_text(title, redactor)) or 'toolmark'}")
+    page.add(f"# {_name(redact(title, redactor)) or 'toolmark'}")
     amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {plural(len(report.cases), 'case')}"
     page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {verdict(report)}, of {amount}.")
     if report.interrupted:
@@ -80,10 +80,10 @@ def render_markdown(
     _add_totals(page, report.summaries)
     _add_trials(page, report.trial_summaries)
     if baseline is not None:
-        _add_comparison(page, redact_comparison(baseline, redactor))
-    bad, rest = split_by_verdict(report)
-    _add_failures(page, bad, limit)
-    _add_rest(page, rest)
+        _add_comparison(page, redact(baseline, redactor))
+    entries = sorted(report.results(), key=worst_first)
+    _add_failures(page, [entry for entry in entries if is_bad(entry[1])], limit)
+    _add_rest(page, [entry for entry in entries if not is_bad(entry[1])])
     return page.text()
 
 
@@ -139,11 +139,11 @@ def _compared(metric: MetricComparison) -> tuple[str, ...]:
         str(metric.paired),
         optional(metric.mean_a),
         optional(metric.mean_b),
-        "-" if metric.difference is None else f"{metric.difference:+.4f}",
+        optional(metric.difference, "{:+.4f}".format),
         "-" if interval is None else f"{interval.low:+.2f} to {interval.high:+.2f}",
         str(len(metric.regressions)),
         str(len(metric.improvements)),
-        "-" if metric.corrected is None else hundredths_text(metric.corrected),
+        optional(metric.corrected, hundredths_text),
     )
 
 
@@ -160,27 +160,24 @@ def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
     if 0 < limit < len(bad):
         title += f"\n\nThe first {limit} can be unfolded."
     lines = [f"<p>{_failure(entry)}</p>" for entry in bad]
-    fitting = max(page.fitting([title, *lines]) - 1, 0)
-    page.leave_out("failure", len(lines) - fitting)
-    if not fitting:
-        return
-    lines = lines[:fitting]
+    lines = lines[: max(page.fitting([title, *lines]) - 1, 0)]
+    page.leave_out("failure", len(bad) - len(lines))
     room = page.room_beside([title, *lines])
-    unfolded = min(fitting, limit or fitting)
+    unfolded = min(len(lines), limit or len(lines))
     for place, block in enumerate(map(_unfolded, bad[:unfolded])):
         room -= len(block.encode()) - len(lines[place].encode())
         if room < 0:
             page.leave_out("side-by-side view", unfolded - place)
             break
         lines[place] = block
-    for block in (title, *lines):
+    for block in (title, *lines) if lines else ():
         page.add(block)
 
 
 def _failure(entry: Entry) -> str:
     case, result = entry
-    sign = _SIGNS["error" if result.score is None else "failed"]
     names = " ".join(html_code(one_line(name, _NAME)) for name in (case.label, result.metric))
+    sign = _SIGNS[result_verdict(result)]
     return f"{sign} {names} {optional(result.score)} {html_code(first_problem(result))}"
 
 
@@ -191,19 +188,14 @@ def _unfolded(entry: Entry) -> str:
 
 def _add_rest(page: Page, rest: Sequence[Entry]) -> None:
     """Add a folded table of the results that did not fail."""
-    if rest:
-        header = ["case", "metric", "score", "", "first problem"]
-        page.add_table(
-            header, "llrll", _rest_rows(rest), what="other result", summary=plural(len(rest), "other result")
-        )
-
-
-def _rest_rows(rest: Sequence[Entry]) -> Iterator[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
     for case, result in rest:
-        word = "passed" if result.passed else "skipped"
-        verdict_cell = f"{_SIGNS[word]} {word}"
-        problem = code(first_problem(result))
-        yield _name(case.label), _name(result.metric), optional(result.score), verdict_cell, problem
+        word = result_verdict(result)
+        names = (_name(case.label), _name(result.metric))
+        rows.append((*names, optional(result.score), f"{_SIGNS[word]} {word}", code(first_problem(result))))
+    if rows:
+        header = ["case", "metric", "score", "", "first problem"]
+        page.add_table(header, "llrll", rows, what="other result", summary=plural(len(rows), "other result"))
 
 
 def _name(name: str) -> str:

@@ -69,8 +69,7 @@ def emit_events(
         InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; nothing was emitted.
         NotSentError: The provider rejected some events, or could not send them in time.
     """
-    logs = import_extra("opentelemetry._logs", "otel", "emitting events")
-    return sent_events(events_of(report, at, redactor), logs.get_logger_provider() if provider is None else provider)
+    return sent_events(events_of(report, at, redactor), provider)
 
 
 def emit_spans(
@@ -100,13 +99,14 @@ def emit_spans(
         InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; nothing was emitted.
         NotSentError: The sampler of the provider dropped some spans, or it could not send them in time.
     """
-    trace = import_extra("opentelemetry.trace", "otel", "emitting spans")
-    return sent_spans(spans_of(report, at, redactor), trace.get_tracer_provider() if provider is None else provider)
+    return sent_spans(spans_of(report, at, redactor), provider)
 
 
 def sent_events(events: Sequence[EvaluationEvent], provider: Any) -> int:  # noqa: ANN401 - any class may be one
-    """Emit events through a logger provider and return their number; errors as in `emit_events`."""
-    logs = import_extra("opentelemetry._logs", "otel", "emitting events")
+    """Emit events through a logger provider, the global one by default; result and errors as in `emit_events`."""
+    logs, trace, empty = _api("_logs"), _api("trace"), _api("context").Context()
+    if provider is None:
+        provider = logs.get_logger_provider()
     logger = _instrument(provider, "get_logger", "opentelemetry._logs.LoggerProvider")
     # Newer loggers know whether anything processes their records.
     is_enabled: Callable[..., bool] = getattr(logger, "enabled", _always)
@@ -116,7 +116,8 @@ def sent_events(events: Sequence[EvaluationEvent], provider: Any) -> int:  # noq
     def emit(event: EvaluationEvent) -> bool:
         number, text = WARN
         severity = {"severity_number": logs.SeverityNumber(number), "severity_text": text} if event.warns else {}
-        context = _context(event.trace, event.span)
+        # The context of the recorded span, without the span that is current here.
+        context = trace.set_span_in_context(trace.NonRecordingSpan(_span_context(event.trace, event.span)), empty)
         if not is_enabled(context=context, severity_number=severity.get("severity_number"), event_name=EVENT_NAME):
             return False
         record = logs.LogRecord(
@@ -134,9 +135,10 @@ def sent_events(events: Sequence[EvaluationEvent], provider: Any) -> int:  # noq
 
 
 def sent_spans(spans: Sequence[EvaluationSpan], provider: Any) -> int:  # noqa: ANN401 - any class may be one
-    """Emit spans through a tracer provider and return their number; errors as in `emit_spans`."""
-    trace = import_extra("opentelemetry.trace", "otel", "emitting spans")
-    empty = import_extra("opentelemetry.context", "otel", "emitting spans").Context()
+    """Emit spans through a tracer provider, the global one by default; result and errors as in `emit_spans`."""
+    trace, empty = _api("trace"), _api("context").Context()
+    if provider is None:
+        provider = trace.get_tracer_provider()
     tracer = _instrument(provider, "get_tracer", "opentelemetry.trace.TracerProvider")
 
     def emit(span: EvaluationSpan) -> bool:
@@ -202,14 +204,11 @@ _REMEDIES = {
 }
 
 
-def _context(trace_id: str, span_id: str) -> Any:  # noqa: ANN401 - a context of OpenTelemetry
-    """Return the context of a recorded span, without the span that is current here."""
-    trace = import_extra("opentelemetry.trace", "otel", "emitting events")
-    empty = import_extra("opentelemetry.context", "otel", "emitting events").Context()
-    return trace.set_span_in_context(trace.NonRecordingSpan(_span_context(trace_id, span_id)), empty)
-
-
 def _span_context(trace_id: str, span_id: str) -> Any:  # noqa: ANN401 - as above
-    trace = import_extra("opentelemetry.trace", "otel", "emitting")
+    trace = _api("trace")
     sampled = trace.TraceFlags(trace.TraceFlags.SAMPLED)  # the span was exported, so it was sampled
     return trace.SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=sampled)
+
+
+def _api(module: str) -> Any:  # noqa: ANN401 - a module
+    return import_extra(f"opentelemetry.{module}", "otel", "emitting scores")

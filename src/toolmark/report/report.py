@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
 
-from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
+from toolmark._internal.model import drop_none
 from toolmark._internal.text import number_text, plural
 from toolmark.cases import AnyCase
 from toolmark.redact import DEFAULT, Redactor
@@ -41,7 +42,7 @@ class CaseResult:
     @property
     def name(self) -> str:
         """The case's id, else its name, else its position from 1 as `#3`; trials of one golden share it."""
-        names = self._names()
+        names = case_names(self.case)
         return names.get("id") or names.get("name") or f"#{self.cluster + 1}"
 
     @property
@@ -61,18 +62,25 @@ class CaseResult:
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as redacted JSON values, with the case's id and name but not its content."""
-        plain: dict[str, Any] = {"index": self.index, **self._names()}
-        for name in ("trial", "golden"):
-            if getattr(self, name) is not None:
-                plain[name] = getattr(self, name)
+        numbers = drop_none({"trial": self.trial, "golden": self.golden})
+        plain: dict[str, Any] = {"index": self.index, **case_names(self.case), **numbers}
         if self.apart:
             plain["apart"] = [self.results[place].metric for place in sorted(self.apart)]
         return {**plain, "results": [result.to_dict(redactor) for result in self.own_results]}
 
-    def _names(self) -> dict[str, str]:
-        # An object that is not a case can be evaluated too: it fails, and has neither id nor name.
-        names = {name: getattr(self.case, name, None) for name in ("id", "name")}
-        return {name: value for name, value in names.items() if isinstance(value, str)}
+
+def case_names(case: object) -> dict[str, str]:
+    """Return the id and the name of a case, as far as it has them."""
+    # An object that is not a case can be evaluated too: it fails, and has neither id nor name.
+    names = {name: getattr(case, name, None) for name in ("id", "name")}
+    return {name: value for name, value in names.items() if isinstance(value, str)}
+
+
+_FIGURES = (
+    *("metric", "threshold", "mean", "mean_interval", "rate", "rate_interval"),
+    *("passed", "failed", "skipped", "errored"),
+)
+"""The numbers of a metric in the order of its JSON form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,29 +130,26 @@ class MetricSummary:
                 every result is its own cluster.
         """
         keys = range(len(results)) if clusters is None else clusters
-        scores: list[float] = []
-        passes: list[bool] = []
-        scored_keys: list[Hashable] = []
-        for result, key in zip(results, keys, strict=True):
-            if result.score is not None:
-                scores.append(result.score)
-                passes.append(result.passed is True)
-                scored_keys.append(key)
+        scored = [(result, key) for result, key in zip(results, keys, strict=True) if result.score is not None]
+        scores = [result.score for result, _ in scored if result.score is not None]
+        scored_keys = [key for _, key in scored]
         usage: Counter[str] = Counter()
+        outcomes: Counter[object] = Counter()
         for result in results:
             usage.update(result.usage)
+            outcomes.update((result.status, result.passed))
         # The interval needs scores in [0, 1]; a metric of a user may return others.
         in_range = all(0 <= score <= 1 for score in scores)
         return cls(
             metric=metric,
             threshold=results[0].threshold if results else 0.0,
-            passed=sum(result.passed is True for result in results),
-            failed=sum(result.passed is False for result in results),
-            skipped=sum(result.status is ResultStatus.SKIPPED for result in results),
-            errored=sum(result.status is ResultStatus.FAILED for result in results),
+            passed=outcomes[True],
+            failed=outcomes[False],
+            skipped=outcomes[ResultStatus.SKIPPED],
+            errored=outcomes[ResultStatus.FAILED],
             mean=_mean(scores),
             mean_interval=mean_interval(scores, scored_keys) if in_range else None,
-            rate_interval=rate_interval(passes, scored_keys),
+            rate_interval=rate_interval([result.passed is True for result, _ in scored], scored_keys),
             coverage=_coverage(results),
             usage=dict(usage),
             cost=_cost(results),
@@ -165,25 +170,10 @@ class MetricSummary:
 
         `coverage`, `usage` and `cost` are there if something was judged.
         """
-        intervals = {
-            name: None if value is None else list(value)
-            for name, value in (("mean_interval", self.mean_interval), ("rate_interval", self.rate_interval))
-        }
-        plain: dict[str, Any] = {
-            "metric": self.metric,
-            "threshold": self.threshold,
-            "mean": self.mean,
-            "mean_interval": intervals["mean_interval"],
-            "rate": self.rate,
-            "rate_interval": intervals["rate_interval"],
-            "passed": self.passed,
-            "failed": self.failed,
-            "skipped": self.skipped,
-            "errored": self.errored,
-        }
+        names = [*_FIGURES]
         if self.coverage is not None or self.usage:
-            plain |= {"coverage": self.coverage, "usage": dict(self.usage), "cost": self.cost}
-        return plain
+            names += ["coverage", "usage", "cost"]
+        return {name: to_json_value(getattr(self, name)) for name in names}
 
     def __str__(self) -> str:
         """Return the mean and the counts on one line."""
@@ -228,7 +218,8 @@ class Flaky:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        return asdict(self)
+        plain: dict[str, Any] = to_json_value(self)
+        return plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,10 +285,8 @@ class TrialSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values; the keys of the objects by k are texts."""
-        plain: dict[str, Any] = {"metric": self.metric, "goldens": self.goldens, "trials": self.trials}
-        for name in ("pass_at", "pass_hat", "counted"):
-            plain[name] = {str(k): value for k, value in getattr(self, name).items()}
-        return {**plain, "flaky": [one.to_dict() for one in self.flaky]}
+        plain: dict[str, Any] = to_json_value(self)
+        return plain
 
 
 @dataclass(frozen=True)

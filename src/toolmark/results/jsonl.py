@@ -13,12 +13,12 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeGuard
 
 from pydantic import Field, JsonValue
 
 from toolmark._internal.json import json_path
-from toolmark.dataset import Document, problems_of, read_documents
+from toolmark.dataset import Document, FileProblems, placed_text, problems_of, read_documents
 from toolmark.errors import DataFileError, InvalidDataError, Problem
 from toolmark.results.case_json import case_from_json
 from toolmark.results.layout import Row
@@ -79,6 +79,11 @@ class Line(Written):
     results: list[WrittenResult]
     seconds: float = 0.0
 
+    @property
+    def unit(self) -> tuple[int, int]:
+        """Place and trial (0 without trials), which the rows of a unit share."""
+        return self.place, self.trial or 0
+
     def to_row(self) -> Row:
         """Convert to a row.
 
@@ -95,13 +100,14 @@ class ResultsContent:
     """Content of a file of results.
 
     `units` has the rows of each complete unit by place and trial (0 without trials), `fingerprints` are by place.
-    `size` is the number of bytes up to the end of the last complete unit, and `torn` lists what was ignored.
+    `session_seconds` has the duration of each session by its number. `size` is the number of bytes up to the end of the
+    last complete unit, and `torn` lists what was ignored.
     """
 
     headers: list[Header] = field(default_factory=list[Header])
     units: dict[tuple[int, int], list[Row]] = field(default_factory=dict[tuple[int, int], "list[Row]"])
     fingerprints: dict[int, str] = field(default_factory=dict[int, str])
-    seconds: float = 0.0
+    session_seconds: dict[int, float] = field(default_factory=dict[int, float])
     size: int = 0
     torn: list[Problem] = field(default_factory=list[Problem])
 
@@ -111,18 +117,18 @@ class ResultsContent:
         return self.headers[-1]
 
     @property
+    def seconds(self) -> float:
+        """Duration of all sessions."""
+        return sum(self.session_seconds.values(), 0.0)
+
+    @property
     def about(self) -> dict[str, Any]:
         """Versions and times, as in a report."""
-        first = self.headers[0]
-        return {
-            "toolmark": first.toolmark,
-            "python": first.python,
-            "started_at": first.started_at,
-            "seconds": self.seconds,
-        }
+        names = ("toolmark", "python", "started_at")
+        return {**{name: getattr(self.headers[0], name) for name in names}, "seconds": self.seconds}
 
 
-def is_header(value: object) -> bool:
+def is_header(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Return whether a JSON value is the header of a file of results."""
     return isinstance(value, Mapping) and MARK in value
 
@@ -133,51 +139,30 @@ def read_lines(data: bytes, name: str) -> ResultsContent:
     Raises:
         DataFileError: Lines cannot be read; `problems` has all of them.
     """
-    content, problems = ResultsContent(), list[Problem]()
+    file_problems = FileProblems()
+    content = ResultsContent(torn=file_problems.torn)
     pending: list[Line] = []  # the lines of a unit whose last line was not read yet
     ends = list(accumulate((len(line) for line in io.BytesIO(data)), initial=0))
-    session_seconds = 0.0
     documents = list(read_documents(io.BytesIO(data)))
-    for document in documents:
-        if document.torn:
-            content.torn.extend(document.problems)
-            continue
-        if document.problems:
-            problems.extend(document.problems)
-            continue
-        try:
-            if is_header(document.value):
-                content.headers.append(_read_header(document.value))
-                content.seconds, session_seconds = content.seconds + session_seconds, 0.0
-                _note_incomplete(pending, content, document)
-                pending = []
-            else:
-                line = Line.model_validate(document.value)
-                problems.extend(map(document.placed, _contradictions(line, content)))
-                session_seconds = max(session_seconds, line.seconds)
-                if pending and not _continues(line, pending):
-                    _note_incomplete(pending, content, document)
-                    pending = []
-                if line.row != len(pending) + 1:
-                    message = f"row {line.row} of {line.of} is here, but row {len(pending) + 1} is missing"
-                    raise InvalidDataError(message, [Problem("$.row", message)])  # noqa: TRY301 - handled like the others
-                pending.append(line)
-                if len(pending) < line.of:
-                    continue
-                content.units[line.place, line.trial or 0] = [row.to_row() for row in pending]
-                content.fingerprints[line.place] = line.fingerprint
-                pending = []
-        except InvalidDataError as error:
-            problems.extend(map(document.placed, problems_of(error)))
-        content.size = ends[document.line or 0]
-    content.seconds += session_seconds
-    _note_incomplete(pending, content, documents[-1])
-    if problems:
-        raise DataFileError("\n".join(f"{name}:{problem.line}: {problem}" for problem in problems), problems)
+    for document, entry in file_problems.read(documents, _read_entry):
+        if isinstance(entry, Header) or not _continues(entry, pending):
+            _drop_incomplete(pending, content, document)
+        if isinstance(entry, Header):
+            content.headers.append(entry)
+        else:
+            file_problems.problems += map(document.placed, _add_line(entry, pending, content))
+        if not pending:
+            content.size = ends[document.line or 0]
+    _drop_incomplete(pending, content, documents[-1] if documents else Document())
+    if file_problems.problems:
+        text = "\n".join(placed_text(name, problem) for problem in file_problems.problems)
+        raise DataFileError(text, file_problems.problems)
     return content
 
 
-def _read_header(value: Mapping[str, Any]) -> Header:
+def _read_entry(value: object, _place: str) -> Header | Line:
+    if not is_header(value):
+        return Line.model_validate(value)
     version = value[MARK]
     if version != FORMAT:
         message = f"format {version!r} cannot be read, only {FORMAT}; use the version of toolmark that wrote the file"
@@ -186,16 +171,35 @@ def _read_header(value: Mapping[str, Any]) -> Header:
 
 
 def _continues(line: Line, pending: Sequence[Line]) -> bool:
-    """Return whether a line is the next one of a unit."""
-    first = pending[0]
-    return line.row == len(pending) + 1 and (line.place, line.trial) == (first.place, first.trial)
+    """Return whether a line is the next one of the pending unit."""
+    return bool(pending) and line.row == len(pending) + 1 and line.unit == pending[0].unit
 
 
-def _note_incomplete(pending: Sequence[Line], content: ResultsContent, document: Document) -> None:
-    """Note the lines of a unit that has fewer than it should."""
+def _drop_incomplete(pending: list[Line], content: ResultsContent, document: Document) -> None:
+    """Drop the lines of a unit that has fewer than it should, and note it."""
     if pending:
         message = f"{len(pending)} of {pending[0].of} rows of a golden: the writer was stopped before the last one"
         content.torn.append(Problem("$", message, document.line))
+        pending.clear()
+
+
+def _add_line(line: Line, pending: list[Line], content: ResultsContent) -> Iterator[Problem]:
+    """Add a line to its unit, and the unit to the content if it is complete; yield what is wrong with it."""
+    yield from _contradictions(line, content)
+    session = len(content.headers)
+    content.session_seconds[session] = max(content.session_seconds.get(session, 0.0), line.seconds)
+    if line.row != len(pending) + 1:
+        message = f"row {line.row} of {line.of} is here, but row {len(pending) + 1} is missing"
+        yield Problem("$.row", message)
+        return
+    pending.append(line)
+    if len(pending) == line.of:
+        try:
+            content.units[line.unit] = [row.to_row() for row in pending]
+        except InvalidDataError as error:
+            yield from problems_of(error)
+        content.fingerprints[line.place] = line.fingerprint
+        pending.clear()
 
 
 def _contradictions(line: Line, content: ResultsContent) -> Iterator[Problem]:
@@ -204,7 +208,7 @@ def _contradictions(line: Line, content: ResultsContent) -> Iterator[Problem]:
         yield Problem("$", f"the first line must be a header, an object with {MARK!r}")
         return
     header = content.header
-    if (line.place, line.trial or 0) in content.units:
+    if line.unit in content.units:
         trial = "" if line.trial is None else f" in trial {line.trial}"
         yield Problem("$.place", f"place {line.place}{trial} occurs twice")
     if line.place >= header.count:

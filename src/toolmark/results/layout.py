@@ -52,7 +52,7 @@ def report_table(
     """
     ordered = sorted(rows, key=lambda row: row.unit)
     if any(row.component is not None for row in ordered):
-        return _table_with_components(ordered, has_metrics=bool(metrics))
+        return _table_with_components(ordered)
     cases = tuple(
         CaseResult(
             index=row.place * (trials or 1) + (row.trial or 1) - 1,
@@ -66,28 +66,26 @@ def report_table(
     return tuple(metrics), cases
 
 
-def _table_with_components(rows: Sequence[Row], *, has_metrics: bool) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
-    groups: dict[tuple[str | None, str], list[Row]] = {(None, ""): []} if has_metrics else {}
-    for row in rows:
-        if row.component is not None:
-            groups.setdefault((row.component, row.source), []).append(row)
-        elif has_metrics:
-            groups[None, ""].append(row)
+def _table_with_components(rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
+    # Columns of whole answers come first; without metrics of their own, their rows have no results and add no column.
+    groups: dict[tuple[str | None, str], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.component is not None):
+        groups.setdefault((row.component, row.source), []).append(row)
     labels = iter(unique_labels([component for component, _ in groups if component is not None]))
     names: list[str] = []
     results: dict[Row, list[MetricResult]] = {row: [] for row in rows}
     apart: dict[Row, set[int]] = {row: set() for row in rows}
-    for (component, _), members in groups.items():
-        prefix = "" if component is None else f"{next(labels)}: "
-        own_rows, units = set(members), {row.unit for row in members}
+    for group, members in groups.items():
+        prefix = "" if group[0] is None else f"{next(labels)}: "
+        units = {row.unit for row in members}
         for place, sample in enumerate(members[0].results):
             name = prefix + sample.metric
             for row in rows:
-                if row in own_rows:
+                if (row.component, row.source) == group:
                     results[row].append(row.results[place].renamed(name))
                     continue
                 has_run = row.unit in units
-                results[row].append(_inapplicable(row, component, name, sample.threshold, has_run=has_run))
+                results[row].append(_inapplicable(row, group[0], name, sample.threshold, has_run=has_run))
                 if row.component is not None or has_run:
                     apart[row].add(len(names))
             names.append(name)

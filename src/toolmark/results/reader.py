@@ -33,20 +33,17 @@ class WrittenCase(Written):
     def to_case_result(self, metrics: list[WrittenMetric]) -> CaseResult:
         """Convert to a `CaseResult`, with the results in the order of the metrics."""
         by_name = {result.metric: result.to_result() for result in self.results}
-        results: list[MetricResult] = []
         for metric in metrics:
-            result = by_name.get(metric.metric) or MetricResult(
-                metric=metric.metric,
-                status=ResultStatus.SKIPPED,
-                threshold=metric.threshold,
-                reason="Skipped: this metric is about other cases.",
+            reason = "Skipped: this metric is about other cases."
+            skipped = MetricResult(
+                metric=metric.metric, status=ResultStatus.SKIPPED, threshold=metric.threshold, reason=reason
             )
-            results.append(result)
+            by_name.setdefault(metric.metric, skipped)
         return CaseResult(
             index=self.index,
             case=case_from_json(None, None, id=self.id, name=self.name),
-            results=tuple(results),
-            apart=frozenset(place for place, metric in enumerate(metrics) if metric.metric not in by_name),
+            results=tuple(by_name[metric.metric] for metric in metrics),
+            apart=frozenset(place for place, metric in enumerate(metrics) if metric.metric in self.apart),
             trial=self.trial,
             golden=self.golden,
         )

@@ -33,6 +33,7 @@ _DIFFERENCES: Final = ("wrong_argument", "missing_argument", "extra_argument", "
 """Kinds of findings that describe a difference between the two calls of a pair."""
 
 _MAX_DENOMINATOR = 10**6
+_NO_VALUE: Any = ABSENT
 
 
 class Written(Model):
@@ -47,11 +48,9 @@ class Written(Model):
 
     def values(self, **replaced: object) -> dict[str, Any]:
         """Return the fields as arguments of a result class: lists as tuples, and some fields replaced."""
-        values: dict[str, Any] = {}
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            values[name] = tuple(value) if isinstance(value, list) else value
-        return {**values, **replaced}
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return {**values, **lists, **replaced}
 
 
 class WrittenFinding(Written):
@@ -64,18 +63,12 @@ class WrittenFinding(Written):
     called: int | None = None
     turn: int | None = None
     path: str | None = None
-    expected_value: JsonValue = None
-    called_value: JsonValue = None
+    expected_value: JsonValue = _NO_VALUE
+    called_value: JsonValue = _NO_VALUE
 
     def to_finding(self) -> Finding:
         """Convert to a `Finding`; the expected value may be a matcher."""
-        present = self.model_fields_set
-        return Finding(
-            **self.values(
-                expected_value=read_value(self.expected_value) if "expected_value" in present else ABSENT,
-                called_value=self.called_value if "called_value" in present else ABSENT,
-            )
-        )
+        return Finding(**self.values(expected_value=read_value(self.expected_value)))
 
 
 class WrittenPair(Written):
@@ -91,19 +84,14 @@ class WrittenPair(Written):
 
     def to_pair(self, findings: Sequence[Finding]) -> Pair:
         """Convert to a `Pair`; its differences are written as findings."""
-        return Pair(
-            expected=self.expected,
-            called=self.called,
-            similarity=self.similarity,
-            differences=tuple(
-                _difference(finding)
-                for finding in findings
-                if (finding.expected, finding.called) == (self.expected, self.called) and finding.kind in _DIFFERENCES
-            ),
-            not_compared=tuple(self.not_compared),
-            redacted=tuple(self.redacted),
+        place = (self.expected, self.called)
+        own = [one for one in findings if (one.expected, one.called) == place and one.kind in _DIFFERENCES]
+        values = self.values(
+            differences=tuple(map(_difference, own)),
             breaks=None if self.breaks is None else (self.breaks, self.why),
         )
+        del values["why"]
+        return Pair(**values)
 
 
 class WrittenForbidden(Written):

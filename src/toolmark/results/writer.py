@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from toolmark._internal.json import canonical_json, json_text, short_repr, to_json_value
+from toolmark._internal.model import drop_none
 from toolmark._internal.text import printable
 from toolmark._internal.version import installed_version
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
+from toolmark.report.report import case_names
 from toolmark.results.case_json import case_to_json, to_plain
 from toolmark.results.jsonl import FORMAT, Header, ResultsContent, WrittenMetric, read_lines
 from toolmark.results.layout import Row
@@ -32,46 +34,28 @@ _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _DIGITS = 16
 
 
-@dataclass(frozen=True)
-class EvaluationKey:
-    """The parts of an evaluation in which a resumed one must agree.
+def new_header(
+    kind: str, items: Sequence[object], metrics: Sequence[tuple[str, object, float]], trials: int | None
+) -> tuple[Header, tuple[str, ...]]:
+    """Return the header of a session that begins now, and the fingerprint of each case or golden.
 
-    `kind` is `cases` or `goldens`, `fingerprints` are those of each, and `options` have the parameters of each metric.
+    `kind` is `cases` or `goldens`; `metrics` has the name, the metric and the threshold of each.
     """
-
-    kind: str
-    fingerprints: tuple[str, ...]
-    metrics: tuple[tuple[str, float], ...]
-    options: Mapping[str, Mapping[str, Any]]
-    trials: int | None
-
-    @classmethod
-    def of(
-        cls, kind: str, items: Sequence[object], metrics: Sequence[tuple[str, object, float]], trials: int | None
-    ) -> EvaluationKey:
-        """Return the key of an evaluation of cases or goldens by metrics: name, metric and threshold of each."""
-        return cls(
-            kind=kind,
-            fingerprints=tuple(map(fingerprint, items)),
-            metrics=tuple((name, threshold) for name, _, threshold in metrics),
-            options={name: _options(metric) for name, metric, _ in metrics},
-            trials=trials,
-        )
-
-    def header(self) -> Header:
-        """Return the header of a session that begins now."""
-        return Header(
-            toolmark_results=FORMAT,
-            toolmark=installed_version(),
-            python=platform.python_version(),
-            started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            metrics=[WrittenMetric(metric=name, threshold=threshold) for name, threshold in self.metrics],
-            options=to_json_value(self.options, []),
-            kind=self.kind,
-            count=len(self.fingerprints),
-            trials=self.trials,
-            fingerprint=_combined(self.fingerprints),
-        )
+    fingerprints = tuple(_hash(canonical_json(to_plain(item))) for item in items)
+    options = {name: _options(metric) for name, metric, _ in metrics}
+    header = Header(
+        toolmark_results=FORMAT,
+        toolmark=installed_version(),
+        python=platform.python_version(),
+        started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        metrics=[WrittenMetric(metric=name, threshold=threshold) for name, _, threshold in metrics],
+        options=to_json_value(options, []),
+        kind=kind,
+        count=len(fingerprints),
+        trials=trials,
+        fingerprint=_hash(" ".join(fingerprints)),
+    )
+    return header, fingerprints
 
 
 @dataclass
@@ -84,7 +68,9 @@ class ResultsFile:
     _file: int = -1
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], key: EvaluationKey, *, resume: bool) -> ResultsFile:
+    def open(
+        cls, path: str | os.PathLike[str], header: Header, fingerprints: tuple[str, ...], *, resume: bool
+    ) -> ResultsFile:
         """Open a file and write the header of a session; of a file that is resumed, read the content.
 
         An incomplete end is cut off. With `resume`, a file that does not exist or has no complete line is begun.
@@ -96,7 +82,7 @@ class ResultsFile:
             OSError: It cannot be opened, read or written.
         """
         name = os.fspath(path)
-        self = cls(name, key.fingerprints)
+        self = cls(name, fingerprints)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY
         try:
             self._file = os.open(name, flags if resume else flags | os.O_EXCL, 0o666)
@@ -105,21 +91,21 @@ class ResultsFile:
             raise ConfigurationError(message) from None
         try:
             _lock(self._file, name)
-            self._begin_session(key)
+            self._begin_session(header)
         except BaseException:
             self.close()
             raise
         return self
 
-    def _begin_session(self, key: EvaluationKey) -> None:
+    def _begin_session(self, header: Header) -> None:
         size = os.fstat(self._file).st_size
-        os.lseek(self._file, 0, os.SEEK_SET)
-        data = _read_all(self._file)
-        header = key.header()
+        with os.fdopen(self._file, "rb", closefd=False) as file:
+            file.seek(0)
+            data = file.read()
         if size:
             self.content = read_lines(data, printable(self.path))
             if self.content.headers:
-                _check_same(self.path, self.content, header, key)
+                _check_same(self.path, self.content, header, self.fingerprints)
             if self.content.size < size:
                 os.ftruncate(self._file, self.content.size)
         if self.content.headers and len(self.content.units) == header.units:
@@ -184,22 +170,13 @@ def _row_to_json(
     row: Row, item_fingerprint: str, case: Mapping[str, Any], number: int = 1, of: int = 1
 ) -> dict[str, Any]:
     """Return the JSON form of a row without secrets: row `number` of `of` of its unit, with `case` as its content."""
-    plain: dict[str, Any] = {"place": row.place, "fingerprint": item_fingerprint}
-    if row.trial is not None:
-        plain["trial"] = row.trial
+    plain: dict[str, Any] = {"place": row.place, "fingerprint": item_fingerprint, **drop_none({"trial": row.trial})}
     if of > 1:
         plain |= {"row": number, "of": of}
     if row.component is not None:
         plain |= {"component": row.component, "source": row.source}
-    for name in ("id", "name"):
-        if isinstance(getattr(row.case, name, None), str):
-            plain[name] = getattr(row.case, name)
-    return {**plain, **case, "results": [result.to_dict(DEFAULT) for result in row.results]}
-
-
-def fingerprint(item: object) -> str:
-    """Return a text that is equal for equal goldens or cases, and different for others."""
-    return _hash(canonical_json(to_plain(item)))
+    results = [result.to_dict(DEFAULT) for result in row.results]
+    return {**plain, **case_names(row.case), **case, "results": results}
 
 
 def _hash(text: str) -> str:
@@ -207,7 +184,7 @@ def _hash(text: str) -> str:
 
 
 class CombinedFingerprint:
-    """Fingerprint of a sequence of items, from those of the items."""
+    """Fingerprint of a sequence of items, from those of the items: the hash of them all, separated by blanks."""
 
     def __init__(self) -> None:
         """Begin with no item."""
@@ -225,19 +202,10 @@ class CombinedFingerprint:
         return self._hash.hexdigest()[:_DIGITS]
 
 
-def _combined(fingerprints: Sequence[str]) -> str:
-    combined = CombinedFingerprint()
-    for one in fingerprints:
-        combined.add(one)
-    return combined.fingerprint
-
-
 def _options(metric: object) -> dict[str, Any]:
     """Return the parameters of a metric if it is a dataclass, as those of toolmark are."""
-    if not is_dataclass(metric) or isinstance(metric, type):
-        return {}
-    names = [entry.name for entry in fields(metric) if not entry.name.startswith("_")]
-    return {name: _option(getattr(metric, name)) for name in names}
+    names = [entry.name for entry in fields(metric)] if is_dataclass(metric) else []
+    return {name: _option(getattr(metric, name)) for name in names if not name.startswith("_")}
 
 
 def _option(value: object) -> Any:  # noqa: ANN401 - a JSON value
@@ -255,31 +223,28 @@ def _option(value: object) -> Any:  # noqa: ANN401 - a JSON value
             return [_option(item) for item in value]
         case set() | frozenset():
             return sorted(map(_option, value), key=str)
-        case _:
-            pass
-    # A function or another object: its repr may have an address in it, so take a name.
-    names = [getattr(value, name, None) for name in ("name", "model", "__qualname__")]
-    return next((name for name in names if isinstance(name, str)), type(value).__qualname__)
+        case _:  # a function or another object: its repr may have an address in it, so take a name
+            names = [getattr(value, name, None) for name in ("name", "model", "__qualname__")]
+            return next((name for name in names if isinstance(name, str)), type(value).__qualname__)
 
 
-def _check_same(path: str, content: ResultsContent, header: Header, key: EvaluationKey) -> None:
+def _check_same(path: str, content: ResultsContent, header: Header, fingerprints: Sequence[str]) -> None:
     """Raise unless a file was written by this evaluation; items may have been added at the end.
 
     Raises:
         ConfigurationError: The file was written by another one; the message lists the differences.
     """
     before = content.header
-    differences: list[str] = []
-    for name in ("toolmark", "kind", "trials"):
-        old, new = getattr(before, name), getattr(header, name)
-        if old != new:
-            differences.append(f"{name}: {old} in the file, {new} now")
-    for old_items, new_items in zip(_metric_texts(before), _metric_texts(header), strict=True):
-        if old_items != new_items and not differences:
-            old_text, new_text = short_repr(_without(old_items, new_items)), _without(new_items, old_items)
-            differences.append(f"metrics: {old_text} in the file, {new_text} now")
+    differences = [
+        f"{name}: {getattr(before, name)} in the file, {getattr(header, name)} now"
+        for name in ("toolmark", "kind", "trials")
+        if getattr(before, name) != getattr(header, name)
+    ]
+    for old, new in zip(_metric_texts(before), _metric_texts(header), strict=True):
+        if old != new and not differences:
+            differences.append(f"metrics: {short_repr(_without(old, new))} in the file, {_without(new, old)} now")
     if not differences:
-        differences = _item_differences(content, key.fingerprints)
+        differences = _item_differences(content, fingerprints)
     if differences:
         listed = "\n".join(differences)
         raise ConfigurationError(
@@ -303,19 +268,12 @@ def _item_differences(content: ResultsContent, fingerprints: Sequence[str]) -> l
     header = content.header
     if header.count > len(fingerprints):
         return [f"{header.kind}: {header.count} in the file, {len(fingerprints)} now"]
-    if header.fingerprint == _combined(fingerprints[: header.count]):
+    if header.fingerprint == _hash(" ".join(fingerprints[: header.count])):
         return []
     for place, old in sorted(content.fingerprints.items()):
         if old != fingerprints[place]:
             return [f"{header.kind}: position {place} (from 0) differs; new ones can only be added at the end"]
     return [f"{header.kind} differ; new ones can only be added at the end"]
-
-
-def _read_all(file: int) -> bytes:
-    parts: list[bytes] = []
-    while part := os.read(file, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _lock(file: int, name: str) -> None:

@@ -26,7 +26,7 @@ from toolmark.scale.parquet import row_groups
 PART_BYTES = 64 << 20
 """Default bytes of a part: seconds of work, so that a killed process loses little."""
 _MIN_BYTES = 1 << 20
-_PARTS = 64
+_PARTS = 32
 
 _PIECE = 1 << 20
 _DIGITS = 32

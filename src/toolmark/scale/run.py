@@ -25,7 +25,7 @@ from toolmark.errors import (
 )
 from toolmark.report import CaseResult, Report
 from toolmark.results.jsonl import Header
-from toolmark.results.writer import EvaluationKey
+from toolmark.results.writer import new_header
 from toolmark.scale.engines.local_pool import done
 from toolmark.scale.part_store import VERSION, Folder, Manifest, check_same
 from toolmark.scale.partition import Part, Stamp, divided, numbered, size_of, surveyed
@@ -311,7 +311,8 @@ def _surveyed(paths: tuple[str, ...], part: Part) -> Part:
 def _header(options: Options) -> Header:
     """Return the header of the results; their number and fingerprint are not known yet."""
     metrics = [(name, metric, metric.threshold) for name, metric in zip(options.names, options.metrics, strict=True)]
-    return EvaluationKey.of("cases", (), metrics, None).header()
+    header, _ = new_header("cases", (), metrics, None)
+    return header
 
 
 def warn_of(texts: JsonObject) -> None:

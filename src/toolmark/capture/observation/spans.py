@@ -130,6 +130,7 @@ class Span:
 
     def __enter__(self) -> Self:
         """Make it the innermost span. A generator enters each time it continues."""
+        # Not a token of the context variable: a generator may be closed in another context than it began in.
         self._previous = _current.get()
         _current.set(self)
         return self
@@ -149,6 +150,7 @@ class Span:
         while span is not None:
             for record in span.records:
                 yield record, tool
+            # Only the innermost tool between the event and the record is the scope; outer ones enclose it themselves.
             if tool is None and span.observable.is_tool:
                 tool = span.key
             span = span.parent
@@ -179,6 +181,7 @@ class Span:
     def started(self, get_arguments: Callable[[], JsonObject | None], text: str | None = None) -> None:
         """Report the start of the function; its arguments are read only if a record needs them."""
         now, observable = _now(), self.observable
+        # Binding arguments costs more than the rest of a span, so most components do not pay for it.
         arguments = get_arguments() if self.records or observable.is_tool else None
         self._report_run(lambda builder: builder.started(_input(arguments) if text is None else text, at=now))
         self._report_call(
@@ -214,10 +217,12 @@ class Span:
 
     def _end(self, end_tool: Callable[[RunBuilder], object], end_run: Callable[[RunBuilder], object]) -> None:
         """Report the end, once, and deliver the runs that end with this span."""
+        # A stream ends once, though it may be closed after it was read to its end.
         if self._is_over:
             return
         self._report_call(lambda builder, _: end_tool(builder))
         self._report_run(end_run)
+        # Only now: an interruption above leaves the span open, and is then its end.
         self._is_over = True
         for record in self.records:
             if record.is_run:
@@ -261,6 +266,7 @@ class ObserveRecorder(RunRecorder[Record]):
         """Return a case of the newest run: each field from `expected`, else from the overrides, else from `case`."""
         with self._lock:
             newest = next(reversed(self._recordings.values()))
+            # The id and the tags of the run win, since the case was made for it.
             overrides = {name: value for name, value in newest.overrides.items() if name not in ("id", "tags")}
             metadata = {**(overrides.pop("metadata", None) or {}), **case.metadata}
             return _replace_fields(case, {**overrides, **drop_none({"metadata": metadata or None}), **expected})

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from typing import Any, Final, NamedTuple
 
 from toolmark._internal.json import json_text
+from toolmark.cases import Run
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.redact import Redactor
 from toolmark.report.report import CaseResult, Report
@@ -110,9 +111,7 @@ def spans_of(report: Report, at: datetime | None, redactor: Redactor) -> list[Ev
     """Return the scores of a report as spans; arguments and errors as in `events_of`."""
     moment = _nanoseconds(at)
     spans: list[EvaluationSpan] = []
-    for scored in results_of(report, redactor, hexadecimal=True):
-        if scored.result.status is not ResultStatus.SCORED:
-            continue
+    for scored in scores_of(report, redactor, hexadecimal=True):
         start = "evaluations.0.evaluation"
         digest = hashlib.sha256(scored.key.encode()).hexdigest()
         attributes: dict[str, str | float] = {
@@ -141,14 +140,22 @@ def results_of(report: Report, redactor: Redactor, *, hexadecimal: bool = False)
     """
     targets = {case.index: _target(case) for case in report.cases}
     problems = [
-        problem for case in report.cases if (problem := _doubt(case, targets[case.index], hexadecimal=hexadecimal))
+        Problem(f"$.cases[{case.index}]", f"case {case.label!r} {doubt}")
+        for case in report.cases
+        if (doubt := _doubt(*targets[case.index], hexadecimal=hexadecimal))
     ]
     if problems:
         raise InvalidDataError("\n".join(map(str, problems)), problems)
     for case, result in report.results():
-        target = targets[case.index]
-        if target is not None and result.status is not ResultStatus.SKIPPED:
-            yield Scored(*target, result, result.to_dict(redactor))
+        if result.status is not ResultStatus.SKIPPED:
+            yield Scored(*targets[case.index], result, result.to_dict(redactor))
+
+
+def scores_of(report: Report, redactor: Redactor, *, hexadecimal: bool = False) -> Iterator[Scored]:
+    """Yield the results that have a score; arguments and errors as in `results_of`."""
+    for scored in results_of(report, redactor, hexadecimal=hexadecimal):
+        if scored.result.status is ResultStatus.SCORED:
+            yield scored
 
 
 def details(scored: Scored) -> dict[str, Any]:
@@ -162,21 +169,20 @@ def annotator(scored: Scored) -> str:
     return "LLM" if scored.result.judge else "CODE"
 
 
-def _target(case: CaseResult) -> tuple[str, str] | None:
-    """Return the trace and the outermost span that a case was read from, if they are recorded."""
+def _target(case: CaseResult) -> tuple[str, str]:
+    """Return the trace and the outermost span that a case was read from; empty texts if they are not recorded."""
     run = getattr(case.case, "run", None)
-    span = None if run is None else run.metadata.get("span_id")
-    return None if run is None or run.run_id is None or not isinstance(span, str) else (run.run_id, span)
+    span = run.metadata.get("span_id") if isinstance(run, Run) else None
+    return (run.run_id or "", span) if isinstance(run, Run) and isinstance(span, str) else ("", "")
 
 
-def _doubt(case: CaseResult, target: tuple[str, str] | None, *, hexadecimal: bool) -> Problem | None:
-    place = f"$.cases[{case.index}]"
-    if target is None:
-        message = f"case {case.label!r} names no trace; only cases that were read from traces can be linked"
-        return Problem(place, message)
-    if hexadecimal and not (_TRACE_ID.fullmatch(target[0]) and _SPAN_ID.fullmatch(target[1])):
-        return Problem(place, f"case {case.label!r} is of trace {target[0]!r}, whose ids are not OpenTelemetry ids")
-    return None
+def _doubt(trace: str, span: str, *, hexadecimal: bool) -> str:
+    """Return why a result cannot be linked to a span; empty if it can."""
+    if not trace:
+        return "names no trace; only cases that were read from traces can be linked"
+    if hexadecimal and not (_TRACE_ID.fullmatch(trace) and _SPAN_ID.fullmatch(span)):
+        return f"is of trace {trace!r}, whose ids are not OpenTelemetry ids"
+    return ""
 
 
 def _storable(attributes: Mapping[str, str | float]) -> dict[str, str | float]:

@@ -143,11 +143,11 @@ def _names(signal: _Signal) -> list[str]:
 def _protocol(signal: _Signal) -> str:
     """Return the exporter of `otlp`: that of the configured protocol, else like the SDK, which prefers gRPC."""
     protocol = (os.environ.get(signal.protocol) or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "").strip()
-    if protocol and protocol not in _PROTOCOLS:
+    if not protocol:
+        return next((name for name in _PROTOCOLS.values() if _registered(signal, name)), _PROTOCOLS["http/protobuf"])
+    if protocol not in _PROTOCOLS:
         raise ConfigurationError(f"the protocol of OTLP must be one of {', '.join(_PROTOCOLS)}, got {protocol!r}")
-    if protocol:
-        return _PROTOCOLS[protocol]
-    return next((name for name in _PROTOCOLS.values() if _registered(signal, name)), _PROTOCOLS["http/protobuf"])
+    return _PROTOCOLS[protocol]
 
 
 def _registered(signal: _Signal, name: str) -> Any:  # noqa: ANN401 - an entry point, or None
@@ -164,23 +164,15 @@ def _exporter(signal: _Signal, name: str, size: int) -> CountingExporter:
     try:
         factory = entry_point.load()
         options: dict[str, Any] = {}
-        if "session" in signature(factory).parameters and _may_replace_session():
-            options["session"] = _session(answers)
+        # A session that the environment names is not replaced; then the answers cannot be read.
+        is_replaceable = not any(name.startswith("OTEL_PYTHON_EXPORTER_OTLP_HTTP_") for name in os.environ)
+        if is_replaceable and "session" in signature(factory).parameters:
+            options["session"] = session = import_module("requests").Session()
+            session.send = answers.listening(session.send)
         return CountingExporter(factory(**options), size, answers)
     except Exception as error:  # constructors read the environment, and may raise anything
         message = f"the exporter {name!r} cannot be created: {type(error).__name__}: {_safe(str(error))}"
         raise ConfigurationError(message) from error
-
-
-def _may_replace_session() -> bool:
-    """Return whether the environment sets no session for the exporter, which this one would replace."""
-    return not any(name.startswith("OTEL_PYTHON_EXPORTER_OTLP_HTTP_") for name in os.environ)
-
-
-def _session(answers: Answers) -> Any:  # noqa: ANN401 - of `requests`, on which exporters that take one are built
-    session = import_module("requests").Session()
-    session.send = answers.listening(session.send)
-    return session
 
 
 def _size(signal: _Signal) -> int:

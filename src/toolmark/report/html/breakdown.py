@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
-from toolmark.cases import ConversationalTestCase
 from toolmark.matching.json_compare import ABSENT
+from toolmark.report.html.calls import messages_of
 from toolmark.report.html.texts import LONGEST_NAME
 from toolmark.report.report import Report
 from toolmark.report.text.phrases import one_line, value_text
@@ -18,7 +17,9 @@ from toolmark.result import Finding, FindingKind
 _MOST_LINES = 50
 _LONGEST_EXAMPLE = 48
 
+_INPUT = re.compile(r"^\$?\.?(?:input_parameters)?\.?")
 _POSITION = re.compile(r"\[\d+\]", re.ASCII)
+_NO_FINDING = Finding("not_compared", "", "")
 _GROUPS: dict[str, tuple[FindingKind, ...]] = {
     "missing": ("missing", "missing_call"),
     "unexpected": ("unexpected", "wrong_tool", "unknown_tool", "redundant"),
@@ -45,18 +46,8 @@ _ARGUMENT_GROUPS: dict[FindingKind, str] = {
 }
 
 
-@dataclass
-class _Tally:
-    """The findings about one tool or argument: their number by column, their cases, and the first of them."""
-
-    columns: Counter[str] = field(default_factory=Counter[str])
-    cases: set[int] = field(default_factory=set[int])
-    first: Finding | None = None
-
-    def add(self, case: int, column: str, finding: Finding) -> None:
-        self.columns[column] += 1
-        self.cases.add(case)
-        self.first = self.first or finding
+_Tally: TypeAlias = list[tuple[int, str, Finding]]
+"""The findings about one tool or argument, each with its case and its column."""
 
 
 def breakdowns(report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -65,66 +56,43 @@ def breakdowns(report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
     A table has its `columns` (without empty ones), at most 50 `lines`, and the number of lines that are `hidden`. What
     several metrics find at the same place of a case counts once.
     """
-    tools: defaultdict[tuple[str, str], _Tally] = defaultdict(_Tally)
-    arguments: defaultdict[tuple[str, str], _Tally] = defaultdict(_Tally)
-    for case, finding in _distinct(report):
+    called = Counter(call.name for entry in report.cases for one in messages_of(entry.case) for call in one.calls)
+    tools: defaultdict[tuple[str, str], _Tally] = defaultdict(list, {(name, ""): [] for name in called})
+    arguments: defaultdict[tuple[str, str], _Tally] = defaultdict(list)
+    findings: dict[tuple[object, ...], tuple[int, Finding]] = {}
+    for case, result in report.results():
+        for one in result.findings:
+            key = (case.index, one.kind, one.tool, one.expected, one.called, one.turn, one.path)
+            findings.setdefault(key, (case.index, one))
+    for case_index, finding in findings.values():
         if finding.tool:
-            tools[finding.tool, ""].add(case, _GROUP_OF.get(finding.kind, "other"), finding)
-        place = _argument(finding)
-        if place:
-            arguments[finding.tool, place].add(case, _ARGUMENT_GROUPS[finding.kind], finding)
-    called = Counter(_called_names(report))
-    for name in called:
-        _ = tools[name, ""]  # tools that are called well are listed too
+            tools[finding.tool, ""].append((case_index, _GROUP_OF.get(finding.kind, "other"), finding))
+        place = _POSITION.sub("[]", _INPUT.sub("", finding.path or ""))
+        if place and finding.kind in _ARGUMENT_GROUPS:
+            arguments[finding.tool, place].append((case_index, _ARGUMENT_GROUPS[finding.kind], finding))
     return _table(tuple(_GROUPS), tools, called), _table(tuple(_ARGUMENT_GROUPS.values()), arguments, called)
-
-
-def _distinct(report: Report) -> Iterator[tuple[int, Finding]]:
-    for case in report.cases:
-        findings: dict[tuple[object, ...], Finding] = {}
-        for result in case.own_results:
-            for one in result.findings:
-                findings.setdefault((one.kind, one.tool, one.expected, one.called, one.turn, one.path), one)
-        for finding in findings.values():
-            yield case.index, finding
-
-
-def _argument(finding: Finding) -> str:
-    """Return the place of a finding in the arguments, without positions in lists; empty if it has none."""
-    if finding.kind not in _ARGUMENT_GROUPS or finding.path is None:
-        return ""
-    place = finding.path.removeprefix("$").removeprefix(".").removeprefix("input_parameters").removeprefix(".")
-    return _POSITION.sub("[]", place)
-
-
-def _called_names(report: Report) -> Iterator[str]:
-    for entry in report.cases:
-        case = entry.case
-        for part in case.turns if isinstance(case, ConversationalTestCase) else (case,):
-            for call in getattr(part, "tools_called", None) or ():
-                yield call.name
 
 
 def _table(
     columns: Sequence[str], tallies: Mapping[tuple[str, str], _Tally], called: Mapping[str, int]
 ) -> dict[str, Any]:
-    totals = sum((tally.columns for tally in tallies.values()), Counter[str]())
-    columns = [column for column in columns if totals[column]]
-    ranked = sorted(
-        tallies.items(), key=lambda entry: (-len(entry[1].cases), -sum(entry[1].columns.values()), entry[0])
-    )
-    lines = [
-        {
-            "tool": one_line(tool, LONGEST_NAME),
-            "argument": one_line(argument, LONGEST_NAME),
-            "cases": len(tally.cases),
-            "calls": called.get(tool, 0),
-            "amounts": [tally.columns[column] for column in columns],
-            "expected": _side(tally.first.expected_value if tally.first else ABSENT),
-            "called": _side(tally.first.called_value if tally.first else ABSENT),
+    used = {column for tally in tallies.values() for _, column, _ in tally}
+    columns = [column for column in columns if column in used]
+    lines: list[dict[str, Any]] = []
+    cases = {key: len({case for case, _, _ in tally}) for key, tally in tallies.items()}
+    for key in sorted(tallies, key=lambda key: (-cases[key], -len(tallies[key]), key))[:_MOST_LINES]:
+        amounts = Counter(column for _, column, _ in tallies[key])
+        first = tallies[key][0][2] if tallies[key] else _NO_FINDING
+        line = {
+            "tool": one_line(key[0], LONGEST_NAME),
+            "argument": one_line(key[1], LONGEST_NAME),
+            "cases": cases[key],
+            "calls": called.get(key[0], 0),
+            "amounts": [amounts[column] for column in columns],
+            "expected": _side(first.expected_value),
+            "called": _side(first.called_value),
         }
-        for (tool, argument), tally in ranked[:_MOST_LINES]
-    ]
+        lines.append(line)
     return {"columns": columns, "lines": lines, "hidden": len(tallies) - len(lines)}
 
 

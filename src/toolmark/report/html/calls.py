@@ -1,42 +1,42 @@
-"""A call on the page, and the calls inside it."""
+"""Messages and calls of a case, as the page and its timeline show them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-from toolmark._internal.json import json_text
-from toolmark._internal.text import number_text, plural, short_json, shorten
-from toolmark.calls import CallOrigin, CallStatus, Execution, ToolCall
-from toolmark.report.html.texts import LONGEST_NAME, Clip, clip, value_clip
+from toolmark.calls import CallStatus, Execution, ToolCall
+from toolmark.cases import ConversationalTestCase, Handoff, LLMTestCase, MLLMImage, MLLMTestCase
 
 MOST_CALLS = 200
 """Calls of one message, or inside one call, that are shown."""
 DEEPEST = 8
 """Levels of calls inside each other that are shown."""
 
-_PREVIEW = 100
+Content: TypeAlias = "str | list[str | MLLMImage] | None"
 
 
-def call_view(call: ToolCall, *, anchor: str = "", label: str = "", level: int = 0) -> dict[str, Any]:
-    """Return the template data of a redacted call; calls inside another have neither anchor nor label."""
-    execution = call.execution or Execution()
-    children = execution.children[:MOST_CALLS] if level < DEEPEST else []
-    hidden = len(execution.children) - len(children)
-    if level >= DEEPEST:
-        hidden = _count_all(execution.children)
-    return {
-        "anchor": anchor,
-        "label": label,
-        "name": shorten(call.name, LONGEST_NAME),
-        "preview": short_json(call.arguments, _PREVIEW) if call.arguments else "",
-        "problem": problem_text(execution),
-        "failed": is_failure(execution),
-        "facts": list(_facts(call, execution)),
-        "contents": list(_contents(call, execution)),
-        "inside": [call_view(child, level=level + 1) for child in children],
-        "hidden": hidden,
-    }
+class Message(NamedTuple):
+    """A message with its calls; `turn` is its position, `None` in a case without turns."""
+
+    turn: int | None
+    role: str
+    content: Content
+    calls: Sequence[ToolCall] = ()
+    metadata: Mapping[str, Any] | None = None
+
+
+def messages_of(case: object) -> list[Message]:
+    """Return the messages of a case; those of a case without turns are its input, and its answer with all calls."""
+    if isinstance(case, ConversationalTestCase):
+        return [
+            Message(index, turn.role, turn.content, turn.tools_called or (), turn.metadata)
+            for index, turn in enumerate(case.turns)
+        ]
+    if isinstance(case, (LLMTestCase, MLLMTestCase)):
+        answer = Message(None, "assistant", case.actual_output, case.tools_called or ())
+        return [Message(None, "user", case.input), answer]
+    return []
 
 
 def problem_text(execution: Execution) -> str:
@@ -49,53 +49,15 @@ def is_failure(execution: Execution) -> bool:
     return execution.status not in {CallStatus.OK, CallStatus.PENDING, CallStatus.NOT_EXECUTED}
 
 
-def _count_all(calls: Sequence[ToolCall]) -> int:
+def count_calls(calls: Sequence[ToolCall]) -> int:
     """Return the number of calls at all levels; without recursion, since they may be nested deeply."""
-    total = 0
     queue = list(calls)
-    while queue:
-        call = queue.pop()
-        total += 1
+    for call in queue:
         if call.execution is not None:
-            queue.extend(call.execution.children)
-    return total
+            queue += call.execution.children
+    return len(queue)
 
 
-def _facts(call: ToolCall, execution: Execution) -> Iterator[str]:
-    if call.type is not None:
-        yield call.type.value
-    if execution.attempts != 1:
-        yield plural(execution.attempts, "attempt")
-    if execution.duration is not None:
-        yield f"{number_text(execution.duration)} s"
-    if execution.step is not None:
-        yield f"step {execution.step + 1}"
-    if execution.origin is CallOrigin.CODE:
-        yield "called by code"
-    for name in ("agent", "server", "source"):
-        value = getattr(execution, name)
-        if value is not None:
-            yield f"{name} {shorten(value, LONGEST_NAME)}"
-    if call.id is not None:
-        yield f"id {shorten(call.id, LONGEST_NAME)}"
-    if execution.not_captured:
-        yield f"not recorded: {shorten(', '.join(execution.not_captured), LONGEST_NAME)}"
-
-
-def _contents(call: ToolCall, execution: Execution) -> Iterator[tuple[str, Clip]]:
-    """Yield titles with values and texts; arguments only if the preview does not show all of them."""
-    if len(json_text(call.arguments)) > _PREVIEW:
-        yield "arguments", value_clip(call.arguments)
-    if execution.requested_parameters is not None:
-        yield "requested by the model", value_clip(execution.requested_parameters)
-    if execution.error is not None:
-        yield "error", clip(execution.error)
-    if call.captured("output") and (call.output is not None or "output" in call.model_fields_set):
-        yield "output", value_clip(call.output)
-    if execution.model_output is not None:
-        yield "shown to the model", value_clip(execution.model_output)
-    if execution.artifact is not None:
-        yield "artifact", value_clip(execution.artifact)
-    for title, text in (("description", call.description), ("reasoning", call.reasoning)):
-        if text is not None:
-            yield title, clip(text)
+def handoff_text(handoff: Handoff) -> str:
+    """Return the agents between which control passed."""
+    return f"{handoff.from_agent or '?'} to {handoff.to_agent or '?'}"

@@ -22,26 +22,27 @@ from markupsafe import Markup
 
 from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.json import json_text
-from toolmark._internal.text import difference_text, printable_lines, shorten
+from toolmark._internal.text import difference_text, printable_lines, short_json, shorten
+from toolmark.calls import Execution
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
 from toolmark.report.html.breakdown import breakdowns
-from toolmark.report.html.cases import MOST_TAGS, CaseViewer
+from toolmark.report.html.calls import DEEPEST, MOST_CALLS, count_calls, handoff_text, is_failure, problem_text
+from toolmark.report.html.cases import MOST_TAGS, case_view
 from toolmark.report.html.results import (
-    VERDICTS,
     case_verdict,
     decided_by,
     decision_text,
-    result_verdict,
+    judge_facts,
     worst_first,
 )
-from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, clip
-from toolmark.report.html.totals import count_text, headline, histogram, judge_facts, percent, segments
-from toolmark.report.redaction import redact_comparison, redact_content, redact_report, redact_text
+from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, Pictures, clip, value_clip
+from toolmark.report.html.totals import count_text, headline, histogram, segments
+from toolmark.report.redaction import redact, redact_content
 from toolmark.report.report import CaseResult, Report
-from toolmark.report.text.ordering import group_warnings
-from toolmark.report.text.phrases import chances, optional
+from toolmark.report.text.ordering import VERDICTS, group_warnings, result_verdict
+from toolmark.report.text.phrases import chances, judge_totals, optional, percent, usage_texts
 
 _MAX_FILTER_TAGS = 200
 
@@ -72,14 +73,20 @@ def render_html(
     """
     if limit < 0:
         raise ConfigurationError(f"limit must be 0 (all cases) or more, got {limit!r}")
-    report = redact_report(report, redactor)
+    report = redact(report, redactor)
     cases = sorted(report.cases, key=worst_first)[: limit or None]  # 0 is no limit
     contents = [redact_content(case.case, redactor) for case in cases]
-    tags = _frequent_tags(content[0].tags for content in contents if content is not None)
-    viewer = CaseViewer({tag: position for position, (tag, _) in enumerate(tags)})
+    tags = _frequent_tags(content.tags for content, _ in contents)
+    places = {tag: position for position, (tag, _) in enumerate(tags)}
+    toolsets: dict[str, dict[str, Any]] = {}
+    pictures = Pictures()
     tools, arguments = breakdowns(report)
+    trials: dict[int, list[CaseResult]] = {}
+    for case in report.cases:
+        if case.trial is not None:
+            trials.setdefault(case.cluster, []).append(case)
     return _template().render(
-        title=redact_text(title, redactor),
+        title=redact(title, redactor),
         report=report,
         headline=headline(report),
         segments=segments(report),
@@ -87,15 +94,15 @@ def render_html(
             (summary, histogram([case.results[place] for case in report.cases]))
             for place, summary in enumerate(report.summaries)
         ],
-        comparison=None if baseline is None else redact_comparison(baseline, redactor),
+        comparison=redact(baseline, redactor),
         warnings=list(group_warnings(report).items()),
         tools=tools,
         arguments=arguments,
-        trials=_trials_by_golden(report),
+        trials=trials,
         on_page=frozenset(case.index for case in cases),
-        cases=[viewer.view(case, content) for case, content in zip(cases, contents, strict=True)],
+        cases=[case_view(*pair, places, toolsets, pictures) for pair in zip(cases, contents, strict=True)],
         tags=tags,
-        toolsets=list(viewer.toolsets.values()),
+        toolsets=list(toolsets.values()),
     )
 
 
@@ -134,15 +141,6 @@ def _frequent_tags(tags_of_cases: Iterable[Iterable[str]]) -> list[tuple[str, in
     return sorted(by_frequency[:_MAX_FILTER_TAGS])
 
 
-def _trials_by_golden(report: Report) -> dict[int, list[CaseResult]]:
-    """Return the trials of each golden; the cases of one golden are one cluster."""
-    trials: dict[int, list[CaseResult]] = {}
-    for case in report.cases:
-        if case.trial is not None:
-            trials.setdefault(case.cluster, []).append(case)
-    return trials
-
-
 def _printable(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
     """Return a text with every invisible character escaped; `Markup` contains escaped texts already."""
     return printable_lines(value) if type(value) is str else value
@@ -175,27 +173,26 @@ def _template() -> Template:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
+    functions: tuple[Callable[..., Any], ...] = (
+        *(case_verdict, result_verdict, decision_text, decided_by, judge_facts, judge_totals),
+        *(clip, value_clip, short_json, json_text, optional, percent, difference_text, chances, usage_texts),
+        *(problem_text, is_failure, count_calls, handoff_text),
+    )
     filters: dict[str, Callable[..., Any]] = {
-        "case_verdict": case_verdict,
-        "chances": chances,
-        "clip": clip,
-        "decided_by": decided_by,
-        "decision": decision_text,
-        "json": json_text,
-        "judge_facts": judge_facts,
+        **{function.__name__: function for function in functions},
+        "clip_line": partial(clip, limit=LONGEST_LINE),
         "line": partial(shorten, limit=LONGEST_LINE),
         "long_line": partial(shorten, limit=2 * LONGEST_LINE),
         "name": partial(shorten, limit=LONGEST_NAME),
-        "number": optional,
-        "percent": percent,
-        "signed": difference_text,
-        "verdict": result_verdict,
     }
     environment.filters.update(filters)
     style, script = _source("page.css"), _source("page.js")
     constants = {
         "count": count_text,
+        "deepest": DEEPEST,
+        "most_calls": MOST_CALLS,
         "most_tags": MOST_TAGS,
+        "no_execution": Execution(),
         "verdicts": VERDICTS,
         "style": Markup(style),  # noqa: S704 - a file of this package
         "script": Markup(script),  # noqa: S704 - likewise

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from toolmark._internal.text import number_text, printable
 from toolmark.cases import AnyCase
 from toolmark.report.html.texts import LONGEST_LINE
 from toolmark.report.report import CaseResult
 from toolmark.report.text.first_problem import first_problem
-from toolmark.report.text.phrases import one_line
+from toolmark.report.text.ordering import VERDICTS, Verdict, result_verdict
+from toolmark.report.text.phrases import one_line, usage_facts
 from toolmark.report.text.side_by_side import rows
-from toolmark.result import FindingKind, MetricResult, QuestionResult, ResultStatus
-
-Verdict: TypeAlias = Literal["error", "failed", "passed", "skipped"]
-"""Outcome of a result or of a case."""
-
-VERDICTS: tuple[Verdict, ...] = ("error", "failed", "passed", "skipped")
-"""The verdicts, the worst first."""
+from toolmark.result import FindingKind, MetricResult, QuestionResult
 
 _LONGEST_SIDE = 400
 
@@ -30,20 +24,10 @@ _SIDE_BY_SIDE = frozenset[FindingKind](
 )
 
 
-def result_verdict(result: MetricResult) -> Verdict:
-    """Return the outcome of a result in one word."""
-    if result.passed is not None:
-        return "passed" if result.passed else "failed"
-    return "skipped" if result.status is ResultStatus.SKIPPED else "error"
-
-
 def case_verdict(case: CaseResult) -> Verdict:
     """Return the worst verdict of any metric on a case."""
     verdicts = {result_verdict(result) for result in case.own_results}
-    for verdict in VERDICTS:
-        if verdict in verdicts:
-            return verdict
-    return "skipped"
+    return next((verdict for verdict in VERDICTS if verdict in verdicts), VERDICTS[-1])
 
 
 def worst_first(case: CaseResult) -> tuple[int, float, int]:
@@ -57,10 +41,8 @@ def case_problem(case: CaseResult) -> str:
     worst = min(case.own_results, key=lambda result: VERDICTS.index(result_verdict(result)), default=None)
     if worst is None:
         return ""
-    text = first_problem(worst)
-    if not text and not worst.passed:
-        text = one_line((worst.reason or "").split("\n", 1)[0], LONGEST_LINE)
-    return text
+    reason = "" if worst.passed else (worst.reason or "").split("\n", 1)[0]
+    return first_problem(worst) or one_line(reason, LONGEST_LINE)
 
 
 def result_view(result: MetricResult, case: AnyCase) -> dict[str, Any]:
@@ -71,35 +53,18 @@ def result_view(result: MetricResult, case: AnyCase) -> dict[str, Any]:
     if lines:
         repeated |= {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE}
     reason = result.reason or ""
-    if result.error and reason == f"Not measured: {result.error.partition(': ')[2]}":
+    if reason == f"Not measured: {str(result.error).partition(': ')[2]}":
         reason = ""  # the error says the same
     reason = "\n".join(line for line in reason.split("\n") if line not in repeated)
     findings = [] if lines else [one.message for one in result.findings if one.message not in reason]
-    return {
-        "result": result,
-        "verdict": result_verdict(result),
-        "reason": reason,
-        "rows": lines,
-        "findings": findings,
-        "judge": ", ".join(_judge_facts(result)),
-    }
+    return {"result": result, "reason": reason, "rows": lines, "findings": findings}
 
 
-def _judge_facts(result: MetricResult) -> Iterator[str]:
-    if result.judge is not None:
-        for name, value in result.judge.items():
-            yield f"{name} {value}"
-        yield from usage_facts(result.usage, result.cost)
-
-
-def usage_facts(usage: Mapping[str, int], cost: float | None) -> Iterator[str]:
-    """Yield what judging used and cost; nothing if it used nothing."""
-    for name, amount in usage.items():
-        yield f"{amount:,} {name.replace('_', ' ')}"
-    if cost is not None:
-        yield f"cost {number_text(cost)}"
-    elif any(usage.values()):
-        yield "cost not known"
+def judge_facts(result: MetricResult) -> list[str]:
+    """Return the judge of a result and what judging used and cost."""
+    if result.judge is None:
+        return []
+    return [*(f"{name} {value}" for name, value in result.judge.items()), *usage_facts(result.usage, result.cost)]
 
 
 def decision_text(judged: QuestionResult) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from toolmark._internal.images import DATA_URL, hash_images, image_type
@@ -67,6 +68,16 @@ class Pictures:
     def __init__(self) -> None:
         """Begin with the whole size free."""
         self._left = _ALL_IMAGES
+
+    def parts(self, content: str | list[str | MLLMImage] | None, place: str) -> Iterator[Clip | Picture]:
+        """Yield the texts and images of a redacted message, which captions call `place`."""
+        images = 0
+        for part in [content] if isinstance(content, str) else content or ():
+            if isinstance(part, str):
+                yield clip(part)
+            else:
+                images += 1
+                yield self.show(part, f"image {images} of {place}")
 
     def show(self, image: MLLMImage, place: str) -> Picture:
         """Return a redacted image with its place, such as `image 1 of message 2`, as caption.

@@ -17,19 +17,18 @@ _FEWEST = 2
 
 _Step: TypeAlias = "tuple[int, str | None, int]"
 """Turn, agent and step: calls that were requested at once have it in common."""
+_Bar: TypeAlias = tuple[float, float, str]
+"""Start and width of a bar, and the words beside it."""
 
 
 class _Placed(NamedTuple):
     """A call with its label (empty inside another call), the number of calls around it, and its step."""
 
-    call: ToolCall
+    name: str
+    execution: Execution
     label: str
     level: int
     step: _Step
-
-    @property
-    def execution(self) -> Execution:
-        return self.call.execution or Execution()
 
 
 def timeline(turns: Sequence[Sequence[ToolCall]]) -> dict[str, Any] | None:
@@ -43,71 +42,65 @@ def timeline(turns: Sequence[Sequence[ToolCall]]) -> dict[str, Any] | None:
         return None
     drawn = placed[:MOST_CALLS]
     starts = _starts(drawn)
-    bars = _bars_by_step(drawn) if starts is None else _bars_by_time(drawn, starts)
-    return {"timed": starts is not None, "bars": list(bars), "hidden": len(placed) - len(drawn)}
+    bars = _bars_by_time(drawn, starts) if starts else _bars_by_step(drawn)
+    return {
+        "timed": bool(starts),
+        "bars": [_draw(one, *bar) for one, bar in zip(drawn, bars, strict=True)],
+        "hidden": len(placed) - len(drawn),
+    }
 
 
 def _place_calls(turns: Sequence[Sequence[ToolCall]]) -> Iterator[_Placed]:
-    number_of_call = 0
-    for turn, calls in enumerate(turns):
-        for position, call in enumerate(calls):
-            number_of_call += 1
-            execution = call.execution or Execution()
-            # A call without a step is alone: no recorded step is negative.
-            step: _Step = (turn, None, -1 - position)
-            if execution.step is not None:
-                step = (turn, execution.agent, execution.step)
-            yield from _with_inside(call, f"c{number_of_call}", 0, step)
+    calls = [(turn, position, call) for turn, calls in enumerate(turns) for position, call in enumerate(calls)]
+    for number, (turn, position, call) in enumerate(calls, 1):
+        # A call without a step is alone: no recorded step is negative.
+        step: _Step = (turn, None, -1 - position)
+        if call.execution is not None and call.execution.step is not None:
+            step = (turn, call.execution.agent, call.execution.step)
+        yield from _with_inside(call, f"c{number}", 0, step)
 
 
 def _with_inside(call: ToolCall, label: str, level: int, step: _Step) -> Iterator[_Placed]:
-    yield _Placed(call, label, level, step)
-    if call.execution is not None and level < DEEPEST:
-        for child in call.execution.children:
+    execution = call.execution or Execution()
+    yield _Placed(call.name, execution, label, level, step)
+    if level < DEEPEST:
+        for child in execution.children:
             yield from _with_inside(child, "", level + 1, step)
 
 
-def _starts(placed: Sequence[_Placed]) -> list[float] | None:
-    """Return when each call began, in seconds after the first; `None` unless all are known.
-
-    Times with and without a time zone cannot be compared, so a mixture of them counts as unknown.
-    """
-    starts = [one.execution.started_at for one in placed]
-    times = [start for start in starts if start is not None]
-    if len(times) < len(starts) or len({start.utcoffset() is None for start in times}) != 1:
-        return None
-    first = min(times)
-    return [(start - first).total_seconds() for start in times]
+def _starts(placed: Sequence[_Placed]) -> list[float]:
+    """Return when each call began, in seconds after the first; empty unless all are known."""
+    starts: list[Any] = [one.execution.started_at for one in placed]
+    try:
+        first = min(starts)
+        return [(start - first).total_seconds() for start in starts]
+    except TypeError:  # a time is unknown, or only some have a time zone, so that they cannot be compared
+        return []
 
 
-def _bars_by_time(placed: Sequence[_Placed], starts: Sequence[float]) -> Iterator[dict[str, Any]]:
+def _bars_by_time(placed: Sequence[_Placed], starts: Sequence[float]) -> Iterator[_Bar]:
     durations = [one.execution.duration for one in placed]
     total = max(start + (duration or 0.0) for start, duration in zip(starts, durations, strict=True)) or 1.0
-    for one, start, duration in zip(placed, starts, durations, strict=True):
-        width = max((duration or 0.0) / total * _WIDTH, _THINNEST)
+    for start, duration in zip(starts, durations, strict=True):
         took = "" if duration is None else f", {_seconds(duration)}"
-        yield _bar(one, start / total * _WIDTH, width, f"+{_seconds(start)}{took}")
+        yield start / total * _WIDTH, max((duration or 0.0) / total * _WIDTH, _THINNEST), f"+{_seconds(start)}{took}"
 
 
-def _bars_by_step(placed: Sequence[_Placed]) -> Iterator[dict[str, Any]]:
+def _bars_by_step(placed: Sequence[_Placed]) -> Iterator[_Bar]:
     steps = {step: index for index, step in enumerate(dict.fromkeys(one.step for one in placed))}
     at_once = Counter(one.step for one in placed if not one.level)
     width = _WIDTH / len(steps)
     for one in placed:
-        index = steps[one.step]
-        words = f"step {index + 1}"
-        if at_once[one.step] > 1:
-            words += f", {at_once[one.step]} at once"
-        if one.level:
-            words += ", inside"
-        yield _bar(one, index * width, width * 0.94, words)
+        together = f", {at_once[one.step]} at once" if at_once[one.step] > 1 else ""
+        inside = ", inside" if one.level else ""
+        yield steps[one.step] * width, width * 0.94, f"step {steps[one.step] + 1}{together}{inside}"
 
 
-def _bar(one: _Placed, at: float, width: float, words: str) -> dict[str, Any]:
+def _draw(one: _Placed, at: float, width: float, words: str) -> dict[str, Any]:
     at = min(at, _WIDTH - _THINNEST)
     return {
         "label": one.label,
-        "name": shorten(one.call.name, LONGEST_NAME),
+        "name": shorten(one.name, LONGEST_NAME),
         "level": one.level,
         "problem": problem_text(one.execution),
         "failed": is_failure(one.execution),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from toolmark._internal.text import number_text, plural
-from toolmark.report.html.results import VERDICTS, Verdict, case_verdict, usage_facts
-from toolmark.report.report import MetricSummary, Report
+from toolmark._internal.text import plural
+from toolmark.report.html.results import case_verdict
+from toolmark.report.report import Report
+from toolmark.report.text.ordering import VERDICTS, Verdict
 from toolmark.result import MetricResult
 
 _BINS = 10
@@ -23,35 +24,27 @@ def headline(report: Report) -> tuple[Verdict, str, str]:
     An interrupted report never counts as passed.
     """
     verdicts = Counter(map(case_verdict, report.cases))
+    failed, errors, passed = verdicts["failed"], verdicts["error"], verdicts["passed"]
     total = count_text(len(report.cases), "case")
-    order: tuple[Verdict, ...] = ("failed", "error", "passed", "skipped")
-    verdict: Verdict = "skipped"
-    for one in reversed(order):
-        verdict = one if verdicts[one] else verdict
-    if verdict == "failed":
-        errors = f", {verdicts['error']:,} could not be measured" if verdicts["error"] else ""
-        sentence = f"{verdicts['failed']:,} of {total} failed{errors}"
-    elif verdict == "error":
-        sentence = f"{verdicts['error']:,} of {total} could not be measured"
-    elif verdict == "passed":
-        skipped = f", {verdicts['skipped']:,} skipped" if verdicts["skipped"] else ""
-        sentence = f"{count_text(verdicts['passed'], 'case')} passed{skipped}"
-    else:
-        sentence = f"nothing was scored: {total} skipped" if report.cases else "there were no cases"
-    if report.interrupted and verdict in {"passed", "skipped"}:
+    if failed:
+        return "failed", "failed", f"{failed:,} of {total} failed{_also(errors, 'could not be measured')}"
+    if errors:
+        return "error", "error", f"{errors:,} of {total} could not be measured"
+    sentence = f"nothing was scored: {total} skipped" if report.cases else "there were no cases"
+    if passed:
+        sentence = f"{count_text(passed, 'case')} passed{_also(verdicts['skipped'], 'skipped')}"
+    if report.interrupted:
         return "error", "interrupted", sentence
-    return verdict, "no verdict" if verdict == "skipped" else verdict, sentence
+    return ("passed", "passed", sentence) if passed else ("skipped", "no verdict", sentence)
+
+
+def _also(amount: int, words: str) -> str:
+    return f", {amount:,} {words}" if amount else ""
 
 
 def count_text(amount: int, noun: str) -> str:
     """Return `1 case`, `2,000 cases`."""
     return plural(amount, noun).replace(str(amount), f"{amount:,}", 1)
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage; only exactly 0 and 1 are shown as 0 % and 100 %."""
-    text = f"{share * 100:.1f}".removesuffix(".0")
-    return f"{number_text(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
 
 
 def segments(report: Report) -> list[dict[str, Any]]:
@@ -66,29 +59,17 @@ def segments(report: Report) -> list[dict[str, Any]]:
     return parts
 
 
-def judge_facts(summary: MetricSummary) -> list[str]:
-    """Return how much the judge of a metric decided, and what that used."""
-    return list(_judge_facts(summary))
-
-
-def _judge_facts(summary: MetricSummary) -> Iterator[str]:
-    if summary.coverage is not None:
-        yield f"{percent(summary.coverage)} decided"
-    if summary.coverage is not None or summary.usage:
-        yield from usage_facts(summary.usage, summary.cost)
-
-
 def histogram(results: Sequence[MetricResult]) -> dict[str, Any] | None:
     """Return the distribution of scores: ten bars from 0 to 1, and one for exactly 1; `None` without scores.
 
     A bar has the heights of its failed and passed parts, of 40; `words` describes all of them.
     """
-    passed, failed = Counter[int](), Counter[int]()
+    bins: dict[str, Counter[int]] = {"failed": Counter(), "passed": Counter()}
     for result in results:
         if result.score is not None:
-            place = _BINS if result.score >= 1 else max(min(int(result.score * _BINS + 1e-9), _BINS - 1), 0)
-            (passed if result.passed else failed)[place] += 1
-    sums = passed + failed
+            place = max(min(int(result.score * _BINS + 1e-9), _BINS - 1), 0)
+            bins["passed" if result.passed else "failed"][_BINS if result.score >= 1 else place] += 1
+    sums = bins["failed"] + bins["passed"]
     if not sums:
         return None
     unit = _HIGHEST / max(sums.values())
@@ -96,7 +77,7 @@ def histogram(results: Sequence[MetricResult]) -> dict[str, Any] | None:
     def height(amount: int) -> float:
         return round(max(amount * unit, _LOWEST), 1) if amount else 0.0
 
-    bars = [{"failed": height(failed[place]), "passed": height(passed[place])} for place in range(_BINS + 1)]
+    bars = [{kind: height(amounts[place]) for kind, amounts in bins.items()} for place in range(_BINS + 1)]
     ranges = [f"{place / _BINS:g} to {(place + 1) / _BINS:g}" for place in range(_BINS)] + ["1"]
     words = "; ".join(f"{ranges[place]}: {sums[place]:,}" for place in sorted(sums))
     return {"bars": bars, "words": f"Scores, and how many cases have them: {words}"}

@@ -10,11 +10,19 @@ from rich.text import Text
 
 from toolmark._internal.text import hundredths_text, number_text, plural, printable
 from toolmark.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
-from toolmark.report.terminal.console import make_console, print_line, print_trimmed
-from toolmark.report.text.phrases import one_line
+from toolmark.report.terminal.console import (
+    FIRST_COLUMN,
+    alarm,
+    interval_cell,
+    make_console,
+    make_table,
+    print_line,
+    print_more,
+    print_trimmed,
+)
+from toolmark.report.text.phrases import one_line, optional
 from toolmark.result import ResultStatus
 
-_LABEL = 24
 _FEW = 10
 _NAMED = 3
 _TEXT = 200
@@ -40,13 +48,13 @@ def print_comparison(
     print_trimmed(console, _table(comparison))
     for metric in comparison.metrics:
         name = f"{printable(metric.metric)}: " if len(comparison.metrics) > 1 else ""
-        worse, better = len(metric.regressions), len(metric.improvements)
-        if worse:
-            print_line(console, f"\n{name}{plural(worse, 'case')} passed in A, failed in B", "bold red")
-            _print_changes(console, metric.regressions, "first finding in B", limit)
-        if better:
-            print_line(console, f"\n{name}{plural(better, 'case')} failed in A, passed in B", "bold green")
-            _print_changes(console, metric.improvements, "first finding in A", limit)
+        for changes, words, side, style in (
+            (metric.regressions, "passed in A, failed in B", "B", "bold red"),
+            (metric.improvements, "failed in A, passed in B", "A", "bold green"),
+        ):
+            if changes:
+                print_line(console, f"\n{name}{plural(len(changes), 'case')} {words}", style)
+                _print_changes(console, changes, f"first finding in {side}", limit)
     console.print()
     for line in _column_key(comparison):
         print_line(console, line, "dim", indent=1)
@@ -55,67 +63,43 @@ def print_comparison(
 
 
 def _table(comparison: Comparison) -> Table:
-    table = Table(box=None, padding=(0, 0, 0, 1), show_edge=False, header_style="bold", expand=True)
-    table.add_column("metric", overflow="fold", ratio=1)
     interval = f"{comparison.confidence * 100:g} % interval"
-    for name in ("pairs", "A", "B", "B - A", interval, "worse", "better", "p"):
-        table.add_column(name, justify="right", no_wrap=True)
+    columns = ("pairs", "A", "B", "B - A", interval, "worse", "better", "p")
+    table = make_table(*columns, first="metric", padding=(0, 0, 0, 1))
     for metric in comparison.metrics:
-        title = printable(metric.metric)
-        if metric.metric_b != metric.metric:
-            title = f"{title} -> {printable(metric.metric_b)}"
-        worse, better = len(metric.regressions), len(metric.improvements)
+        names = dict.fromkeys((printable(metric.metric), printable(metric.metric_b)))
+        better = len(metric.improvements)
         table.add_row(
-            Text(title),
+            Text(" -> ".join(names)),
             Text(str(metric.paired), style="yellow" if metric.unscored else ""),
-            _short(metric.mean_a),
-            _short(metric.mean_b),
-            "-" if metric.difference is None else _signed(metric.difference),
-            _interval(metric),
-            Text(str(worse), style="bold red" if worse else ""),
+            optional(metric.mean_a, hundredths_text),
+            optional(metric.mean_b, hundredths_text),
+            optional(metric.difference, _signed),
+            interval_cell(metric.interval, _signed, neutral=0),
+            alarm(len(metric.regressions)),
             Text(str(better), style="green" if better else ""),
-            _p_value(metric.corrected),
+            optional(metric.corrected, _p_value),
         )
     return table
-
-
-def _interval(metric: MetricComparison) -> Text:
-    """Return the interval, dim if it includes 0 and so shows no difference."""
-    interval = metric.interval
-    if interval is None:
-        return Text("-")
-    text = f"{_signed(interval.low)} to {_signed(interval.high)}"
-    return Text(text, style="dim" if interval.low <= 0 <= interval.high else "")
-
-
-def _short(value: float | None) -> str:
-    return "-" if value is None else hundredths_text(value)
 
 
 def _signed(value: float) -> str:
     return "0.00" if value == 0 else f"{'-' if value < 0 else '+'}{hundredths_text(abs(value))}"
 
 
-def _p_value(value: float | None) -> str:
-    if value is None:
-        return "-"
+def _p_value(value: float) -> str:
     return f"<{_LEAST_P:g}" if value < _LEAST_P else f"{value:.3f}"
 
 
 def _print_changes(console: Console, changes: Sequence[CaseChange], finding_title: str, limit: int) -> None:
     """Print the cases that changed one way, with both scores and the first finding."""
-    table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold", expand=True)
-    table.add_column("case", no_wrap=True, overflow="ellipsis", max_width=_LABEL)
-    for side in ("A", "B"):
-        table.add_column(side, justify="right", no_wrap=True)
-    table.add_column(finding_title, overflow="fold", ratio=1)
+    table = make_table("A", "B", first="case", last=finding_title)
     listed = changes[: limit or None]
     for change in listed:
-        label, finding = Text(one_line(change.label, _LABEL)), Text(one_line(change.finding or "", _TEXT))
+        label, finding = Text(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
         table.add_row(label, number_text(change.score_a), number_text(change.score_b), finding)
     print_trimmed(console, table)
-    if len(listed) < len(changes):
-        print_line(console, f" ... and {len(changes) - len(listed)} more (--limit 0 lists all)", "dim")
+    print_more(console, len(changes) - len(listed), "(--limit 0 lists all)")
 
 
 def _column_key(comparison: Comparison) -> Iterator[str]:
@@ -129,9 +113,9 @@ def _column_key(comparison: Comparison) -> Iterator[str]:
 
 
 def _caveats(comparison: Comparison) -> Iterator[str]:
-    for side, only in (("A", comparison.only_a), ("B", comparison.only_b)):
-        if only:
-            yield f"{plural(len(only), 'case')} ({_few(only)}) {_are(only)} only in {side}, and not compared"
+    for side, cases in (("A", comparison.only_a), ("B", comparison.only_b)):
+        if cases:
+            yield f"{plural(len(cases), 'case')} ({_few(cases)}) {_are(cases)} only in {side}, and not compared"
     for side, metrics in (("A", comparison.metrics_only_a), ("B", comparison.metrics_only_b)):
         if metrics:
             yield f"{', '.join(map(printable, metrics))} {_are(metrics)} only in {side}, and not compared"
@@ -141,9 +125,13 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
 
 
 def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
-    for what, gaps in _group_gaps(metric.unscored).items():
+    groups: dict[str, list[CaseGap]] = {}
+    for gap in sorted(metric.unscored, key=lambda gap: not gap.lost):
+        outcomes = f"{_outcome(gap.passed_a, gap.status_a)} in A, {_outcome(gap.passed_b, gap.status_b)} in B"
+        groups.setdefault(outcomes, []).append(gap)
+    for outcomes, gaps in groups.items():
         reason = f": {one_line(gaps[0].reason, _TEXT)}" if gaps[0].reason else ""
-        yield f"{plural(len(gaps), 'case')} {what} ({_few([gap.label for gap in gaps])}){reason}"
+        yield f"{plural(len(gaps), 'case')} {outcomes} ({_few([gap.label for gap in gaps])}){reason}"
     if not metric.paired:
         yield "no case has a score in both"
     elif metric.interval is None:
@@ -157,19 +145,9 @@ def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
         yield f"{warned} have warnings; `toolmark score` shows them."
 
 
-def _group_gaps(gaps: Sequence[CaseGap]) -> dict[str, list[CaseGap]]:
-    """Return cases without a score by their outcomes, those that B lost first."""
-    groups: dict[str, list[CaseGap]] = {}
-    for gap in sorted(gaps, key=lambda gap: not gap.lost):
-        before, after = _outcome(gap.passed_a, gap.status_a), _outcome(gap.passed_b, gap.status_b)
-        groups.setdefault(f"{before} in A, {after} in B", []).append(gap)
-    return groups
-
-
 def _outcome(passed: bool | None, status: ResultStatus) -> str:
-    if passed is not None:
-        return "passed" if passed else "failed"
-    return "not measured" if status is ResultStatus.FAILED else status.value
+    names = {ResultStatus.SCORED: "passed" if passed else "failed", ResultStatus.FAILED: "not measured"}
+    return names.get(status, status.value)
 
 
 def _are(things: Sequence[str]) -> str:
@@ -178,4 +156,4 @@ def _are(things: Sequence[str]) -> str:
 
 def _few(names: Sequence[str]) -> str:
     more = ", ..." if len(names) > _NAMED else ""
-    return f"{', '.join(one_line(name, 2 * _LABEL) for name in names[:_NAMED])}{more}"
+    return ", ".join(one_line(name, 2 * FIRST_COLUMN) for name in names[:_NAMED]) + more

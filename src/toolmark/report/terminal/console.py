@@ -7,7 +7,8 @@ as markup.
 from __future__ import annotations
 
 import sys
-from typing import TextIO
+from collections.abc import Callable
+from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
@@ -15,8 +16,12 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from toolmark.stats import Interval
+
 NARROW = 60
 """Columns below which a table has no room for its cells, so that these are printed below each other."""
+FIRST_COLUMN = 24
+"""Columns of the name of a case in a table that has other texts."""
 _WIDTH = 80
 _WIDEST = 120
 
@@ -51,19 +56,42 @@ def print_trimmed(console: Console, renderable: RenderableType, *, indent: int =
 
 
 def print_line(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
-    """Print one text, which is wrapped where it is too long."""
-    print_trimmed(console, Text(text, style=style), indent=indent)
+    """Print one text, which is wrapped where it is too long; nothing if it is empty."""
+    if text:
+        print_trimmed(console, Text(text, style=style), indent=indent)
 
 
-def make_table(*numbers: str, first: str = "metric") -> Table:
-    """Return a table without a border: a first column that takes the free room, then columns of numbers."""
-    table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold", expand=True)
-    table.add_column(first, overflow="fold", ratio=1)
+def print_more(console: Console, amount: int, words: str, *, indent: int = 1) -> None:
+    """Print how many more entries there are than were printed; nothing if there are none."""
+    if amount > 0:
+        print_line(console, f"... and {amount} more {words}", "dim", indent=indent)
+
+
+def make_table(*numbers: str, first: str = "", last: str = "", **options: Any) -> Table:  # noqa: ANN401 - of rich
+    """Return a table without a border, as wide as the console.
+
+    Columns of numbers stand between the first and the last column, of which either may be left out. The last column
+    takes the free room, or the first one if there is no other.
+    """
+    table = Table(box=None, show_edge=False, header_style="bold", expand=bool(first), **options)
+    if first:
+        room: dict[str, Any] = {"max_width": FIRST_COLUMN} if last else {"ratio": 1}
+        table.add_column(first, overflow="fold", **room)
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
+    if last:
+        table.add_column(last, overflow="fold", ratio=1)
     return table
 
 
 def alarm(amount: int) -> Text:
     """Return a number that is red unless it is 0."""
     return Text(str(amount), style="bold red" if amount else "")
+
+
+def interval_cell(interval: Interval | None, text: Callable[[float], str], *, neutral: float) -> Text:
+    """Return an interval, dim if it includes the neutral value and so shows nothing."""
+    if interval is None:
+        return Text("-")
+    style = "dim" if interval.low <= neutral <= interval.high else ""
+    return Text(f"{text(interval.low)} to {text(interval.high)}", style=style)

@@ -9,19 +9,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import number_text, plural, printable
+from toolmark._internal.text import plural, printable
 from toolmark.cases import AnyCase
 from toolmark.report.redaction import redact_entry
 from toolmark.report.report import CaseResult, Report
-from toolmark.report.terminal.console import NARROW, make_console, print_line, print_trimmed
+from toolmark.report.terminal.console import (
+    NARROW,
+    make_console,
+    make_table,
+    print_line,
+    print_more,
+    print_trimmed,
+)
 from toolmark.report.terminal.summary_table import print_summary
 from toolmark.report.text.first_problem import first_problem
-from toolmark.report.text.ordering import Entry, worst_first
-from toolmark.report.text.phrases import one_line, optional
+from toolmark.report.text.ordering import Entry, Verdict, result_verdict, worst_first
+from toolmark.report.text.phrases import one_line, optional, score_text
 from toolmark.report.text.side_by_side import Mark, Row, rows
-from toolmark.result import MetricResult, ResultStatus
+from toolmark.result import MetricResult
 
-_LABEL_COLUMN = 24
 _LABEL = 72
 _REASON = 1000
 _ROWS = 60
@@ -34,6 +40,12 @@ _MARKS: dict[Mark, tuple[str, str]] = {
     "missing": ("-", "red"),
     "unexpected": ("+", "magenta"),
     "detail": ("", ""),
+}
+_VERDICTS: dict[Verdict, tuple[str, str]] = {
+    "error": ("error", "bold red"),
+    "failed": ("FAILED", "bold red"),
+    "passed": ("passed", "green"),
+    "skipped": ("skipped", "dim"),
 }
 _KEYS = (
     "= same  ~ differs  < out of order  - not called  + not expected",
@@ -110,44 +122,33 @@ def _print_result(console: Console, result: MetricResult, case: AnyCase, label: 
 
 def _worst_per_case(entries: Sequence[Entry]) -> list[Entry]:
     """Return the worst result of each case that lost score, in their order."""
-    worst = {
-        case.index: (case, result)
-        for case, result in reversed(entries)
-        if result.status is ResultStatus.SCORED and result.findings and result.score != 1
-    }
-    return sorted(worst.values(), key=worst_first)
+    worst: dict[int, Entry] = {}
+    for case, result in entries:
+        if result.score is not None and result.score != 1 and result.findings:
+            worst.setdefault(case.index, (case, result))
+    return list(worst.values())
 
 
 def _print_cases(console: Console, entries: Sequence[Entry], limit: int) -> None:
     """Print a line for each result of one metric; in a narrow console, lines below each other."""
-    listed = [redact_entry(entry) for entry in entries[: limit or None]]
-    if console.width < NARROW:
-        for case, result in listed:
-            line = Text.assemble(_verdict(result), f" {optional(result.score)} ", one_line(case.label, _LABEL))
-            print_trimmed(console, line, indent=1)
-            problem = first_problem(result)
-            if problem:
-                print_line(console, problem, indent=3)
-    else:
-        table = Table(box=None, pad_edge=True, show_edge=False, header_style="bold", expand=True)
-        table.add_column("case", overflow="fold", max_width=_LABEL_COLUMN)
-        table.add_column("score", justify="right", no_wrap=True)
-        table.add_column("", no_wrap=True)
-        table.add_column("first problem", overflow="fold", ratio=1)
-        for case, result in listed:
-            label, first = Text(one_line(case.label, _LABEL)), Text(first_problem(result))
-            table.add_row(label, optional(result.score), _verdict(result), first)
+    table = make_table("score", "", first="case", last="first problem")
+    is_narrow = console.width < NARROW
+    listed = entries[: limit or None]
+    for case, result in map(redact_entry, listed):
+        label, score, problem = one_line(case.label, _LABEL), optional(result.score), first_problem(result)
+        if is_narrow:
+            print_trimmed(console, Text.assemble(_verdict(result), f" {score} ", label), indent=1)
+            print_line(console, problem, indent=3)
+        else:
+            table.add_row(Text(label), score, _verdict(result), Text(problem))
+    if not is_narrow:
         print_trimmed(console, table)
-    if len(listed) < len(entries):
-        print_line(console, f" ... and {len(entries) - len(listed)} more (--limit 0 lists all)", "dim")
+    print_more(console, len(entries) - len(listed), "(--limit 0 lists all)")
 
 
 def _verdict(result: MetricResult) -> Text:
-    if result.status is ResultStatus.SKIPPED:
-        return Text("skipped", style="dim")
-    if result.passed is None:
-        return Text("error", style="bold red")
-    return Text("passed", style="green") if result.passed else Text("FAILED", style="bold red")
+    word, style = _VERDICTS[result_verdict(result)]
+    return Text(word, style=style, justify="left")
 
 
 def _print_details(console: Console, entries: Sequence[Entry], *, full: bool) -> None:
@@ -164,24 +165,18 @@ def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResu
     """Print a redacted result: its verdict, its reason, and both sides, or its findings if it has no alignment."""
     name = (one_line(label, _LABEL), "bold")
     print_trimmed(console, Text.assemble(name, "  ", printable(result.metric), "  ", _verdict(result)))
-    if result.reason:
-        print_line(console, one_line(result.reason.split("\n", 1)[0], _REASON), indent=1)
-    elif result.score is not None:
-        print_line(console, f"score {number_text(result.score)}", indent=1)
+    reason = result.reason or score_text(result)
+    print_line(console, one_line(reason.split("\n", 1)[0], _REASON), indent=1)
     lines = rows(result, case)
     listed = lines if full else lines[:_ROWS]
     if listed:
         print_trimmed(console, _call_table(listed), indent=1)
-    if len(listed) < len(lines):
-        more = f"... and {len(lines) - len(listed)} more lines (all calls are in the JSON report)"
-        print_line(console, more, "dim", indent=1)
+    print_more(console, len(lines) - len(listed), "lines (all calls are in the JSON report)")
     if result.alignment is None:
         findings = result.findings if full else result.findings[:_FINDINGS]
         for finding in findings:
             print_line(console, one_line(finding.message), indent=1)
-        if len(findings) < len(result.findings):
-            more = f"... and {len(result.findings) - len(findings)} more (all of them are in the JSON report)"
-            print_line(console, more, "dim", indent=1)
+        print_more(console, len(result.findings) - len(findings), "(all of them are in the JSON report)")
 
 
 def _call_table(lines: Sequence[Row]) -> Table:

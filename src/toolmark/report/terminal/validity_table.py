@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from toolmark._internal.text import hundredths_text, plural, printable
-from toolmark.report.terminal.console import make_console, make_table, print_line, print_trimmed
-from toolmark.report.text.phrases import one_line
+from toolmark.report.terminal.console import interval_cell, make_console, make_table, print_line, print_trimmed
+from toolmark.report.text.phrases import one_line, optional
 from toolmark.report.validity import MetricValidity, Validity
 
 _CHANCE = 0.5
@@ -32,14 +32,17 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
         f"(from {validity.positive_from:g}), {validity.bad} bad"
     )
     print_line(console, heading, "bold")
-    table = make_table("scored", "AUC", f"{validity.confidence * 100:g} % interval", "balanced", "good", "bad")
+    interval = f"{validity.confidence * 100:g} % interval"
+    table = make_table("scored", "AUC", interval, "balanced", "good", "bad", first="metric")
     for metric in validity.metrics:
         table.add_row(
             Text(f"{printable(metric.metric)} (threshold={metric.threshold:g})"),
             Text(str(metric.scored), style="yellow" if metric.failed or metric.skipped else ""),
-            _short(metric.auc),
-            _interval(metric),
-            *map(_short, (metric.balanced_accuracy, metric.mean_good, metric.mean_bad)),
+            optional(metric.auc, hundredths_text),
+            interval_cell(metric.interval, hundredths_text, neutral=_CHANCE),
+            optional(metric.balanced_accuracy, hundredths_text),
+            optional(metric.mean_good, hundredths_text),
+            optional(metric.mean_bad, hundredths_text),
         )
     print_trimmed(console, table)
     console.print()
@@ -48,19 +51,6 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
         print_line(console, line, "dim", indent=1)
     for line in _caveats(validity, clusters):
         print_line(console, line, indent=1)
-
-
-def _short(value: float | None) -> str:
-    return "-" if value is None else hundredths_text(value)
-
-
-def _interval(metric: MetricValidity) -> Text:
-    """Return the interval, dim if it includes chance level and so shows nothing."""
-    interval = metric.interval
-    if interval is None:
-        return Text("-")
-    text = f"{hundredths_text(interval.low)} - {hundredths_text(interval.high)}"
-    return Text(text, style="dim" if interval.low <= _CHANCE <= interval.high else "")
 
 
 def _column_key(validity: Validity, clusters: int) -> Iterator[str]:
@@ -90,13 +80,14 @@ def _caveats(validity: Validity, clusters: int) -> Iterator[str]:
 def _metric_caveats(metric: MetricValidity, resamples: int) -> Iterator[str]:
     for reason, cases in metric.unscored[:_REASONS]:
         yield f"{plural(cases, 'case')} without a score: {one_line(reason, _REASON)}"
-    if len(metric.unscored) > _REASONS:
-        more = sum(cases for _, cases in metric.unscored[_REASONS:])
+    more = sum(cases for _, cases in metric.unscored[_REASONS:])
+    if more:
         yield f"{more} more without a score (all reasons are in the JSON)"
-    if metric.interval is not None and metric.interval.left_out:
-        left_out = f"{metric.interval.left_out} of {resamples} resamples were left out"
-        yield f"{left_out}, since all their runs are good or all are bad"
-    if metric.auc is None and metric.scored:
-        yield f"no AUC, since all scored runs are {'good' if metric.good else 'bad'}"
-    elif metric.auc is not None and metric.interval is None:
+    if metric.interval is not None:
+        if metric.interval.left_out:
+            left_out = f"{metric.interval.left_out} of {resamples} resamples were left out"
+            yield f"{left_out}, since all their runs are good or all are bad"
+    elif metric.auc is not None:
         yield "no interval, since all scored runs are one cluster, or no resample had both kinds"
+    elif metric.scored:
+        yield f"no AUC, since all scored runs are {'good' if metric.good else 'bad'}"

@@ -41,7 +41,9 @@ def fenced(text: str) -> str:
 
 
 def folded(summary: str, body: str) -> str:
-    """Return Markdown that unfolds when its summary, which is HTML, is clicked."""
+    """Return Markdown that unfolds when its summary, which is HTML, is clicked; without a summary the body itself."""
+    if not summary:
+        return body
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
@@ -75,22 +77,19 @@ class Page:
         `align` has a letter for each column, `l` or `r`; `what` names a row in the singular. With a summary the table
         is folded below it.
         """
-        lines = [table_line(row) for row in rows]
-        top = f"{table_line(header)}\n{table_line(['--:' if letter == 'r' else '---' for letter in align])}"
-        around = folded(summary, top) if summary else top
-        fitting = self.fitting([around, *lines]) - 1
-        if fitting > 0:
-            table = "\n".join([top, *lines[:fitting]])
-            self.add(folded(summary, table) if summary else table)
-        self.leave_out(what, len(lines) - max(fitting, 0))
+        rule = table_line("--:" if letter == "r" else "---" for letter in align)
+        top = f"{table_line(header)}\n{rule}\n"
+        self._add_lines(top, list(map(table_line, rows)), what, summary)
 
     def add_list(self, lines: Sequence[str], *, what: str, title: str = "") -> None:
         """Add a list below a title, with as many of its lines as fit; nothing if it is empty."""
-        top = f"{title}\n\n" if title else ""
-        fitting = self.fitting([top, *lines]) - 1
-        if fitting > 0:
-            self.add(top + "\n".join(lines[:fitting]))
-        self.leave_out(what, len(lines) - max(fitting, 0))
+        self._add_lines(f"{title}\n\n" if title else "", lines, what)
+
+    def _add_lines(self, top: str, lines: Sequence[str], what: str, summary: str = "") -> None:
+        fitting = max(self.fitting([folded(summary, top), *lines]) - 1, 0)
+        if fitting:
+            self.add(folded(summary, top + "\n".join(lines[:fitting])))
+        self.leave_out(what, len(lines) - fitting)
 
     def fitting(self, blocks: Sequence[str]) -> int:
         """Return how many of these blocks fit, from the first on."""

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from toolmark.report.report import CaseResult, Report
 from toolmark.result import MetricResult, ResultStatus
+
+Verdict: TypeAlias = Literal["error", "failed", "passed", "skipped"]
+"""Outcome of a result or of a case."""
+
+VERDICTS: tuple[Verdict, ...] = ("error", "failed", "passed", "skipped")
+"""The verdicts, the worst first."""
+
+_RANKS = {"error": 0, "skipped": 2}
 
 Entry: TypeAlias = tuple[CaseResult, MetricResult]
 """A result with its case."""
 
 
+def result_verdict(result: MetricResult) -> Verdict:
+    """Return the outcome of a result in one word."""
+    if result.passed is not None:
+        return "passed" if result.passed else "failed"
+    return "skipped" if result.status is ResultStatus.SKIPPED else "error"
+
+
 def worst_first(entry: Entry) -> tuple[int, float, int]:
     """Return a sort key: results that could not be measured, then by score, skipped ones last; ties by position."""
     case, result = entry
-    if result.status is ResultStatus.FAILED:
-        return 0, 0.0, case.index
-    if result.score is None:
-        return 2, 0.0, case.index
-    return 1, result.score, case.index
+    return _RANKS.get(result_verdict(result), 1), result.score or 0.0, case.index
 
 
 def is_bad(result: MetricResult) -> bool:
     """Return whether a result fails a case: it is below the threshold or not measured. Skipped is neither."""
-    return not result.passed and result.status is not ResultStatus.SKIPPED
-
-
-def split_by_verdict(report: Report) -> tuple[list[Entry], list[Entry]]:
-    """Return the results that fail their case, and all others, each worst first."""
-    entries = sorted(report.results(), key=worst_first)
-    return [entry for entry in entries if is_bad(entry[1])], [entry for entry in entries if not is_bad(entry[1])]
+    return result_verdict(result) in {"error", "failed"}
 
 
 def group_warnings(report: Report) -> dict[str, list[CaseResult]]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolmark._internal.text import hundredths_text, number_text, plural, printable, short_json, shorten
+from toolmark._internal.text import hundredths_text, number_text, printable, short_json, shorten
 from toolmark.matching.argument_pattern import ValuePattern, json_of
 from toolmark.report.report import Flaky, MetricSummary, Report, TrialSummary
+from toolmark.result import MetricResult
 
 INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers cover the cases measured until then."
 INTERVALS = "In brackets: 95 % intervals."
 CHANCES = "pass@k: at least one of k trials passes. pass^k: all k do. goldens: those with k scored trials."
 
+_ALWAYS_COUNTED = ("passed", "failed")
 _ALL_K = 10
 _SOME_K = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
 _NAME = 60
@@ -31,14 +33,10 @@ def value_text(value: Any, limit: int) -> str:  # noqa: ANN401 - a JSON value or
 
 def verdict(report: Report) -> str:
     """Return the counts of all results: `12 passed, 3 failed, 1 not measured, 2 skipped`."""
-    totals = {"passed": 0, "failed": 0, "not measured": 0, "skipped": 0}
-    for summary in report.summaries:
-        totals["passed"] += summary.passed
-        totals["failed"] += summary.failed
-        totals["not measured"] += summary.errored
-        totals["skipped"] += summary.skipped
-    always = ("passed", "failed")
-    return ", ".join(f"{amount} {what}" for what, amount in totals.items() if amount or what in always)
+    names = {"passed": "passed", "failed": "failed", "errored": "not measured", "skipped": "skipped"}
+    summaries = report.summaries
+    amounts = {words: sum(getattr(one, name) for one in summaries) for name, words in names.items()}
+    return ", ".join(f"{amount} {words}" for words, amount in amounts.items() if amount or words in _ALWAYS_COUNTED)
 
 
 def verdict_word(report: Report) -> str:
@@ -48,9 +46,14 @@ def verdict_word(report: Report) -> str:
     return "interrupted" if report.interrupted else "passed"
 
 
-def optional(value: float | None) -> str:
-    """Return a score or a share; `-` if there is none."""
-    return "-" if value is None else number_text(value)
+def optional(value: object, text: Callable[[Any], str] = number_text) -> str:
+    """Return a number as a text, as a score or a share by default; `-` if there is none."""
+    return "-" if value is None else text(value)
+
+
+def score_text(result: MetricResult) -> str:
+    """Return the score of a result with the word; empty if there is none."""
+    return "" if result.score is None else f"score {number_text(result.score)}"
 
 
 def within(interval: tuple[float, float]) -> str:
@@ -71,20 +74,34 @@ def estimates(summary: MetricSummary) -> str:
     return f"mean {mean}, pass rate {with_interval(summary.rate, summary.rate_interval)}"
 
 
+def percent(share: float) -> str:
+    """Return a share as a percentage; only exactly 0 and 1 are shown as 0 % and 100 %."""
+    text = f"{share * 100:.1f}".removesuffix(".0")
+    return f"{number_text(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
+
+
+def usage_texts(usage: Mapping[str, int]) -> list[str]:
+    """Return numbers of tokens and requests with what they count."""
+    return [f"{amount:,} {name.replace('_', ' ')}" for name, amount in usage.items()]
+
+
+def usage_facts(usage: Mapping[str, int], cost: float | None) -> list[str]:
+    """Return what judging used and cost; nothing if it used nothing."""
+    unknown = ["cost not known"] if any(usage.values()) else []
+    return usage_texts(usage) + (unknown if cost is None else [f"cost {number_text(cost)}"])
+
+
+def judge_totals(summary: MetricSummary) -> list[str]:
+    """Return how much the judge of a metric decided, and what that used; nothing if no judge was asked."""
+    if summary.coverage is None:
+        return usage_facts(summary.usage, summary.cost) if summary.usage else []
+    return [f"{percent(summary.coverage)} decided", *usage_facts(summary.usage, summary.cost)]
+
+
 def judging(summary: MetricSummary) -> str:
-    """Return how much a judge decided and what that took; empty if no judge was asked."""
-    if summary.coverage is None and not summary.usage and summary.cost is None:
-        return ""
-    parts: list[str] = []
-    if summary.coverage is not None:
-        parts.append(f"{number_text(summary.coverage)} of its questions decided")
-    if "requests" in summary.usage:
-        parts.append(plural(summary.usage["requests"], "request"))
-    tokens = [summary.usage[name] for name in ("input_tokens", "output_tokens") if name in summary.usage]
-    if tokens:
-        parts.append(plural(sum(tokens), "token"))
-    parts.append("cost not known" if summary.cost is None else f"cost {number_text(summary.cost)}")
-    return f"judge: {', '.join(parts)}"
+    """Return `judge_totals` on one line."""
+    facts = judge_totals(summary)
+    return f"judge: {', '.join(facts)}" if facts else ""
 
 
 def chances(summary: TrialSummary) -> Iterator[tuple[str, str, str, str]]:

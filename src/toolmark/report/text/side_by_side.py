@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
 from typing import Any, Literal, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from toolmark._internal.text import number_text
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
 from toolmark.expect.plan import expected_names
-from toolmark.matching.alignment import Alignment, Pair
+from toolmark.matching.alignment import Pair
 from toolmark.matching.argument_pattern import ValuePattern, fits
 from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.matching.redacted_values import has_mark
@@ -64,40 +65,35 @@ def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: 
     expected = _names(result, "expected", alignment.labels or expected_names(case.expected_tools))
     called = _names(result, "called", [call.name for call in case.tools_called or []])
     moved = {pair.expected for pair in alignment.out_of_order}
+    pairs: dict[int, Pair | None] = dict.fromkeys(alignment.missing)
+    pairs |= {pair.expected: pair for pair in (*alignment.pairs, *alignment.out_of_order)}
     lines: list[Row] = []
-    for index, pair in sorted(_pairs_by_expected(alignment).items()):
-        left = expected.get(index, "(a call)")
+    for index, pair in sorted(pairs.items()):
+        left, at = expected[index], str(index + 1)
         if pair is None:
-            lines.append(Row("missing", str(index + 1), left, "", "(not called)"))
+            lines.append(Row("missing", at, left, "", "(not called)"))
             continue
-        right = called.get(pair.called, "(a call)")
         mark: Mark = "same"
+        notes = ""
         if pair.similarity < 1:
-            mark = "differs"
-            right += f" ({number_text(pair.similarity)})"
+            mark, notes = "differs", f" ({number_text(pair.similarity)})"
         if index in moved:
-            mark = "moved"
-            right += f" ({pair.breaks[1]})" if pair.breaks else " (out of order)"
-        lines.append(Row(mark, str(index + 1), left, str(pair.called + 1), right))
+            mark, notes = "moved", f"{notes} ({pair.breaks[1] if pair.breaks else 'out of order'})"
+        lines.append(Row(mark, at, left, str(pair.called + 1), called[pair.called] + notes))
         lines.extend(_details(pair, nested=nested, longest=longest))
     forbidden = dict(alignment.forbidden)
     for index in alignment.unexpected:
         left = "(forbidden)" if index in forbidden else "(not expected)"
-        lines.append(Row("unexpected", "", left, str(index + 1), called.get(index, "(a call)")))
+        lines.append(Row("unexpected", "", left, str(index + 1), called[index]))
     return lines
 
 
-def _names(result: MetricResult, side: Literal["expected", "called"], names: Sequence[str]) -> dict[int, str]:
+def _names(result: MetricResult, side: Literal["expected", "called"], names: Sequence[str]) -> defaultdict[int, str]:
     """Return the names of calls by position. A case that was read without its content has only those of findings."""
     by_position = {getattr(finding, side): finding.tool for finding in result.findings if finding.tool}
     by_position |= dict(enumerate(names))
-    return {position: one_line(name, _NAME) for position, name in by_position.items()}
-
-
-def _pairs_by_expected(alignment: Alignment) -> dict[int, Pair | None]:
-    pairs: dict[int, Pair | None] = dict.fromkeys(alignment.missing)
-    pairs |= {pair.expected: pair for pair in (*alignment.pairs, *alignment.out_of_order)}
-    return pairs
+    printed = {position: one_line(name, _NAME) for position, name in by_position.items()}
+    return defaultdict(lambda: "(a call)", printed)
 
 
 def _details(pair: Pair, *, nested: bool, longest: int) -> Iterator[Row]:

@@ -92,7 +92,8 @@ class Batches:
                     final = {**self._batches[key].final, "status": "cancelled"}
                     self._batches[key] = _Batch(BatchPlan("cancelled", polls=0), final)
                     return _json(final)
-        return None
+                case _:
+                    return None
 
     def _add_file(self, content: str) -> str:
         key = new_id("file")
@@ -138,7 +139,7 @@ class Batches:
         bad: list[JsonObject] = []
         for line in lines[:done]:
             request = ReceivedRequest(line["method"], line["url"], {}, json_text(line["body"]), line["body"])
-            response = {"request_id": new_id("req"), **self.play(request)}
+            response: JsonObject = {"request_id": new_id("req"), **self.play(request)}
             entry = {"id": new_id("batch_req"), "custom_id": line["custom_id"], "response": response, "error": None}
             (bad if response["status_code"] >= HTTPStatus.BAD_REQUEST else good).append(entry)
         error = {"code": "batch_expired", "message": "This request could not be executed before its end."}
