@@ -1,4 +1,4 @@
-"""Bridge from synchronous code to coroutines, also where an event loop already runs, and with Ctrl-C."""
+"""Runs coroutines from synchronous code, also inside a running event loop, and handles Ctrl-C."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def run_interruptible(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine as `run_sync` does, and handle Ctrl-C between two of its steps.
+    """Run a coroutine as `run_sync` does, but Ctrl-C takes effect only where the coroutine awaits.
 
     The first Ctrl-C cancels the coroutine, and raises `KeyboardInterrupt` when it has ended; a second one raises at
-    once. Outside of the main thread, or if the program has its own handler of Ctrl-C, this is `run_sync`.
+    once. Outside of the main thread, inside a running event loop, or if the program handles Ctrl-C itself, this is
+    `run_sync`.
     """
     in_main_thread = threading.current_thread() is threading.main_thread()
     has_own_handler = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
@@ -35,12 +36,12 @@ def run_interruptible(coroutine: Coroutine[Any, Any, T]) -> T:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)  # as asyncio.run does, for code that calls asyncio.get_event_loop
     task = loop.create_task(coroutine)
-    interrupts = 0
+    interrupt_count = 0
 
     def interrupt(_number: int, _frame: object) -> None:
-        nonlocal interrupts
-        interrupts += 1
-        if interrupts > 1 or task.done():
+        nonlocal interrupt_count
+        interrupt_count += 1
+        if interrupt_count > 1 or task.done():
             raise KeyboardInterrupt
         loop.call_soon_threadsafe(task.cancel)
 
@@ -49,26 +50,26 @@ def run_interruptible(coroutine: Coroutine[Any, Any, T]) -> T:
         try:
             return loop.run_until_complete(task)
         except asyncio.CancelledError:
-            if interrupts:
+            if interrupt_count:
                 raise KeyboardInterrupt from None
             raise
         finally:
-            _close(loop, interrupts)
+            _close(loop, interrupt_count)
     finally:
         signal.signal(signal.SIGINT, previous_handler)
 
 
-def _close(loop: asyncio.AbstractEventLoop, interrupts: int) -> None:
-    """Close a loop as `asyncio.run` does, but wait for its threads only without Ctrl-C, and for nothing after two."""
+def _close(loop: asyncio.AbstractEventLoop, interrupt_count: int) -> None:
+    """Close a loop as `asyncio.run` does, but do not wait for threads after one Ctrl-C, nor for tasks after two."""
     try:
-        if interrupts < 2:  # noqa: PLR2004 - a second Ctrl-C means at once
+        if interrupt_count < 2:  # noqa: PLR2004 - a second Ctrl-C stops all waiting
             tasks = asyncio.all_tasks(loop)
             for task in tasks:
                 task.cancel()
             if tasks:
                 loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             loop.run_until_complete(loop.shutdown_asyncgens())
-        if not interrupts:
+        if not interrupt_count:
             loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         asyncio.set_event_loop(None)
@@ -90,10 +91,11 @@ def _is_loop_running() -> bool:
 
 def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a thread and a loop of its own; Ctrl-C cancels it, and a second one abandons it."""
+    # The thread puts at most one entry into each list.
     results: list[T] = []
     errors: list[BaseException] = []
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
-    # `Thread.join` reports a thread as ended after one interrupt, so an event is waited for instead.
+    # After an interrupt, `Thread.join` reports a thread as ended that still runs; an event does not.
     ended = threading.Event()
 
     async def run_task() -> T:

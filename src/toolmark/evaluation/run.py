@@ -96,7 +96,7 @@ def evaluate(
     session: Session | None = None
     try:
         with _session(source, chosen, trials, results, resume, max_concurrency, show_progress) as session:
-            if session.measure_here():
+            if session.measure_immediate():
                 run_interruptible(session.run())
             return session.report()
     except KeyboardInterrupt as stopped:

@@ -34,40 +34,40 @@ from toolmark.results.writer import ResultsFile, new_header
 class Source:
     """Where the cases come from.
 
-    `items` are the cases or goldens; `pending` returns what to measure for the item at a position, and asks a golden
-    first.
+    `items` are the cases or goldens. `prepare` returns what to measure for the item at a position; for a golden, it
+    runs the agent first.
     """
 
     kind: Literal["cases", "goldens"]
     items: Sequence[Any]
-    pending: Callable[[int], Awaitable[Sequence[Pending]]]
+    prepare: Callable[[int], Awaitable[Sequence[Pending]]]
 
 
 def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike]) -> Source:
     """Return the source of cases that exist already."""
 
-    async def pending(place: int) -> Sequence[Pending]:
+    async def prepare(place: int) -> Sequence[Pending]:
         return [Pending(cases[place], metrics)]
 
-    return Source("cases", cases, pending)
+    return Source("cases", cases, prepare)
 
 
 def agent_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], agent: AgentCallable) -> Source:
-    """Return the source of goldens that an agent is asked."""
+    """Return the source of goldens that an agent answers."""
 
-    async def pending(place: int) -> Sequence[Pending]:
+    async def prepare(place: int) -> Sequence[Pending]:
         return [Pending(await run_golden(goldens[place], agent, place), metrics)]
 
-    return Source("goldens", goldens, pending)
+    return Source("goldens", goldens, prepare)
 
 
 def app_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: ObservedApp) -> Source:
-    """Return the source of goldens that an app of observed functions is asked, with its components."""
+    """Return the source of goldens that an app of observed functions answers; its components are measured too."""
 
-    async def pending(place: int) -> Sequence[Pending]:
+    async def prepare(place: int) -> Sequence[Pending]:
         return await app.ask(goldens[place], place, metrics)
 
-    return Source("goldens", goldens, pending)
+    return Source("goldens", goldens, prepare)
 
 
 class Unit(NamedTuple):
@@ -81,8 +81,8 @@ class Unit(NamedTuple):
 class Session:
     """One evaluation while it runs.
 
-    `limit` is the number of units in progress at the same time, `is_async` measures with `a_measure` only, and
-    `advance` is called for each unit that is done now.
+    `limit` is the number of units in progress at the same time. If `is_async`, metrics measure with `a_measure` only.
+    `advance` is called after each unit, and `_early_results` has the results of `measure_immediate`.
     """
 
     source: Source
@@ -110,7 +110,7 @@ class Session:
             content = self.file.content
             self._about, self._seconds_before = content.about, content.seconds
             for (place, trial), rows in content.units.items():
-                self._rows[Unit(place, trial or None)] = rows
+                self._rows[Unit(place, trial or None)] = rows  # the file has 0 for a unit without trials
         self._metric_lock = asyncio.Lock()
 
     @property
@@ -120,19 +120,19 @@ class Session:
         units = [Unit(place, trial) for trial in trials for place in range(len(self.source.items))]
         return [unit for unit in units if unit not in self._rows]
 
-    def measure_here(self) -> bool:
-        """Measure existing cases with the metrics that wait for nothing, in this thread.
+    def measure_immediate(self) -> bool:
+        """Measure existing cases in this thread, with the metrics that do not wait.
 
         Returns:
             Whether `run` has work left.
         """
         if self.source.kind != "cases":
             return True
-        quick = [place for place, metric in enumerate(self.metrics) if not waits(metric)]
-        is_complete = len(quick) == len(self.metrics)
+        immediate = [index for index, metric in enumerate(self.metrics) if not waits(metric)]
+        is_complete = len(immediate) == len(self.metrics)
         for unit in self.remaining:
             pending = Pending(self.source.items[unit.place], self.metrics)
-            results = {place: measure_in_thread(self.metrics[place], pending.case) for place in quick}
+            results = {index: measure_in_thread(self.metrics[index], pending.case) for index in immediate}
             if is_complete:
                 self._store(unit, [self._row(unit, pending, results)])
             else:
@@ -140,18 +140,18 @@ class Session:
         return not is_complete
 
     async def run(self) -> None:
-        """Ask and measure the remaining units, at most `limit` at the same time.
+        """Run the agent for the remaining units and measure them, at most `limit` at the same time.
 
         Cancelling this also cancels the agents, and drops answers that they give afterwards.
         """
         remaining = self.remaining
-        queue = iter(remaining)
+        queue = iter(remaining)  # all workers share it
 
         async def work() -> None:
             for unit in queue:
-                pending = await self.source.pending(unit.place)
+                cases = await self.source.prepare(unit.place)
                 self._raise_if_stopped()
-                rows = [await self._measure(unit, case) for case in pending]
+                rows = [await self._measure(unit, pending) for pending in cases]
                 self._raise_if_stopped()
                 self._store(unit, rows)
 
@@ -171,15 +171,15 @@ class Session:
             worker.result()
 
     def _raise_if_stopped(self) -> None:
-        """End a worker whose agent answered its cancellation: that is not an answer to the question."""
+        """End a worker whose agent suppresses the cancellation: what it returns then is not an answer."""
         if self._is_stopped:
             raise asyncio.CancelledError
 
     async def _measure(self, unit: Unit, pending: Pending) -> Row:
         results = self._early_results.pop(unit, {})
-        for place, metric in enumerate(pending.metrics):
-            if place not in results:
-                results[place] = await self._result(metric, pending.case)
+        for index, metric in enumerate(pending.metrics):
+            if index not in results:
+                results[index] = await self._result(metric, pending.case)
         return self._row(unit, pending, results)
 
     async def _result(self, metric: MetricLike, case: AnyCase) -> MetricResult:
@@ -187,18 +187,18 @@ class Session:
             return await _measure_async(metric, case)
         if isinstance(metric, Metric):
             return measure_in_thread(metric, case)
-        # A user's metric may run an event loop, which is impossible in the thread of this one.
+        # A user's metric may run its own event loop, which fails in a thread where a loop runs.
         async with self._metric_lock:
             return await asyncio.to_thread(measure_in_thread, metric, case)
 
     def _row(self, unit: Unit, pending: Pending, results: Mapping[int, MetricResult]) -> Row:
         component = pending.component
         names = self.names if component is None else unique_labels([metric.label for metric in pending.metrics])
-        renamed = tuple(results[place].renamed(name) for place, name in enumerate(names))
+        renamed = tuple(results[index].renamed(name) for index, name in enumerate(names))
         if component is None:
             return Row(pending.case, unit.place, unit.trial, results=renamed)
-        metrics = ", ".join(f"{result.metric} {result.threshold:g}" for result in renamed)
-        return Row(pending.case, unit.place, unit.trial, component.name, f"{component.source} ({metrics})", renamed)
+        thresholds = ", ".join(f"{result.metric} {result.threshold:g}" for result in renamed)
+        return Row(pending.case, unit.place, unit.trial, component.name, f"{component.source} ({thresholds})", renamed)
 
     def _store(self, unit: Unit, rows: list[Row]) -> None:
         seconds = round(time.monotonic() - self._began, 3)
@@ -241,7 +241,7 @@ def evaluation_header(
 def measure_in_thread(metric: MetricLike, case: AnyCase) -> MetricResult:
     """Measure a case in this thread; an exception becomes a failed result."""
     try:
-        # In a context of its own, so that the caller's last result stays the one that the metric shows.
+        # In a copy of the context, so that `metric.score` of the caller does not change.
         return _checked(copy_context().run(metric.measure, case))
     except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
         return failed_result(metric.label, metric.threshold, error)
@@ -250,7 +250,7 @@ def measure_in_thread(metric: MetricLike, case: AnyCase) -> MetricResult:
 async def _measure_async(metric: MetricLike, case: AnyCase) -> MetricResult:
     try:
         return _checked(await asyncio.create_task(metric.a_measure(case)))
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
         return failed_result(metric.label, metric.threshold, error)
 
 
@@ -264,9 +264,10 @@ def _checked(value: object) -> MetricResult:
     if not isinstance(value, MetricResult):
         raise ConfigurationError(f"a metric must return a MetricResult, got {type(value).__name__} {value!r:.60}")
     is_scored = value.status is ResultStatus.SCORED
-    if {value.score is not None, value.passed is not None} != {is_scored}:
+    has_score, has_verdict = value.score is not None, value.passed is not None
+    if has_score != is_scored or has_verdict != is_scored:
         message = f"the metric returned a {value.status.value} result with score={value.score}, passed={value.passed}"
-        raise ConfigurationError(f"{message}; only a scored one has both, and it needs them")
+        raise ConfigurationError(f"{message}; a scored result must have both, any other result neither")
     if not isfinite(value.score or 0):
         raise ConfigurationError(f"the metric returned the score {value.score}, which must be a number from 0 to 1")
     return value

@@ -1,4 +1,4 @@
-"""Findings of a check, and counts of the cases."""
+"""Findings of the linter, and its report of them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class LintKind(str, Enum):
     LITERAL_MATCHER = "literal_matcher"
     """A value that looks like a matcher, where matchers are not read."""
     NO_EFFECT = "no_effect"
-    """A matcher without a value, at a place without a value."""
+    """A matcher without a value in `at`, at a place where `input_parameters` has no value either."""
     ASKS_NOTHING = "asks_nothing"
-    """A plan whose calls are all optional."""
+    """A plan that an agent fulfills without any call, as all its calls are optional."""
     SAME_ALTERNATIVE = "same_alternative"
     """An alternative that occurs twice."""
 
@@ -43,7 +43,7 @@ class LintFinding:
 
     Attributes:
         kind: The kind of the problem.
-        path: JSON path in the line, or in the file if it is one array; `$` is the root.
+        path: JSON path; `$` is the root of the line, or of the file if the file is one array.
         message: The problem in words.
         line: The line, from 1; `None` if the source has no lines.
     """
@@ -69,14 +69,14 @@ class LintFinding:
 
 @dataclass(frozen=True)
 class LintReport(Sequence[LintFinding]):
-    """The findings of a file, as a sequence in the order of the file; empty if there are none.
+    """A sequence of the findings of a file, in the order of the file.
 
     Attributes:
         source: The name of the file.
         findings: All findings.
         cases: The number of cases, including those that cannot be read.
         without_expectation: The number of cases without `expected_tools`, which were not checked.
-        without_tools: The number of cases without available tools, whose names and arguments were not checked.
+        without_tools: The number of cases without available tools; names and arguments of their calls were not checked.
     """
 
     source: str

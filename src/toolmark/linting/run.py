@@ -1,4 +1,4 @@
-"""The check of a file of cases or of cases in memory, and the reader of a file of tools."""
+"""The linter of cases, from a file or in memory, and the reader of a file of tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from toolmark.linting.schema_fit import Tools
 Cases: TypeAlias = "Source | Iterable[TestCase | Golden]"
 """A file, or cases and goldens."""
 
-_TRAJECTORY = "expected_agent_trajectory"
+_RECORD_FIELD = "expected_agent_trajectory"
+"""The field of a record that `read_case` reads as `expected_tools`."""
 
 
 def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: bool = False) -> LintReport:
@@ -28,7 +29,7 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
 
     Args:
         source: A file that `read_cases` accepts, goldens included, or the cases themselves.
-        tools: The available tools, in any form that `ToolSpec` reads; by default those of each case. Without either,
+        tools: The available tools, in any form that `ToolSpec` reads; by default those of each case. If there are none,
             names and arguments are not checked, and the report counts these cases.
         allow_nan: Accept bare NaN and infinities, which are not JSON.
 
@@ -46,18 +47,17 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
     specs = None if tools is None else [read_tool_spec(tool) for tool in tools]
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
         file = cast("Source", source)
-        return _FileCheck(source_name(file), specs).report(
-            (one, None) for one in read_documents(file, allow_nan=allow_nan)
-        )
-    items = ((Document(case.to_dict(), item=index), case) for index, case in enumerate(list[Any](source)))
-    return _FileCheck("<cases>", specs).report(items)
+        unread = ((document, None) for document in read_documents(file, allow_nan=allow_nan))
+        return _Linter(source_name(file), specs).report(unread)
+    documents = ((Document(case.to_dict(), item=index), case) for index, case in enumerate(list[Any](source)))
+    return _Linter("<cases>", specs).report(documents)
 
 
 def read_tools(source: Source) -> list[ToolSpec]:
     """Return the tools of a JSON file: a list of them, in any form that `ToolSpec` reads, or `{"tools": [...]}`.
 
     Raises:
-        DataFileError: The file has neither form; `problems` has every tool that cannot be read.
+        DataFileError: The file has neither form; `problems` lists every tool that cannot be read.
         OSError: The file cannot be opened or read.
     """
     name = source_name(source)
@@ -74,29 +74,31 @@ def read_tools(source: Source) -> list[ToolSpec]:
         try:
             tools.append(read_tool_spec(item))
         except InvalidDataError as error:
-            problems += [Problem(f"{prefix}[{index}]{one.path[1:]}", one.message) for one in problems_of(error)]
+            for problem in problems_of(error):
+                problems.append(Problem(f"{prefix}[{index}]{problem.path.removeprefix('$')}", problem.message))
     if problems:
         raise DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
     return tools
 
 
-class _FileCheck:
-    """Check of the documents of one source."""
+class _Linter:
+    """Checks the documents of one source, and counts its cases."""
 
     def __init__(self, source: str, tools: list[ToolSpec] | None) -> None:
         self.source = source
         self.tools = Tools(tools)
-        self.ids: dict[str, str] = {}
-        self.broken: set[str] = set()
+        self.ids: dict[str, str] = {}  # the place of the first case with each id
+        self.reported_schemas: set[str] = set()  # the messages
         self.cases = self.without_expectation = self.without_tools = 0
 
     def report(self, documents: Iterable[tuple[Document, TestCase | Golden | None]]) -> LintReport:
-        """Return the findings of all documents; each comes with its case if that is already read."""
-        findings = [finding for document, case in documents for finding in self._document(document, case)]
+        """Return the findings of all documents; each document has its case if that is already read."""
+        findings = [finding for document, case in documents for finding in self._check_document(document, case)]
         return LintReport(self.source, tuple(findings), self.cases, self.without_expectation, self.without_tools)
 
-    def _document(self, document: Document, case: TestCase | Golden | None) -> Iterator[LintFinding]:
-        self.cases += document.line is not None or document.item is not None
+    def _check_document(self, document: Document, case: TestCase | Golden | None) -> Iterator[LintFinding]:
+        if document.line is not None or document.item is not None:  # else it has only the problems of the file
+            self.cases += 1
         if document.problems:
             yield from map(LintFinding.unreadable, document.problems)
             return
@@ -105,27 +107,30 @@ class _FileCheck:
         except InvalidDataError as error:
             yield from (LintFinding.unreadable(document.placed(problem)) for problem in problems_of(error))
             case_id = document.value.get("id") if isinstance(document.value, dict) else None
-            yield from self._id(case_id if isinstance(case_id, str) else None, document)
+            yield from self._check_id(case_id if isinstance(case_id, str) else None, document)
             return
-        for finding in self._case(case, document):
+        for finding in self._check_case(case, document):
             if finding.kind is LintKind.SCHEMA:
-                if finding.message in self.broken:  # report the schema of a tool once for all cases
+                if finding.message in self.reported_schemas:  # report the schema of a tool once for all cases
                     continue
-                self.broken.add(finding.message)
+                self.reported_schemas.add(finding.message)
             yield replace(finding, line=document.line)
 
-    def _case(self, case: TestCase | Golden, document: Document) -> Iterator[LintFinding]:
-        yield from self._id(case.id, document)
+    def _check_case(self, case: TestCase | Golden, document: Document) -> Iterator[LintFinding]:
+        yield from self._check_id(case.id, document)
         spot = _spot(document)
         if case.expected_tools is None:
             self.without_expectation += 1
             return
         tools = self.tools if self.tools.specs is not None else self.tools.of(case.available_tools)
-        self.without_tools += tools.specs is None
+        if tools.specs is None:
+            self.without_tools += 1
         expected = spot.at("expected_tools")
-        yield from check_expectation(case.expected_tools, spot.at(_TRAJECTORY) if expected == spot else expected, tools)
+        if expected == spot:  # `at` returns the same spot if there is no such field
+            expected = spot.at(_RECORD_FIELD)
+        yield from check_expectation(case.expected_tools, expected, tools)
 
-    def _id(self, case_id: str | None, document: Document) -> Iterator[LintFinding]:
+    def _check_id(self, case_id: str | None, document: Document) -> Iterator[LintFinding]:
         """Yield a finding if an earlier case has the same id."""
         if case_id is None:
             return
@@ -136,4 +141,5 @@ class _FileCheck:
 
 
 def _spot(document: Document) -> Spot:
+    """Return the location of a document in its file."""
     return Spot(document.value, () if document.item is None else (document.item,))

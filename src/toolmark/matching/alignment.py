@@ -1,4 +1,4 @@
-"""The alignment of expected and called tools: the data that every score and every sentence of a reason is read off."""
+"""The alignment of expected and called tools: the data from which scores and reasons are computed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ of the two, or their mean (F1)."""
 
 
 class Item(NamedTuple):
-    """A call as the algorithms see it.
+    """A call as the matching algorithms compare it.
 
     Attributes:
         name: Only calls of equal name can be paired.
-        type: Compared where the expected call has one; `None` if unset, `ABSENT` if the recording did not keep it.
+        type: The type, compared if the expected call has one; `None` if unset, `ABSENT` if not captured.
         arguments: The argument object; `ABSENT` if not specified (expected) or not captured (called). An expected one
             may be a `Template`.
-        output: The output; `ABSENT` as above. An expected one may be a `ValuePattern`.
+        output: The output; `ABSENT` if not specified or not captured. An expected one may be a `ValuePattern`.
     """
 
     name: str
@@ -36,26 +36,27 @@ class Item(NamedTuple):
 _BELOW_ONE: Final = nextafter(1.0, 0.0)
 
 
-def quotient(top: int, bottom: int) -> float:
-    """Return a share as a number, rounded once; it is 1 only where all is there, however little is not."""
-    share = top / bottom
-    return share if share < 1 or top == bottom else _BELOW_ONE
+def quotient(numerator: int, denominator: int) -> float:
+    """Return a share as a float, rounded once; a share below 1 never rounds up to 1."""
+    share = numerator / denominator
+    is_rounded_up = share >= 1 and numerator != denominator
+    return _BELOW_ONE if is_rounded_up else share
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An expected call and the call that was made for it.
+    """An expected call and the called tool that it is paired with.
 
     Attributes:
         expected: Position of the expected call, from 0.
-        called: Position of the called one, from 0.
+        called: Position of the called tool, from 0.
         similarity: In [0, 1].
         differences: Where the two differ; empty when similarity is 1.
-        not_compared: What was to be compared and could not: a field that the recording did not keep (`type`, `output`,
-            `input_parameters`), and what is in `redacted`.
+        not_compared: What an expectation compares but the recording lacks: fields that were not captured (`type`,
+            `output`, `input_parameters`), and what is in `redacted`.
         redacted: What is redacted on either side: `output`, or an argument, such as `input_parameters.api_key`.
-        breaks: Why the pair adds nothing although it stands where it does: which rule of a plan it breaks (`after`,
-            `parallel`), and that in words.
+        breaks: The rule of a plan that the pair breaks (`after`, `parallel`) and an explanation of it; such a pair adds
+            nothing to the score. `None` if it breaks no rule.
     """
 
     expected: int
@@ -69,27 +70,27 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Which called tool stands for which expected one, and what is left on either side.
+    """Which called tool is paired with which expected call, and what remains on either side.
 
-    Every position of either side is in exactly one of `pairs`, `out_of_order`, `missing` and `unused`, or `unexpected`.
+    Each expected position is in exactly one of `pairs`, `out_of_order`, `missing` and `unused`; each called position is
+    in exactly one of `pairs`, `out_of_order` and `unexpected`.
 
     Attributes:
         expected_count: Number of expected calls that count, m: the required ones, and optional ones that were made.
         called_count: Number of called tools, n.
         ordered: Whether pairs had to keep the order of both sides.
-        matched: Sum of the pairs' similarities, w, exact.
+        matched: The matched weight, w: the sum of the similarities of the pairs, as an exact fraction.
         pairs: Ascending by expected position; in an ordered alignment they do not cross.
-        out_of_order: Expected and called by the same name, but not in the order, or not in the step, that was asked
-            for; they add nothing to w.
+        out_of_order: Pairs of the same name whose order or step differs from the expected one; they add nothing to w.
         missing: Expected positions without a call.
         unexpected: Called positions that nothing expected.
         unused: Expected positions of optional calls that were not made; they do not count.
         labels: The text for each expected position of a plan; empty for a list.
-        choices: Which of several ways of a plan was taken, in words.
-        forbidden: Called positions that the plan forbids, with its words for what; any of them makes every score 0.
+        choices: The alternatives of a plan that were chosen, in words.
+        forbidden: Called positions that the plan forbids, each with its rule in words; any makes every score 0.
         extras: Whether the plan allows calls that it does not name, so that they break no exact match; `None` if it
             does not say.
-        gap: How much greater w might be: 0 unless the search for the best order of a plan was given up.
+        gap: How much greater w can be at most; 0 unless the search for the best order of a plan stopped early.
     """
 
     expected_count: int
@@ -110,14 +111,15 @@ class Alignment:
     def score(self, denominator: Denominator = "expected") -> float:
         """Return w divided by the denominator, in [0, 1].
 
-        It is 1 when both sides are empty and 0 when exactly one is, unless nothing was expected of a plan that allows
-        other calls: then it is 1. It is 0 when a forbidden call was made.
+        It is 0 if a forbidden call was made. If nothing is expected, it is 1 without calls, and also if the plan
+        allows other calls. In all other cases with an empty side, it is 0.
         """
         m, n = self.expected_count, self.called_count
         if self.forbidden:
             return 0.0
         if not m or not n:
-            return float(m == n or (not m and self.extras is True))
+            calls_are_allowed = not n or self.extras is True
+            return float(not m and calls_are_allowed)
         # Twice the number of calls, so that the denominator of F1 is whole too.
         doubled: dict[Denominator, int] = {"expected": 2 * m, "called": 2 * n, "longest": 2 * max(m, n), "f1": m + n}
         return quotient(2 * self.matched.numerator, self.matched.denominator * doubled[denominator])
@@ -141,32 +143,32 @@ class Alignment:
     def exact(self) -> bool:
         """Whether the two sides are the same call by call: m = n and every position is paired with similarity 1.
 
-        Meaningful on an ordered alignment, in which m pairs that do not cross can only be those of equal position. A
-        plan may allow other calls, and no plan allows a forbidden one.
+        This is meaningful for an ordered alignment: its pairs do not cross, so if all positions are paired, each is
+        paired with its equal. A plan with `extras` allows other calls; a forbidden call is never exact.
         """
         if self.forbidden:
             return False
-        if self.extras is True:
+        if self.extras is True:  # w = m only if each expected call is paired with similarity 1
             return self.expected_count == self.matched
         return self.expected_count == self.called_count == self.matched
 
     def placed(self, expected: Sequence[int], called: Sequence[int]) -> Alignment:
-        """Return the alignment of some of a case's calls with the positions that they have in the case.
+        """Return this alignment of a selection of calls with the positions of the calls in the case.
 
         The `labels` of a plan do not change.
 
         Args:
-            expected: Where each of the expected calls that were aligned stands in the case.
-            called: Where each of the called ones does.
+            expected: The position in the case of each aligned expected call.
+            called: The position in the case of each aligned called tool.
         """
 
-        def moved(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+        def with_case_positions(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
             return tuple(replace(pair, expected=expected[pair.expected], called=called[pair.called]) for pair in pairs)
 
         return replace(
             self,
-            pairs=moved(self.pairs),
-            out_of_order=moved(self.out_of_order),
+            pairs=with_case_positions(self.pairs),
+            out_of_order=with_case_positions(self.out_of_order),
             missing=tuple(expected[index] for index in self.missing),
             unexpected=tuple(called[index] for index in self.unexpected),
             unused=tuple(expected[index] for index in self.unused),
@@ -174,7 +176,7 @@ class Alignment:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON values: counts, `matched` as a number, pairs by position (without their values)."""
+        """Return this as JSON values: counts, `matched` as a number, pairs by position, without arguments."""
         plain: dict[str, Any] = {
             "expected_count": self.expected_count,
             "called_count": self.called_count,

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 _Results = WeakKeyDictionary["Metric", MetricResult]
 
-_last: ContextVar[_Results | None] = ContextVar("toolmark_last_results", default=None)
+_last_results: ContextVar[_Results | None] = ContextVar("toolmark_last_results", default=None)
 
 FAILED: Final = frozenset({CallStatus.ERROR, CallStatus.INVALID_ARGUMENTS, CallStatus.UNKNOWN_TOOL})
 """Statuses of failed calls. A call that was rejected or cancelled, is pending or never ran is not a failure."""
 
 NO_CALLS: Final = "no call was made"
 
-_LONGEST_ERROR = 120
+_MAX_ERROR_LENGTH = 120
 
 
 class MetricLike(Protocol):
@@ -64,7 +64,7 @@ class MetricLike(Protocol):
 
 
 class Metric(ABC):
-    """Base of toolmark's metrics. They are frozen dataclasses with these four options among their fields."""
+    """Base of toolmark's metrics: frozen dataclasses, all of which have these four options."""
 
     _name: ClassVar[str]
     """The name of the metric, without options."""
@@ -79,7 +79,7 @@ class Metric(ABC):
         self._set(threshold=1.0 if self.strict_mode else read_share(self.threshold, "threshold"))
 
     def _set(self, **options: object) -> None:
-        """Set options to their normalized values; the dataclass is frozen for everybody else."""
+        """Set options to their normalized values, although the dataclass is frozen."""
         for name, value in options.items():
             object.__setattr__(self, name, value)
 
@@ -100,7 +100,7 @@ class Metric(ABC):
 
     @abstractmethod
     def _measure(self, case: Any) -> MetricResult | Flow[MetricResult]:
-        """Return the result of one case, or the flow that asks a judge for it; use only the case and the options."""
+        """Return the result of one case, or the generator that asks a judge for it; read only case and options."""
 
     def measure(self, case: Any, /) -> MetricResult:
         """Return the result of one case, and remember it for `score`, `reason`, `success` and `result`.
@@ -111,7 +111,7 @@ class Metric(ABC):
         return self._remember(self._finished(self._measure(case)), case)
 
     def _finished(self, outcome: MetricResult | Flow[MetricResult]) -> MetricResult:
-        """Return the result; ask the judge for it if it is a flow."""
+        """Return the result; ask the judge for it if `outcome` is a generator."""
         if isinstance(outcome, MetricResult):
             return outcome
         from toolmark.judge.driver import drive  # noqa: PLC0415 - loaded only when a judge is asked
@@ -136,15 +136,15 @@ class Metric(ABC):
         outcome = self._measure(case)
         if isinstance(outcome, MetricResult):
             return ()
-        ask = next(outcome, None)
+        first_request = next(outcome, None)
         outcome.close()
-        return () if ask is None else ask.prompts
+        return () if first_request is None else first_request.prompts
 
     def _remember(self, result: MetricResult, case: Any) -> MetricResult:
         # A new mapping each time: a task inherits the context of its parent and must not write into it.
-        results = _Results(_last.get() or {})
+        results = _Results(_last_results.get() or {})
         results[self] = result
-        _last.set(results)
+        _last_results.set(results)
         if self.verbose_mode:
             from toolmark.report.terminal import print_result  # noqa: PLC0415 - loaded only when printing
 
@@ -158,7 +158,7 @@ class Metric(ABC):
         Raises:
             NotMeasuredError: This metric has measured nothing here.
         """
-        result = (_last.get() or _Results()).get(self)
+        result = (_last_results.get() or _Results()).get(self)
         if result is None:
             advice = "call measure(case) here, or use the result that measure, a_measure or evaluate returned"
             raise NotMeasuredError(f"{self.label} has measured nothing in this thread or task; {advice}")
@@ -191,7 +191,7 @@ class Measurement:
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
     """By name, in [0, 1]; the lowest one is the score of the case. Empty if the metric does not apply to the case."""
     sums: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The arithmetic of each score."""
+    """By name of the score, its arithmetic as text."""
     steps: Sequence[str] = ()
     """Lines of the reason that explain the terms of the arithmetic."""
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -206,7 +206,7 @@ class Measurement:
 
 
 def result_of(metric: Metric, measured: Measurement) -> MetricResult:
-    """Return the result of a measurement: the lowest score against the threshold, or failed or skipped without one."""
+    """Return the result of a measurement: failed, skipped, or the lowest score against the threshold."""
     findings, warnings = tuple(measured.findings), tuple(measured.warnings)
     score, passed, reason, error = None, None, None, None
     status = ResultStatus.SCORED
@@ -221,8 +221,8 @@ def result_of(metric: Metric, measured: Measurement) -> MetricResult:
         score = float(lowest >= 1) if metric.strict_mode else lowest
         passed = score >= metric.threshold - TOLERANCE
         if metric.include_reason:
-            strict = "" if score == lowest else ", strict: 0"
-            verdict = f"{strict} ({'passed' if passed else 'failed'} at {metric.threshold:g})."
+            strict_note = "" if score == lowest else ", strict: 0"
+            verdict = f"{strict_note} ({'passed' if passed else 'failed'} at {metric.threshold:g})."
             lines = [*_arithmetic_lines(measured, verdict), *measured.steps]
             reason = reason_text("\n".join(lines), findings, warnings)
     return MetricResult(
@@ -241,7 +241,7 @@ def result_of(metric: Metric, measured: Measurement) -> MetricResult:
 
 
 def _arithmetic_lines(measured: Measurement, verdict: str) -> list[str]:
-    """Return the arithmetic of the score with the verdict; of several scores, the minimum and then each of them."""
+    """Return the arithmetic of the score with the verdict; of several scores, first the minimum, then each of them."""
     if len(measured.scores) == 1:
         ((name, text),) = measured.sums.items()
         return [f"{text if name == 'calling' else f'{name}: {text}'}{verdict}"]
@@ -251,11 +251,11 @@ def _arithmetic_lines(measured: Measurement, verdict: str) -> list[str]:
 
 
 class CallMetric(Metric):
-    """Base of the metrics that need no judge: they score the called tools of a case of one question."""
+    """Base of the metrics that need no judge: they score the called tools of a single-turn case."""
 
     @abstractmethod
     def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
-        """Return the measurement of the called tools of a case, of which there may be none."""
+        """Return the measurement of a case; `calls` may be empty."""
 
     def _measure(self, case: TestCase) -> MetricResult:
         measured = self._score_calls(called_tools(case, type(self).__name__), case)
@@ -273,7 +273,7 @@ def share_of_calls(
     warnings: Sequence[str] = (),
     skip_reason: str = "no call could be checked",
 ) -> Measurement:
-    """Return the measurement whose only score is `good / total`; without any `total` the case is skipped."""
+    """Return the measurement whose only score is `good / total`; if `total` is 0, the case is skipped."""
     evidence = Measurement(findings=findings, warnings=warnings, skip_reason=skip_reason if calls else NO_CALLS)
     if not total:
         return evidence
@@ -307,7 +307,7 @@ def read_share(value: object, option: str) -> float:
 
 
 def run_notes(case: TestCase) -> list[str]:
-    """Return what the recording of a case missed."""
+    """Return the notes on what the recording of a case lacks."""
     return [] if case.run is None else case.run.notes
 
 
@@ -325,7 +325,7 @@ def called_tools(case: TestCase, metric: str) -> list[ToolCall]:
     """Return the called tools of a case.
 
     Raises:
-        ConfigurationError: It is not a case of a single question.
+        ConfigurationError: It is not a single-turn case.
         MissingFieldError: The case has no `tools_called`.
     """
     _check_case(case, metric)
@@ -336,7 +336,7 @@ def called_tools(case: TestCase, metric: str) -> list[ToolCall]:
 
 
 def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
-    """Return the expected tools of a case; a plan that consists of calls alone is returned as their list.
+    """Return the expected tools of a case; a plan of calls without further rules is returned as their list.
 
     Raises:
         ConfigurationError: It is not a case of a single question.
@@ -379,7 +379,7 @@ def needed_tools(
     """Return the available tools of a metric, by default those of the case.
 
     Raises:
-        MissingFieldError: Neither has any.
+        MissingFieldError: Neither the metric nor the case has tools.
     """
     tools = read_tools(case.available_tools if option is None else option)
     if tools is None:
@@ -417,14 +417,15 @@ def in_same_step(call: ToolCall, other: ToolCall) -> bool:
 
 
 def identity_key(call: ToolCall) -> Hashable | None:
-    """Return a key that identical calls share: name and arguments; `None` if not all arguments were recorded."""
-    is_raw = not call.captured("input_parameters") or status_of(call) is CallStatus.INVALID_ARGUMENTS
+    """Return a key that identical calls share: name and arguments; `None` if not all arguments are known."""
+    # Without valid, captured arguments, those that the model requested are compared.
+    uses_requested = not call.captured("input_parameters") or status_of(call) is CallStatus.INVALID_ARGUMENTS
     arguments: Any = call.arguments
-    if is_raw:
+    if uses_requested:
         arguments = call.execution and call.execution.requested_parameters
         if arguments is None:
             return None
-    return None if has_mark(arguments) else (call.name, is_raw, frozen(arguments))
+    return None if has_mark(arguments) else (call.name, uses_requested, frozen(arguments))
 
 
 def call_text(call: ToolCall, index: int) -> str:
@@ -442,17 +443,18 @@ def error_text(call: ToolCall) -> str:
     if call.execution is None:
         return ""
     message = str(redact_at_path(call.execution.error or "", None))
-    detail = shorten(printable(message), _LONGEST_ERROR).rstrip(".")
+    detail = shorten(printable(message), _MAX_ERROR_LENGTH).rstrip(".")
     return f"{call.execution.status.value}: {detail}" if detail else call.execution.status.value
 
 
 def omission_warnings(amount: int, reason: str) -> list[str]:
-    """Return the warning that calls were left out of the score; empty if none was."""
+    """Return the warning that calls were left out of the score; empty if there are none."""
     return [f"{plural(amount, 'call')} left out: {reason}"] if amount else []
 
 
 def inferred_success_warnings(calls: Sequence[ToolCall]) -> list[str]:
     """Return the warning that calls count as successful only because their answers are not marked as errors."""
-    amount = sum(status_of(call) is CallStatus.OK and not call.execution.executed for call in calls if call.execution)
+    executions = [call.execution for call in calls if call.execution is not None]
+    amount = sum(execution.status is CallStatus.OK and not execution.executed for execution in executions)
     text = "recorded by the answer alone: a failure that only its text reports is not detected"
     return [f"{plural(amount, 'call')} {text}"] if amount else []

@@ -26,11 +26,11 @@ from toolmark.metrics.base import (
 from toolmark.metrics.name_patterns import matches, read_patterns
 from toolmark.result import Finding
 
-_FAILURES = 2
+_FAILURES_BEFORE_REDUNDANT = 2
 """Failures with equal errors after which an identical call is redundant."""
-_TIMES = 3
+_LEAST_REPETITIONS = 3
 """Repetitions that make a block of calls a loop."""
-_NAMES = 5
+_MAX_NAMES = 5
 """Calls of a loop that its finding names."""
 
 
@@ -44,8 +44,8 @@ class ToolEfficiencyMetric(CallMetric):
     job, in `repeatable`.
 
     The score is the lowest of: useful calls / calls; `max_calls` / calls; `max_seconds` / duration of the run, the
-    latter two at most 1. A part without a budget is left out. Calls whose arguments were not recorded, and a duration
-    that was not, are left out with a warning. A case without calls is skipped, unless there is a `max_calls`. A block
+    latter two at most 1. A part without a budget is left out. Calls without recorded arguments, and an unrecorded
+    duration, are left out with a warning. A case without calls is skipped, unless a budget gives it a score. A block
     of at least two calls that occurs three times or more in a row is a separate finding. See docs/metrics.md.
 
     Args:
@@ -82,7 +82,7 @@ class ToolEfficiencyMetric(CallMetric):
         super().__post_init__()
         if self.max_calls is not None and (type(self.max_calls) is not int or self.max_calls < 0):
             raise ConfigurationError(f"max_calls must be a whole number from 0, or None, got {self.max_calls!r}")
-        if self.max_seconds is not None and not _is_duration(self.max_seconds):
+        if self.max_seconds is not None and not _is_time_budget(self.max_seconds):
             raise ConfigurationError(f"max_seconds must be a finite number above 0, or None, got {self.max_seconds!r}")
         self._set(repeatable=read_patterns(self.repeatable, "repeatable"))
 
@@ -93,7 +93,7 @@ class ToolEfficiencyMetric(CallMetric):
         return [*options, "repeatable"] if self.repeatable else options
 
     def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
-        keys = [identity_key(call) for call in calls]
+        keys = [identity_key(call) for call in calls]  # `None` for unknown arguments
         comparable = len(keys) - keys.count(None)
         redundant = list(_redundant_calls(calls, keys, self.repeatable))
         warnings = omission_warnings(len(calls) - comparable, "their arguments were not recorded or are redacted")
@@ -114,10 +114,11 @@ class ToolEfficiencyMetric(CallMetric):
         ):
             if budget is None:
                 continue
-            if spent is None:
+            if spent is None:  # only a duration can be unknown
                 warnings.append(f"max_{name} was left out: the duration of the run was not recorded")
                 continue
-            amount = f"{spent:g} {name.removesuffix('s') if spent == 1 else name}"
+            unit = name.removesuffix("s") if spent == 1 else name
+            amount = f"{spent:g} {unit}"
             if spent <= budget:
                 scores[name], sums[name] = 1.0, f"{amount} within {budget:g} = 1"
                 continue
@@ -130,8 +131,7 @@ class ToolEfficiencyMetric(CallMetric):
 def _redundant_calls(
     calls: Sequence[ToolCall], keys: Sequence[Hashable], repeatable: Sequence[str]
 ) -> Iterator[Finding]:
-    reasons: dict[Hashable, str] = {}
-    """For the key of identical calls, why one more of them is redundant."""
+    reasons: dict[Hashable, str] = {}  # why one more call with a key is redundant
     succeeded: set[Hashable] = set()
     failures: dict[Hashable, list[int]] = defaultdict(list)
     for index, (call, key) in enumerate(zip(calls, keys, strict=True)):
@@ -143,43 +143,45 @@ def _redundant_calls(
             succeeded.add(key)
             reasons[key] = f"#{index + 1} was the same and succeeded"
         elif has_failed(call):
-            # Only failures with the same error predict another one.
-            same = failures[key, status_of(call), call.execution and call.execution.error]
-            same.append(index)
-            if len(same) == _FAILURES:
-                positions = " and ".join(f"#{place + 1}" for place in same)
-                reasons.setdefault(key, f"{positions} were the same and failed ({error_text(calls[same[0]])})")
+            # After different errors, a further attempt may succeed.
+            error = call.execution and call.execution.error
+            same_failures = failures[key, status_of(call), error]
+            same_failures.append(index)
+            if len(same_failures) == _FAILURES_BEFORE_REDUNDANT:
+                positions = " and ".join(f"#{place + 1}" for place in same_failures)
+                reasons.setdefault(key, f"{positions} were the same and failed ({error_text(calls[same_failures[0]])})")
 
 
 def _loops(calls: Sequence[ToolCall], keys: Sequence[Hashable]) -> Iterator[Finding]:
     """Yield each block of at least two calls that occurs three times or more in a row, shortest blocks first.
 
-    The calls are compared with themselves shifted by each block size; where at least two blocks in a row agree, the
-    block occurs three times. The cost is quadratic in the number of calls.
+    For each block size, each call from `start` is compared with the call one block later; `end` is the first that
+    differs from it. The block at `start` repeats once for each whole block between `start` and `end`. The cost is
+    quadratic in the number of calls.
     """
-    numbers: dict[Hashable, int] = {}
-    # Calls with unknown arguments get numbers of their own, so that they equal no other call.
-    ids = [-index - 1 if key is None else numbers.setdefault(key, len(numbers)) for index, key in enumerate(keys)]
-    for size in range(2, len(ids) // _TIMES + 1):
+    ids_by_key: dict[Hashable, int] = {}
+    # Calls with unknown arguments get negative ids, each a different one, so that they equal no other call.
+    ids = [-index - 1 if key is None else ids_by_key.setdefault(key, len(ids_by_key)) for index, key in enumerate(keys)]
+    for size in range(2, len(ids) // _LEAST_REPETITIONS + 1):
         start = 0
-        while start + _TIMES * size <= len(ids):
+        while start + _LEAST_REPETITIONS * size <= len(ids):
             end = start
             while end + size < len(ids) and ids[end] == ids[end + size]:
                 end += 1
             times = (end - start) // size + 1
-            if times >= _TIMES and not _repeats_shorter(ids[start : start + size]):
-                names = [printable(call.name) for call in calls[start : start + min(size, _NAMES)]]
-                listed = ", ".join(map(repr, names)) + (", ..." if size > _NAMES else "")
+            if times >= _LEAST_REPETITIONS and not _repeats_shorter(ids[start : start + size]):
+                names = [printable(call.name) for call in calls[start : start + min(size, _MAX_NAMES)]]
+                listed = ", ".join(map(repr, names)) + (", ..." if size > _MAX_NAMES else "")
                 detail = f" to #{start + times * size}, {times} times the same {size} calls ({listed})"
                 yield Finding("loop", f"Loop: called #{start + 1}{detail}.", calls[start].name, called=start)
-            start = end + 1
+            start = end + 1  # from any start in between, the repetition ends at the same call
 
 
 def _repeats_shorter(block: Sequence[int]) -> bool:
     """Return whether a block is a repetition of a shorter one."""
     size = len(block)
-    return any(size % part == 0 and block[part:] == block[:-part] for part in range(1, size // 2 + 1))
+    return any(size % period == 0 and block[period:] == block[:-period] for period in range(1, size // 2 + 1))
 
 
-def _is_duration(value: object) -> bool:
+def _is_time_budget(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 < value < float("inf")

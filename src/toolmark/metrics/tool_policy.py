@@ -32,7 +32,7 @@ APPROVED = "approved_calls"
 
 @dataclass(frozen=True, eq=False)
 class ToolPolicyMetric(CallMetric):
-    """Checks the calls against rules. A call that breaks a rule counts even if it failed, unless the rule exempts it.
+    """Checks the calls against rules. A failed call that breaks a rule counts as well.
 
     The score is 1 - violating calls / checked calls; at the default threshold any violation fails. A case without calls
     is skipped. Tools are exact names or patterns (`*`, `?`, `[...]` as in a shell; case counts). See docs/metrics.md.
@@ -40,13 +40,13 @@ class ToolPolicyMetric(CallMetric):
     Args:
         allowed: The tools that may be called; `None` for all.
         denied: Tools that may not be called, even if allowed.
-        needs_approval: Tools that may not run without approval. Calls that are pending, were rejected or never ran are
-            fine. A recording does not show whether a person approved a call that ran, so the `metadata` of the case or
-            of its run must list the approved calls under `approved_calls`, by id or by position from 0. A call that ran
-            and is not listed is a violation; a call without an `execution` counts as one that ran.
-        required_before: For each tool, the tools that must have succeeded before it: with `{"change_*": ["look_up"]}`,
-            a call of `look_up` must have. All listed tools are required. A call in the same step is not earlier; a call
-            without an `execution` counts as successful.
+        needs_approval: Tools that may not run without approval. Calls that are pending, were rejected or never ran do
+            not break this rule. A recording does not show whether a person approved a call that ran, so the `metadata`
+            of the case or of its run must list the approved calls under `approved_calls`, by id or by position from 0.
+            A call that ran and is not listed is a violation; a call without an `execution` counts as one that ran.
+        required_before: For each tool, the tools that must succeed before it: `{"change_*": ["look_up"]}` requires a
+            successful call of `look_up` before each call of a `change_*` tool. All listed tools are required. A call in
+            the same step is not earlier; a call without an `execution` counts as successful.
         argument_rules: For each tool and each place in its arguments, the values that are allowed or denied:
             `{"pay": {"currency": {"allowed": ["EUR"]}, "to.*.country": {"denied": ["X?"]}}}`. A place is keys joined by
             dots (`*` is every item of a list or object, a number is an item of a list), or a tuple of keys. A place
@@ -89,7 +89,7 @@ class ToolPolicyMetric(CallMetric):
         if not isinstance(self.required_before, Mapping):
             expected = "required_before must map tools to those required before them"
             raise ConfigurationError(f"{expected}, got {self.required_before!r:.60}")
-        read_patterns(self.required_before, "required_before")
+        read_patterns(self.required_before, "required_before")  # the keys are patterns too
         self._set(
             allowed=None if self.allowed is None else read_patterns(self.allowed, "allowed"),
             denied=read_patterns(self.denied, "denied"),
@@ -107,7 +107,8 @@ class ToolPolicyMetric(CallMetric):
     @property
     def _options(self) -> Sequence[str]:
         names = ("denied", "needs_approval", "required_before", "argument_rules")
-        return [*(["allowed"] if self.allowed is not None else []), *(name for name in names if getattr(self, name))]
+        allowed = [] if self.allowed is None else ["allowed"]  # an empty list allows no tool
+        return [*allowed, *(name for name in names if getattr(self, name))]
 
     def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         approved = _approved_calls(case) if self.needs_approval else frozenset()
@@ -116,7 +117,8 @@ class ToolPolicyMetric(CallMetric):
         undecided: set[int] = set()
         for index, call in enumerate(calls):
             findings += self._name_findings(index, call)
-            if matches(call.name, self.needs_approval) and _ran(call) and approved.isdisjoint((call.id, index)):
+            is_approved = call.id in approved or index in approved
+            if matches(call.name, self.needs_approval) and _ran(call) and not is_approved:
                 detail = f" ran, and metadata[{APPROVED!r}] does not list it"
                 findings.append(call_finding("not_approved", "Not approved", call, index, detail))
             findings += self._order_findings(index, calls, first_success)
@@ -142,18 +144,18 @@ class ToolPolicyMetric(CallMetric):
             yield call_finding("forbidden", "Forbidden", call, index, " is not allowed")
 
     def _first_successes(self, calls: Sequence[ToolCall]) -> dict[str, int]:
-        """Return the position of the first success of each tool that is required before another, or one after all."""
-        successes = {index: call.name for index, call in enumerate(calls) if has_succeeded(call)}
+        """Return the position of the first success of each required tool; without one, the number of calls."""
+        succeeded = {index: call.name for index, call in enumerate(calls) if has_succeeded(call)}
         first: dict[str, int] = {}
         for pattern in chain.from_iterable(self.required_before.values()):
-            first[pattern] = next((index for index, name in successes.items() if matches(name, [pattern])), len(calls))
+            first[pattern] = next((index for index, name in succeeded.items() if matches(name, [pattern])), len(calls))
         return first
 
     def _order_findings(
         self, index: int, calls: Sequence[ToolCall], first_success: Mapping[str, int]
     ) -> Iterator[Finding]:
         call = calls[index]
-        required: dict[str, None] = {}
+        required: dict[str, None] = {}  # a set in the order of the rules
         for tool, patterns in self.required_before.items():
             if matches(call.name, [tool]):
                 required.update(dict.fromkeys(patterns))
@@ -166,7 +168,9 @@ class ToolPolicyMetric(CallMetric):
 
 
 def _ran(call: ToolCall) -> bool:
+    """Return whether a call ran; a call without an `execution` counts as one that ran."""
     status = status_of(call)
+    # A result shows that the tool ran, even if the recording does not have its execution.
     if call.execution is None or status in {CallStatus.OK, CallStatus.ERROR}:
         return True
     return call.execution.executed and status not in {CallStatus.PENDING, CallStatus.REJECTED}
@@ -180,9 +184,9 @@ def _approved_calls(case: TestCase) -> frozenset[str | int]:
     """
     approved: set[str | int] = set()
     for owner in (case, case.run):
-        calls: Any = owner.metadata.get(APPROVED, []) if owner is not None else []
-        if not isinstance(calls, list) or not all(type(item) in {str, int} for item in calls):
+        entries: Any = owner.metadata.get(APPROVED, []) if owner is not None else []
+        if not isinstance(entries, list) or not all(type(entry) in {str, int} for entry in entries):
             where = f"metadata[{APPROVED!r}]{case_label(case)}"
-            raise InvalidDataError(f"{where} must be a list of ids or positions of calls, got {calls!r:.60}")
-        approved.update(calls)
+            raise InvalidDataError(f"{where} must be a list of ids or positions of calls, got {entries!r:.60}")
+        approved.update(entries)
     return frozenset(approved)

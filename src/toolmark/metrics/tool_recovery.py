@@ -29,10 +29,11 @@ from toolmark.result import Finding
 class ToolRecoveryMetric(CallMetric):
     """Scores what followed each failure: `error`, `invalid_arguments`, `unknown_tool`.
 
-    Consecutive failures of one tool are one episode. The agent recovers from it if a later call of the same tool
-    succeeds; after `unknown_tool`, if a later call of any tool does, since a tool that does not exist cannot succeed. A
-    call in the same step as the last failure is not a reaction to it. Other episodes are repeated (several calls, all
-    with the same arguments) or abandoned. An episode whose retry is `pending` is left out with a warning.
+    The failures of one tool until it succeeds are one episode; calls of other tools in between do not end it. The agent
+    recovers if a later call of the same tool succeeds; after `unknown_tool`, if a later call of any tool does, since a
+    tool that does not exist cannot succeed. A call in the same step as the last failure is not a reaction to it.
+    Other episodes are repeated (several calls, all with the same arguments) or abandoned. An episode whose retry is
+    `pending` is left out with a warning.
 
     The score is recovered episodes / episodes. A case without failures is skipped. See docs/metrics.md.
 
@@ -63,9 +64,10 @@ class ToolRecoveryMetric(CallMetric):
     verbose_mode: bool = False
 
     def _score_calls(self, calls: Sequence[ToolCall], _: TestCase, /) -> Measurement:
+        # `_episodes` yields recovered episodes first; findings follow the order of the calls.
         episodes = sorted(_episodes(calls), key=lambda episode: episode.failures[0])
-        decided = [episode for episode in episodes if episode.end != "pending"]
-        lost = [episode for episode in decided if episode.end != "recovered"]
+        decided = [episode for episode in episodes if episode.outcome != "pending"]
+        unrecovered = [episode for episode in decided if episode.outcome != "recovered"]
         pending = len(episodes) - len(decided)
         unrecorded = sum(call.execution is None for call in calls)
         skip_reason = "the only retries are pending" if pending else "no call failed"
@@ -74,10 +76,10 @@ class ToolRecoveryMetric(CallMetric):
         return share_of_calls(
             calls,
             "recovered",
-            len(decided) - len(lost),
+            len(decided) - len(unrecovered),
             len(decided),
             "failure",
-            findings=[_finding(calls, episode) for episode in lost],
+            findings=[_finding(calls, episode) for episode in unrecovered],
             warnings=[
                 *([f"{plural(pending, 'failure')} left out: a call that tries again is pending"] if pending else []),
                 *omission_warnings(unrecorded, "their outcome was not recorded"),
@@ -87,32 +89,31 @@ class ToolRecoveryMetric(CallMetric):
         )
 
 
-_End: TypeAlias = Literal["recovered", "pending", "repeated", "abandoned"]
+_Outcome: TypeAlias = Literal["recovered", "pending", "repeated", "abandoned"]
 
 
 class _Episode(NamedTuple):
-    """Consecutive failures of one tool, by position, and how they ended."""
+    """The positions of the failures of one tool until it succeeds, and what followed them."""
 
     failures: list[int]
-    end: _End
+    outcome: _Outcome
 
 
 def _episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
-    unsolved: dict[str, list[int]] = {}
-    """The failures of each tool since its last success."""
-    pending: dict[str, list[int]] = {}
-    last_success = -1
+    unrecovered: dict[str, list[int]] = {}  # the failures of each tool since its last success
+    pending: dict[str, list[int]] = {}  # the pending calls of each tool
+    last_success = -1  # of any tool
     for index, call in enumerate(calls):
         status = status_of(call)
         if status in FAILED:
-            unsolved.setdefault(call.name, []).append(index)
+            unrecovered.setdefault(call.name, []).append(index)
         elif status is CallStatus.PENDING:
             pending.setdefault(call.name, []).append(index)
         elif status is CallStatus.OK:
             last_success = index
-            if call.name in unsolved and _follows(calls, index, unsolved[call.name]):
-                yield _Episode(unsolved.pop(call.name), "recovered")
-    for name, failures in unsolved.items():
+            if call.name in unrecovered and _follows(calls, index, unrecovered[call.name]):
+                yield _Episode(unrecovered.pop(call.name), "recovered")
+    for name, failures in unrecovered.items():
         # A tool that does not exist cannot succeed, so the success of any other tool is a recovery.
         unknown_tool = status_of(calls[failures[-1]]) is CallStatus.UNKNOWN_TOOL
         if unknown_tool and _follows(calls, last_success, failures):
@@ -124,22 +125,22 @@ def _episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
 
 
 def _are_identical(calls: Sequence[ToolCall], failures: Sequence[int]) -> bool:
-    """Return whether several failures are of calls with the same arguments."""
+    """Return whether several calls failed and all had the same arguments; unknown ones are never the same."""
     keys = {identity_key(calls[index]) for index in failures}
     return len(failures) > 1 and len(keys) == 1 and None not in keys
 
 
 def _follows(calls: Sequence[ToolCall], index: int, failures: Sequence[int]) -> bool:
-    """Return whether the model asked for a call after it had seen the last failure."""
+    """Return whether the model requested a call in a later step than the last failure."""
     last = failures[-1]
     return index > last and not in_same_step(calls[index], calls[last])
 
 
 def _finding(calls: Sequence[ToolCall], episode: _Episode) -> Finding:
-    times, last = len(episode.failures), episode.failures[-1]
+    count, last = len(episode.failures), episode.failures[-1]
     call = calls[last]
-    if episode.end == "repeated":
-        detail = f" is the last of {times} identical calls that failed ({error_text(call)})"
+    if episode.outcome == "repeated":
+        detail = f" is the last of {count} identical calls that failed ({error_text(call)})"
         return call_finding("repeated", "Repeated", call, last, detail)
-    attempts = f"after {plural(times, 'failure')}, the last " if times > 1 else ""
-    return call_finding("abandoned", "Abandoned", call, last, f", {attempts}{error_text(call)}")
+    prefix = f"after {plural(count, 'failure')}, the last " if count > 1 else ""
+    return call_finding("abandoned", "Abandoned", call, last, f", {prefix}{error_text(call)}")

@@ -1,4 +1,4 @@
-"""Checks of the arguments of statistics."""
+"""Helpers that several statistics share: checks of arguments, cluster keys and the mean."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def mean_of(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def check_lengths(values: Sequence[object], others: Sequence[object], name: str, other: str = "good") -> None:
-    """Raise unless both have the same number of entries."""
+def check_lengths(values: Sequence[object], others: Sequence[object], name: str, other: str) -> None:
+    """Raise unless two sequences have the same number of entries; the message has their names."""
     if len(values) != len(others):
         message = f"{name} has {len(values)} entries and {other} has {len(others)}; there must be one for each"
         raise InvalidDataError(message)
 
 
 def cluster_keys(clusters: Sequence[Hashable] | None, values: Sequence[object], name: str) -> Sequence[Hashable]:
-    """Return the key of the cluster of each value; without clusters, each value is a separate one."""
+    """Return the cluster key of each value; without clusters, each value is a cluster of one."""
     if clusters is None:
         return range(len(values))
     check_lengths(clusters, values, "clusters", name)
@@ -29,14 +29,14 @@ def cluster_keys(clusters: Sequence[Hashable] | None, values: Sequence[object], 
 
 
 def check_shares(values: Iterable[float], name: str = "a value") -> None:
-    """Raise unless all values are between 0 and 1."""
+    """Raise unless all values are from 0 to 1, both included."""
     for value in values:
         if not 0 <= value <= 1:
             raise InvalidDataError(f"{name} must be between 0 and 1, got {value!r}")
 
 
 def is_whole(value: object, least: int) -> bool:
-    """Return whether a value is a whole number of at least so much."""
+    """Return whether a value is a whole number, and not below `least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -53,8 +53,8 @@ def check_positive(value: object, name: str) -> None:
 
 
 def check_confidence(confidence: object) -> None:
-    """Raise `ConfigurationError` unless a confidence is between 0 and 1."""
-    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:  # true and false are 1 and 0
+    """Raise `ConfigurationError` unless a confidence is between 0 and 1, both excluded."""
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:  # this excludes bools
         raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")
 
 

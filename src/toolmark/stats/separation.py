@@ -42,7 +42,7 @@ def balanced_accuracy(passed: Sequence[bool], good: Sequence[bool]) -> float | N
         >>> balanced_accuracy([True, True, False, True], [True, True, False, False])
         0.75
     """
-    check_lengths(passed, good, "passed")
+    check_lengths(passed, good, "passed", "good")
     counts = Counter((bool(ok), bool(fine)) for ok, fine in zip(passed, good, strict=True))
     hits, rejected = counts[True, True], counts[False, False]
     right, wrong = hits + counts[False, True], rejected + counts[True, False]
@@ -77,7 +77,7 @@ def _ranked_auc(scores: Sequence[float], good: Sequence[bool]) -> Callable[[Sequ
 
     The scores are sorted once, so that the area of any resample is counted in one pass.
     """
-    check_lengths(scores, good, "scores")
+    check_lengths(scores, good, "scores", "good")
     if any(math.isnan(score) for score in scores):
         raise InvalidDataError("a score is NaN, which is neither higher nor lower than another; leave it out")
     rank_of = {score: rank for rank, score in enumerate(sorted(set(scores)))}

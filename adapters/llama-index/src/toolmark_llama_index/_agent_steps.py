@@ -13,15 +13,16 @@ from toolmark_llama_index._messages import requests_of
 from toolmark_llama_index._results import Result, result_of
 
 Key: TypeAlias = str
-"""Names an execution of a tool within one run."""
+"""The id of one execution of a tool within a run."""
 
 Place: TypeAlias = "tuple[Key | None, Key | None]"
-"""The execution of a tool, and the nested run, inside which something happens; `None` at the top level."""
+"""Where an agent runs, as `scope` and `strand` of `RunBuilder`: the tool execution and the nested run around it, or
+`None` at the top level."""
 
 TOP: Final[Place] = (None, None)
 
 HANDOFF: Final = "handoff"
-"""The tool with which agents hand over; LlamaIndex reserves its name."""
+"""The tool that passes control to another agent; LlamaIndex reserves its name."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,13 @@ class AgentSteps:
         self.builder = builder
         self._handoffs: dict[Place, list[_Handoff]] = {}
 
-    def answered(self, output: AgentOutput, place: Place) -> None:
-        """Note that an agent's model answered, with or without requests for calls."""
+    def model_answered(self, output: AgentOutput, place: Place) -> None:
+        """Record an answer of the model of an agent, with or without requests for calls."""
         scope, strand = place
         agent = output.current_agent_name or None
         self.builder.model_asked(requests_of(output), scope=scope, strand=strand, agent=agent)
 
-    def returned(
+    def tool_returned(
         self,
         key: Key,
         event: ToolCallResult,
@@ -56,7 +57,7 @@ class AgentSteps:
         at: datetime | None = None,
         raised: BaseException | None = None,
     ) -> None:
-        """Note the result of a call that was started; `raised` is the exception of its tool, if one was observed."""
+        """Record the result of a call that ran; `raised` is the exception of its tool, if one was observed."""
         result = result_of(event.tool_output, raised)
         target = event.tool_kwargs.get("to_agent") if event.tool_name == HANDOFF else None
         if isinstance(target, str) and result.error is None:
@@ -67,7 +68,7 @@ class AgentSteps:
             self.builder.handed_off(to=target, key=key, scope=place[0])
 
     def missing_tool(self, event: ToolCallResult, place: Place) -> None:
-        """Note that a call was answered without a tool, since there is none of its name."""
+        """Record the answer to a call of a tool that does not exist."""
         self.builder.result_shown(
             event.tool_output.content,
             call_id=event.tool_id or None,
@@ -79,22 +80,22 @@ class AgentSteps:
         )
 
     def step_began(self, agent: str | None, place: Place) -> None:
-        """Note the beginning of a step: of the requested handoffs, those to its agent were accepted.
+        """Record the start of a step and end the requested handoffs: those to its agent as accepted, others as failed.
 
         Args:
-            agent: The name of the agent; `None` if the run ended, which accepts all of them.
+            agent: The name of the agent; `None` at the end of the run, where all handoffs count as accepted.
             place: Where the agent runs.
         """
-        # When a model requests several handoffs at once, LlamaIndex follows one; the results of all look alike.
+        # When a model requests several handoffs at once, LlamaIndex follows one; the results do not show which.
         for handoff in self._handoffs.pop(place, ()):
             result = handoff.result
             if agent is not None and agent != handoff.target:
-                result = Result(None, result.model_output, str(result.model_output))
+                result = Result(None, result.model_output, error=str(result.model_output))
             self._end(handoff.key, result, handoff.at)
             self.builder.handed_off(to=handoff.target, key=handoff.key, scope=place[0])
 
     def finish(self) -> None:
-        """Note the end of the run."""
+        """Record the end of the run."""
         for place in list(self._handoffs):
             self.step_began(None, place)
 

@@ -216,7 +216,7 @@ class _EventReader:
         self.builder.model_used(_messages.model_of(output), _messages.usage_of(output))
         if index == self._last_output and self._is_summary(output, index):
             output = output.model_copy(update={"tool_calls": []})
-        self.steps.answered(output, (scope, None))
+        self.steps.model_answered(output, (scope, None))
         self._requested += [
             _Call(call.tool_name, call.tool_kwargs, call.tool_id, scope) for call in _messages.selections_of(output)
         ]
@@ -240,7 +240,7 @@ class _EventReader:
         if not call.started or call.key is None:
             self.steps.missing_tool(event, (call.scope, None))
         else:
-            self.steps.returned(call.key, event, (call.scope, None))
+            self.steps.tool_returned(call.key, event, (call.scope, None))
 
     def _begin(self, call: _Call, event: ToolCall | ToolCallResult) -> None:
         call.key = str(next(self._keys))

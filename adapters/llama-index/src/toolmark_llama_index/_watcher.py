@@ -102,7 +102,7 @@ class Watcher:
             if not span.has_usage:
                 span.recording.builder.model_used(_messages.model_of(result), _messages.usage_of(result))
             span.recording.lacks_beginning = False
-            span.recording.steps.answered(result, span.place)
+            span.recording.steps.model_answered(result, span.place)
         elif span.is_root:
             self._run_ended(span, result)
 
@@ -264,7 +264,7 @@ class Watcher:
                 return
             if not call.started:
                 self._start(span, call, None)
-            span.recording.steps.returned(span.id, result, outer, now(), span.error)
+            span.recording.steps.tool_returned(span.id, result, outer, now(), span.error)
         elif call.started and span.cancelled and not isinstance(span.error, Exception):
             span.recording.builder.tool_failed(span.id, None, outcome=Outcome.CANCELLED, at=now())
         elif call.started:

@@ -1,8 +1,8 @@
 """Reports as one HTML file, which a browser opens from the disk: no network, and readable without JavaScript.
 
 All trace content is escaped. The report is redacted before anything is rendered, and Jinja escapes every text.
-`_printable` makes characters visible that do not print, no address comes from data except the bytes of raster images,
-and the page's security policy allows only its own style and script, by their hashes, and nothing from the network.
+`_printable` escapes invisible characters. The only URLs that contain data are the `data:` URLs of raster images. The
+Content-Security-Policy of the page allows its own style and script, by their hashes, and nothing from the network.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from toolmark.report.report import CaseResult, Report
 from toolmark.report.text.ordering import VERDICTS, group_warnings, result_verdict
 from toolmark.report.text.phrases import chances, judge_totals, optional, percent, usage_texts
 
-_MOST_FILTER_TAGS = 200
+_MAX_FILTER_TAGS = 200
 
 
 def render_html(
@@ -55,7 +55,7 @@ def render_html(
     limit: int = 2000,
     redactor: Redactor = DEFAULT,
 ) -> str:
-    """Return a report as one HTML page that needs nothing else.
+    """Return a report as one HTML page that loads no other file.
 
     The same report gives the same page. Lone surrogates and control characters are shown as escapes, so that the page
     can be written as UTF-8.
@@ -65,8 +65,8 @@ def render_html(
         title: A heading, such as a file name.
         baseline: How the report differs from an earlier one, with the earlier one as A.
         limit: Maximum number of cases on the page, failures first; 0 for all. The numbers always cover all cases.
-        redactor: Redacts everything that is shown; `toolmark.redact.OFF` shows the values. Reasons and messages of
-            findings were redacted with the default rules when they were made.
+        redactor: Redacts the content of the page; `toolmark.redact.OFF` shows the values. Reasons and messages of
+            findings are redacted already: metrics apply the default rules.
 
     Raises:
         ConfigurationError: `limit` is negative.
@@ -74,10 +74,10 @@ def render_html(
     if limit < 0:
         raise ConfigurationError(f"limit must be 0 (all cases) or more, got {limit!r}")
     report = redact(report, redactor)
-    cases = sorted(report.cases, key=worst_first)[: limit or None]
+    cases = sorted(report.cases, key=worst_first)[: limit or None]  # 0 is no limit
     contents = [redact_content(case.case, redactor) for case in cases]
     tags = _frequent_tags(content.tags for content, _ in contents)
-    places = {tag: place for place, (tag, _) in enumerate(tags)}
+    places = {tag: position for position, (tag, _) in enumerate(tags)}
     toolsets: dict[str, dict[str, Any]] = {}
     pictures = Pictures()
     tools, arguments = breakdowns(report)
@@ -115,12 +115,12 @@ def write_html(
     limit: int = 2000,
     redactor: Redactor = DEFAULT,
 ) -> None:
-    """Write a report as one HTML file; the file appears whole or not at all.
+    """Write a report as one HTML file; if this fails, an existing file does not change.
 
     Args:
         path: Where to write; an existing file is replaced.
         report: The report.
-        title: See `render_html`, as for the rest.
+        title: See `render_html`.
         baseline: See `render_html`.
         limit: See `render_html`.
         redactor: See `render_html`.
@@ -135,19 +135,19 @@ def write_html(
 
 
 def _frequent_tags(tags_of_cases: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
-    """Return the tags that cases can be filtered by, each with its number of cases; the most frequent if many."""
-    amounts = Counter(tag for tags in tags_of_cases for tag in set(tags))
-    frequent = sorted(amounts.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_FILTER_TAGS]
-    return sorted(frequent)
+    """Return the tags of the filter and their numbers of cases, by name; of many tags, only the most frequent."""
+    counts = Counter(tag for tags in tags_of_cases for tag in set(tags))
+    by_frequency = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    return sorted(by_frequency[:_MAX_FILTER_TAGS])
 
 
 def _printable(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
-    """Return a text with every invisible character escaped; markup was already made from such texts."""
+    """Return a text with every invisible character escaped; `Markup` contains escaped texts already."""
     return printable_lines(value) if type(value) is str else value
 
 
 def _source(name: str) -> str:
-    """Return a file of the page with the line endings that a browser sees, whatever they are on the disk."""
+    """Return a file of the page with newlines as line endings, as a browser reads it before it checks a hash."""
     return (files("toolmark.report.html") / "templates" / name).read_text(encoding="utf-8")
 
 
@@ -156,8 +156,8 @@ def _template_source(name: str) -> str:
     return "\n".join(line.lstrip(" ") for line in _source(name).split("\n"))
 
 
-def _policy(content: str) -> str:
-    """Return the hash by which the security policy allows a style or script."""
+def _csp_hash(content: str) -> str:
+    """Return the hash by which the Content-Security-Policy allows a style or script."""
     digest = hashlib.sha256(content.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
@@ -196,7 +196,7 @@ def _template() -> Template:
         "verdicts": VERDICTS,
         "style": Markup(style),  # noqa: S704 - a file of this package
         "script": Markup(script),  # noqa: S704 - likewise
-        "style_policy": _policy(style),
-        "script_policy": _policy(script),
+        "style_policy": _csp_hash(style),
+        "script_policy": _csp_hash(script),
     }
     return environment.get_template("page.html.jinja", globals=constants)
