@@ -170,22 +170,6 @@ def _alignments(
                 yield ((first, other), *pairs)
 
 
-def line_matching(left: Sequence[int], right: Sequence[int]) -> Positions:
-    """As many pairs as possible, at the smallest sum of distances; of those the smallest list."""
-    if len(left) > len(right):
-        return min(
-            (
-                tuple(sorted((e, c) for c, e in zip(right, chosen, strict=True)))
-                for chosen in permutations(left, len(right))
-            ),
-            key=lambda pairs: (_length(pairs), pairs),
-        )
-    return min(
-        (tuple(zip(left, chosen, strict=True)) for chosen in permutations(right, len(left))),
-        key=lambda pairs: (_length(pairs), pairs),
-    )
-
-
 def _length(pairs: Positions) -> int:
     return sum(abs(e - c) for e, c in pairs)
 

@@ -18,11 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import best_alignment, call_similarity, equal, line_matching, outputs_equal
+from oracles import best_alignment, call_similarity, equal, outputs_equal
 from strategies import argument_items, called_items, expected_items, full_items, sides, text_items
 from toolmark.matching import Alignment, Denominator, align
 from toolmark.matching.alignment import Item
-from toolmark.matching.assignment import match_on_line
 from toolmark.matching.json_compare import ABSENT
 
 Sides = tuple[list[Item], list[Item]]
@@ -89,14 +88,6 @@ def test_large_groups_score_as_small_ones_do(both: Sides) -> None:
     weights = [call_similarity(expected[e], called[c], arguments=True, output=False) for e, c in positions(alignment)]
     assert alignment.matched == sum(weights)
     assert [pair.similarity for pair in alignment.pairs] == [float(weight) for weight in weights]
-
-
-@given(
-    left=st.sets(st.integers(0, 11), max_size=5).map(sorted), right=st.sets(st.integers(0, 11), max_size=6).map(sorted)
-)
-def test_match_on_line_is_the_nearest_of_all(left: list[int], right: list[int]) -> None:
-    """Positions on a line are paired as often as possible, at the smallest sum of distances, in the smallest list."""
-    assert tuple(match_on_line(left, right)) == line_matching(left, right)
 
 
 # The shape of an alignment

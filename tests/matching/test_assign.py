@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from oracles import cheapest_assignment, line_matching
+from oracles import cheapest_assignment
 from toolmark.matching.align_calls import _best_partners
-from toolmark.matching.assignment import assign, match_on_line, smallest
+from toolmark.matching.assignment import assign, smallest
 
 
 def matrices(rows: int, columns: int, values: int) -> st.SearchStrategy[list[list[int]]]:
@@ -113,28 +113,3 @@ def test_smallest_may_leave_another_node_free() -> None:
     assert walked == [0, -1, 1]
     stays = smallest([-1, 0, 1], [[0], [0], [1]], may_free_left={0}, may_free_right=set(), right_size=2)
     assert stays == [-1, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "pairs"),
-    [
-        ([], [1, 2], []),
-        ([3], [0, 3, 9], [(3, 3)]),
-        ([3], [2, 4], [(3, 2)]),
-        ([2, 4], [3], [(2, 3)]),
-        ([0, 1], [1, 2], [(0, 1), (1, 2)]),
-        ([0, 5], [5, 6, 7], [(0, 5), (5, 6)]),
-        ([0, 5, 6, 7], [5, 6], [(5, 5), (6, 6)]),
-    ],
-)
-def test_match_on_line_by_example(left: list[int], right: list[int], pairs: list[tuple[int, int]]) -> None:
-    """As many pairs as possible, nearest first; of two equally near the smaller."""
-    assert match_on_line(left, right) == pairs
-
-
-def test_match_on_line_of_all_small_sets() -> None:
-    """The nearest matching, for every pair of sets of positions below 6."""
-    sets = [[place for place in range(6) if bits >> place & 1] for bits in range(64)]
-    for left in sets:
-        for right in sets:
-            assert tuple(match_on_line(left, right)) == line_matching(left, right)

@@ -8,13 +8,10 @@ prices `u, v` left by one row shorten the next search. Costs are integers, so op
 `smallest` then walks from one optimal assignment to the lexicographically smallest one. By complementary slackness the
 optimal assignments are exactly those that use only *tight* edges (cost = u + v) and leave only columns of price 0 free,
 so the walk needs no further optimisation: it swaps along alternating paths of tight edges.
-
-`match_on_line` is the special case in which every pair is worth the same and only the positions count.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from operator import sub
 
@@ -233,71 +230,3 @@ class _Walk:
         if mover != _FREE:
             return [self.partner[mover]]
         return [node for node, holder in enumerate(self.holder) if holder == _FREE]
-
-
-def match_on_line(left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
-    """Pair as many positions as possible at the smallest sum of distances; of those, the smallest list of pairs.
-
-    Uncrossing two crossing pairs never lengthens the sum and makes the list smaller, so the answer does not cross, and
-    all that is to be decided is which positions of the longer side stay alone. Dynamic programming over the shorter
-    side, within the band that a position can reach: it never goes past the nearest free position on either side. Equal
-    lengths and equal prefixes leave a band of width one, so the cost is linear there, and at worst
-    O(shorter * (longer - shorter)).
-
-    Args:
-        left: Strictly ascending positions.
-        right: Strictly ascending positions.
-
-    Returns:
-        Pairs (left position, right position), ascending.
-    """
-    if len(left) > len(right):
-        return sorted((b, a) for a, b in match_on_line(right, left))
-    spare = len(right) - len(left)
-    if not spare:
-        return list(zip(left, right, strict=True))
-    size = len(left)
-    low, high = _band(left, right)
-    # best[k][j - low[k]]: the smallest sum for left[k:] with left[k] at right[j] or later.
-    best: list[list[int]] = [[0]] * (size + 1)
-    low.append(len(right) + 1)
-    for index in reversed(range(size)):
-        here, first, after, after_first = left[index], low[index], best[index + 1], low[index + 1]
-        row = [0] * (high[index] - first + 1)
-        cheapest = -1
-        for place in range(high[index], first - 1, -1):
-            total = abs(here - right[place]) + after[max(place + 1 - after_first, 0)]
-            if cheapest < 0 or total < cheapest:
-                cheapest = total
-            row[place - first] = cheapest
-        best[index] = row
-    pairs: list[tuple[int, int]] = []
-    place = 0
-    for index in range(size):
-        place = max(place, low[index])
-        goal, after, after_first = best[index][place - low[index]], best[index + 1], low[index + 1]
-        while abs(left[index] - right[place]) + after[max(place + 1 - after_first, 0)] != goal:
-            place += 1
-        pairs.append((left[index], right[place]))
-        place += 1
-    return pairs
-
-
-def _band(left: Sequence[int], right: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the first and the last index into `right` that each left position can have in an optimal answer.
-
-    Left position k never needs to go past the first right position at or after it that is left over by those before;
-    going further would only lengthen its way while that place stands empty. The mirror image bounds it from below.
-    """
-    size, spare = len(left), len(right) - len(left)
-    high = [0] * size
-    last = -1
-    for index, position in enumerate(left):
-        last = min(max(last + 1, bisect_left(right, position)), spare + index)
-        high[index] = last
-    low = [0] * size
-    first = len(right)
-    for index in reversed(range(size)):
-        first = max(min(first - 1, bisect_right(right, left[index]) - 1), index)
-        low[index] = first
-    return low, high

@@ -25,7 +25,7 @@ from toolmark.scale.detect import LARGE_BYTES
 from toolmark.scale.engines.local_pool import done
 from toolmark.scale.partition import Part, Stamp, divided, part_lines, size_of, small_parts
 from toolmark.scale.run import Gathered, Progress, in_order, survey, warn_of
-from toolmark.scale.score_part import MOST_TOLD, Outcome, heard
+from toolmark.scale.score_part import MAX_REPORTED, Outcome, collect_warnings
 from toolmark.scale.totals import Totals
 
 
@@ -53,7 +53,7 @@ class _Convert:
 
     def __call__(self, part: Part) -> _Converted:
         outcome = _Converted()
-        with heard(outcome), self.target(part).open("wb") as file:
+        with collect_warnings(outcome), self.target(part).open("wb") as file:
             for number, raw in part_lines(part, self.path):
                 if not raw.strip():
                     continue
@@ -73,8 +73,8 @@ class _Convert:
         if Stamp.of(self.path) != self.stamp:
             message = "changed while it was converted; convert it when no program writes to it"
             raise file_error(self.path, [Problem("$", message)])
-        outcome.more_problems = max(0, len(outcome.problems) - MOST_TOLD)
-        outcome.problems = outcome.problems[:MOST_TOLD]
+        outcome.more_problems = max(0, len(outcome.problems) - MAX_REPORTED)
+        outcome.problems = outcome.problems[:MAX_REPORTED]
         return outcome
 
     def target(self, part: Part) -> Path:
@@ -127,7 +127,7 @@ def convert_lines(
                 converted += size_of(part)
                 if progress is not None:
                     progress(converted, stamp.size)
-                if len(gathered.problems) >= MOST_TOLD:
+                if len(gathered.problems) >= MAX_REPORTED:
                     break
     gathered.check([path], None)
     warn_of(gathered.texts([path]))

@@ -29,7 +29,7 @@ from toolmark.results.writer import new_header
 from toolmark.scale.engines.local_pool import done
 from toolmark.scale.part_store import VERSION, Folder, Manifest, check_same
 from toolmark.scale.partition import Part, Stamp, divided, numbered, size_of, surveyed
-from toolmark.scale.score_part import MOST_TOLD, Options, Outcome, scored, trimmed
+from toolmark.scale.score_part import MAX_REPORTED, Options, Outcome, scored, trimmed
 from toolmark.scale.totals import Totals
 
 T = TypeVar("T")
@@ -73,9 +73,9 @@ class Gathered:
         self.cases[part.file] += outcome.totals.cases
         self.problems += [LocatedProblem(part.file, part.number, problem) for problem in outcome.problems]
         torn = [LocatedProblem(part.file, part.number, problem) for problem in outcome.torn]
-        self.torn += torn[: max(0, MOST_TOLD - len(self.torn))]
+        self.torn += torn[: max(0, MAX_REPORTED - len(self.torn))]
         for text in outcome.warnings:
-            if text in self.warnings or len(self.warnings) < MOST_TOLD:
+            if text in self.warnings or len(self.warnings) < MAX_REPORTED:
                 self.warnings[text] = None
             else:
                 self.more["warning"] += 1
@@ -101,7 +101,7 @@ class Gathered:
             if cluster is not None and not self.is_clustered:
                 raise ConfigurationError(f"no case has {cluster!r}, the cluster")
             return
-        listed = sorted(self.problems, key=LocatedProblem.place)[:MOST_TOLD]
+        listed = sorted(self.problems, key=LocatedProblem.place)[:MAX_REPORTED]
         more = self.more["problem"] + len(self.problems) - len(listed)
         lines = [placed_text(source_name(paths[located.file]), located.problem) for located in listed]
         raise DataFileError(
@@ -241,7 +241,7 @@ class Run:
                 if part.number not in earlier:
                     remaining -= size_of(part)
                     self.progress(total - remaining, total)
-                if len(gathered.problems) >= MOST_TOLD:  # enough to report, and the other files may be large
+                if len(gathered.problems) >= MAX_REPORTED:  # enough to report, and the other files may be large
                     break
         return gathered
 

@@ -22,7 +22,7 @@ from toolmark.scale.engines.local_pool import done
 from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divided, size_of
 from toolmark.scale.reservoir import Draft, Drawn, key_of
 from toolmark.scale.run import Gathered, Progress, in_order, survey, warn_of
-from toolmark.scale.score_part import MOST_TOLD, Outcome, documents, heard
+from toolmark.scale.score_part import MAX_REPORTED, Outcome, collect_warnings, documents
 from toolmark.scale.totals import Totals
 
 SAMPLED: Final = "toolmark_sample"
@@ -182,10 +182,10 @@ class _Read:
     tolerant_arguments: bool
 
     def __call__(self, part: Part) -> _Parted:
-        outcome, file_problems = _Parted(draft=Draft(self.size)), FileProblems(most=MOST_TOLD)
+        outcome, file_problems = _Parted(draft=Draft(self.size)), FileProblems(most=MAX_REPORTED)
         path, name = self.paths[part.file], self.names[part.file]
         stamp, cases = Stamp.of(path), 0
-        with heard(outcome):
+        with collect_warnings(outcome):
             entries = documents(part, path, allow_nan=self.allow_nan)
             for document, case in file_problems.read(entries, partial(self._case, name.relative, set())):
                 number = document.line if document.item is None else document.item + 1
@@ -233,7 +233,7 @@ def _read(work: _Read, processes: int, progress: Progress | None) -> Draft:
             read += size_of(part)
             if progress is not None:
                 progress(read, total)
-            if len(gathered.problems) >= MOST_TOLD:  # enough to report, and the other files may be large
+            if len(gathered.problems) >= MAX_REPORTED:  # enough to report, and the other files may be large
                 break
     gathered.check(work.paths, None)
     warn_of(gathered.texts(work.paths))

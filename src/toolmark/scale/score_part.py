@@ -30,8 +30,8 @@ from toolmark.scale.parquet import read_rows
 from toolmark.scale.partition import Part, part_lines
 from toolmark.scale.totals import Adding, Totals
 
-MOST_TOLD = 1000
-"""Problems, and different warnings, that are kept; of more only the number is told."""
+MAX_REPORTED = 1000
+"""Problems, and different warnings, that are stored; of further ones only the number is reported."""
 
 _RECENT = 500
 """Cases after which those of a report are trimmed."""
@@ -105,7 +105,7 @@ class Outcome:
         """Keep a warning."""
         if text in self.warnings:
             return
-        if len(self.warnings) < MOST_TOLD:
+        if len(self.warnings) < MAX_REPORTED:
             self.warnings.append(text)
         else:
             self.more_warnings += 1
@@ -142,7 +142,7 @@ def scored(part: Part, path: str, options: Options, target: Path | None, full: i
     Raises:
         OSError: The file cannot be read, or the lines cannot be written.
     """
-    outcome, file_problems = Outcome(), FileProblems(most=MOST_TOLD)
+    outcome, file_problems = Outcome(), FileProblems(most=MAX_REPORTED)
     if target is None:
         _score(part, path, options, None, outcome, file_problems, full)
     else:
@@ -170,7 +170,7 @@ def _score(
 ) -> None:
     """Go through the cases of a part."""
     adding, hashed, recent = Adding(), hashlib.sha256(), list[CaseResult]()
-    with heard(outcome):
+    with collect_warnings(outcome):
         entries = documents(part, path, allow_nan=options.allow_nan)
         for case in file_problems.cases(entries, tolerant_arguments=options.tolerant_arguments):
             results, cluster = measured(case, options)
@@ -250,10 +250,10 @@ def _lines(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
 
 
 @contextmanager
-def heard(outcome: Outcome) -> Generator[None, None, None]:
-    """Keep toolmark's warnings; there may be one for each case, and only so many are kept."""
+def collect_warnings(outcome: Outcome) -> Generator[None, None, None]:
+    """Collect the warnings of toolmark in the outcome, at most `MAX_REPORTED`: there may be one for each case."""
 
-    def keep(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:  # noqa: ANN401 - as given
+    def collect(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:  # noqa: ANN401 - as given
         if issubclass(category, ToolmarkWarning):
             outcome.warn(str(message))
         else:
@@ -262,5 +262,5 @@ def heard(outcome: Outcome) -> Generator[None, None, None]:
     with warnings.catch_warnings():
         show = warnings.showwarning
         warnings.simplefilter("always", ToolmarkWarning)
-        warnings.showwarning = keep
+        warnings.showwarning = collect
         yield
