@@ -47,11 +47,15 @@ def done_on_ray(work: Callable[[J], T], jobs: Sequence[J], processes: int) -> Ge
     is_ours = not ray.is_initialized()
     if is_ours:
         _start(ray, processes)
+    under_way: dict[Any, J] = {}
     try:
-        yield from _done(ray, work, jobs)
+        yield from _done(ray, work, jobs, under_way)
     finally:
         if is_ours:
             ray.shutdown()
+        else:  # the session goes on, and nobody waits for these parts
+            for unanswered in under_way:
+                ray.cancel(unanswered)  # not by force: Ray aborts where a forced end meets a part that is just done
 
 
 def _start(ray: Any, processes: int) -> None:  # noqa: ANN401 - a module without types
@@ -85,25 +89,26 @@ def _knock(address: str) -> None:
         pass
 
 
-def _done(ray: Any, work: Callable[[J], T], jobs: Sequence[J]) -> Generator[tuple[J, T], None, None]:  # noqa: ANN401 - as above
+def _done(
+    ray: Any,  # noqa: ANN401 - a module without types
+    work: Callable[[J], T],
+    jobs: Sequence[J],
+    under_way: dict[Any, J],
+) -> Generator[tuple[J, T], None, None]:
+    """Yield each job with its result; `under_way` holds the jobs that Ray has not answered, by reference."""
     task = ray.remote(attempted)
     shared = ray.put(work)
     waiting = iter(jobs)
-    under_way: dict[Any, J] = {}
-    try:
-        while True:
-            ahead = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
-            for job in islice(waiting, max(0, ahead - len(under_way))):
-                under_way[task.remote(shared, job)] = job
-            if not under_way:
-                return
-            (ready,), _ = ray.wait(list(under_way))
-            job = under_way.pop(ready)
-            try:
-                answer = ray.get(ready)
-            except ray.exceptions.RayError as error:  # what a part raises is an answer, so this is of Ray itself
-                raise WorkerDiedError(f"Ray gave a part up: {error}") from error
-            yield job, received(answer)
-    finally:
-        for left in under_way:  # nobody waits for them, and a session that was there before would go on
-            ray.cancel(left, force=True)
+    while True:
+        ahead = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        for job in islice(waiting, max(0, ahead - len(under_way))):
+            under_way[task.remote(shared, job)] = job
+        if not under_way:
+            return
+        (ready,), _ = ray.wait(list(under_way))
+        job = under_way.pop(ready)
+        try:
+            answer = ray.get(ready)
+        except ray.exceptions.RayError as error:  # what a part raises is an answer, so this is of Ray itself
+            raise WorkerDiedError(f"Ray gave a part up: {error}") from error
+        yield job, received(answer)
