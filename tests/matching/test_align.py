@@ -17,7 +17,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from oracles import call_similarity, equal_pairs
-from toolmark.matching import Alignment, Denominator, align, align_calls
+from toolmark.matching import Alignment, Denominator, align, name_group
 from toolmark.matching.alignment import Item
 from toolmark.matching.json_compare import ABSENT
 
@@ -239,7 +239,7 @@ def test_equal_calls_are_recognized_one_by_one_and_by_key(
     draw = random.Random(seed)
     expected, called = random_side(draw, 12), random_side(draw, 12)
     one_by_one = align(expected, called, ordered=ordered, arguments=True)
-    monkeypatch.setattr(align_calls, "_FEW_PAIRS", 0)
+    monkeypatch.setattr(name_group, "_FEW_PAIRS", 0)
     assert align(expected, called, ordered=ordered, arguments=True) == one_by_one
 
 

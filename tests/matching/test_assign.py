@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from oracles import cheapest_assignment
-from toolmark.matching.align_calls import _best_partners
-from toolmark.matching.assignment import assign, smallest
+from toolmark.matching import assignment
+from toolmark.matching.assignment import smallest
 
 
 def matrices(rows: int, columns: int, values: int) -> st.SearchStrategy[list[list[int]]]:
@@ -24,6 +25,20 @@ def matrices(rows: int, columns: int, values: int) -> st.SearchStrategy[list[lis
             max_size=size[0],
         )
     )
+
+
+def assign(costs: list[list[int]]) -> tuple[list[int], list[int], list[int]]:
+    """Assign complete rows of costs."""
+    return assignment.assign([list(enumerate(row)) for row in costs], len(costs[0]))
+
+
+def best_partners(costs: list[list[int]]) -> list[int]:
+    """Return the column of each row, or -1, whichever side is the longer one."""
+    width = len(costs[0])
+    is_turned = len(costs) > width
+    rows: list[Any] = list(zip(*costs, strict=True)) if is_turned else costs
+    edges = [list(enumerate(row)) for row in rows]
+    return assignment.best_partners(edges, max(len(costs), width), is_turned=is_turned)
 
 
 def wide(costs: list[list[int]]) -> list[list[int]]:
@@ -72,7 +87,7 @@ def test_costs_beyond_machine_integers_are_exact() -> None:
 @given(costs=matrices(5, 5, 1) | matrices(4, 6, 2) | matrices(6, 4, 2))
 def test_smallest_of_the_cheapest_assignments_is_returned(costs: list[list[int]]) -> None:
     """Among equally cheap assignments, the lexicographically smallest list of pairs."""
-    partner = _best_partners(costs, len(costs[0]))
+    partner = best_partners(costs)
     assert tuple((i, j) for i, j in enumerate(partner) if j >= 0) == cheapest_assignment(costs)
 
 
@@ -84,7 +99,7 @@ def test_smallest_assignment_with_many_free_lines(seed: int) -> None:
         columns = draw.randint(1, 4)
         tall = [[draw.randint(0, 2) for _ in range(columns)] for _ in range(columns + draw.randint(1, 3))]
         for costs in (tall, [list(column) for column in zip(*tall, strict=True)]):
-            partner = _best_partners(costs, len(costs[0]))
+            partner = best_partners(costs)
             assert tuple((i, j) for i, j in enumerate(partner) if j >= 0) == cheapest_assignment(costs)
 
 
@@ -93,7 +108,7 @@ def test_smallest_assignment_with_many_free_lines(seed: int) -> None:
 )
 def test_equal_costs_give_the_first_pairs(rows: int, columns: int) -> None:
     """If every pair costs the same, the first rows take the first columns in order."""
-    partner = _best_partners([[7] * columns for _ in range(rows)], columns)
+    partner = best_partners([[7] * columns for _ in range(rows)])
     assert partner == [i if i < columns else -1 for i in range(rows)]
 
 
@@ -113,3 +128,17 @@ def test_smallest_may_leave_another_node_free() -> None:
     assert walked == [0, -1, 1]
     stays = smallest([-1, 0, 1], [[0], [0], [1]], may_free_left={0}, may_free_right=set(), right_size=2)
     assert stays == [-1, 0, 1]
+
+
+@given(costs=matrices(9, 9, 3).map(wide), draw=st.randoms(use_true_random=False))
+def test_sparse_assignment_uses_only_its_edges(costs: list[list[int]], draw: random.Random) -> None:
+    """A missing edge is as an edge that costs too much."""
+    width, too_much = len(costs[0]), 10_000
+    edges = [
+        [(j, cost) for j, cost in enumerate(row) if j == column or draw.random() < 0.4]
+        for row, column in zip(costs, draw.sample(range(width), len(costs)), strict=False)
+    ]
+    complete = [[dict(row).get(j, too_much) for j in range(width)] for row in edges]
+    column_of, _, _ = assignment.assign(edges, width)
+    rows, best = linear_sum_assignment(np.array(complete))
+    assert sum(dict(edges[i])[j] for i, j in enumerate(column_of)) == int(np.array(complete)[rows, best].sum())

@@ -108,11 +108,11 @@ def test_large_groups_have_the_same_similarities(expected: list[Item], called: l
     expected, called = ([item._replace(name="t") for item in side] for side in (expected, called))
     assert len(expected) * len(called) >= _TOGETHER_FROM
 
-    matrix = Comparison(expected, called, arguments=True, output=output).matrix(
+    rows, unit = Comparison(expected, called, arguments=True, output=output).matrix(
         range(len(expected)), range(len(called))
     )
 
-    assert [[Fraction(*ratio) for ratio in row] for row in matrix] == [
+    assert [[Fraction(value, unit) for value in row] for row in rows] == [
         [call_similarity(e, c, arguments=True, output=output) for c in called] for e in expected
     ]
 

@@ -31,16 +31,7 @@ from toolmark.expect.check_matchers import Predicate, Schema
 from toolmark.expect.json_form import expectation_json, is_expectation, read_expectation
 from toolmark.expect.list_matchers import Subset, Superset, Unordered
 from toolmark.expect.matcher import Matcher
-from toolmark.expect.plan import (
-    Alternatives,
-    Expect,
-    Expectation,
-    Forbid,
-    OneOf,
-    Parallel,
-    Plan,
-    PlanItem,
-)
+from toolmark.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
 from toolmark.expect.presence_matchers import Absent, Ignore, Optional, Present
 from toolmark.expect.value_matchers import (
     AnyOf,

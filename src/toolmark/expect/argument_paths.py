@@ -69,14 +69,27 @@ def _put(node: Any, place: ArgumentPath, matcher: Matcher) -> Any:
         return _implied(place, matcher)
     if not place:
         return matcher.bind(node)
-    key, rest = place[0], place[1:]
     if isinstance(node, list):
-        return [_put(item, rest, matcher) if key in (EVERY, index) else item for index, item in enumerate(node)]
-    if not isinstance(node, dict):
-        return node
-    names = node if key == EVERY else [str(key)]
-    changed = {name: _put(node.get(name, ABSENT), rest, matcher) for name in names}
-    return type(node)({**node, **{name: value for name, value in changed.items() if value is not ABSENT}})
+        return _put_in_items(node, place, matcher)
+    if isinstance(node, dict):
+        return _put_in_fields(node, place, matcher)
+    return node
+
+
+def _put_in_items(items: list[Any], place: ArgumentPath, matcher: Matcher) -> list[Any]:
+    key, rest = place[0], place[1:]
+    return [_put(item, rest, matcher) if key in (EVERY, index) else item for index, item in enumerate(items)]
+
+
+def _put_in_fields(fields: dict[str, Any], place: ArgumentPath, matcher: Matcher) -> dict[str, Any]:
+    """Return an object, of the same class, with the matcher inside."""
+    key, rest = place[0], place[1:]
+    changed = type(fields)(fields)
+    for name in fields if key == EVERY else [str(key)]:
+        value = _put(fields.get(name, ABSENT), rest, matcher)
+        if value is not ABSENT:
+            changed[name] = value
+    return changed
 
 
 def _implied(place: ArgumentPath, matcher: Matcher) -> Any:
@@ -96,6 +109,9 @@ def _with_optional_objects(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     plain = {key: _with_optional_objects(item) for key, item in node.items()}
-    if isinstance(node, _Implied) and all(isinstance(item, (Absent, Ignore, Optional)) for item in plain.values()):
-        return Optional(plain)
-    return plain
+    return Optional(plain) if isinstance(node, _Implied) and _accepts_missing(plain) else plain
+
+
+def _accepts_missing(fields: Mapping[str, Any]) -> bool:
+    """Return whether all fields are matchers that accept a missing value."""
+    return all(isinstance(item, (Absent, Ignore, Optional)) for item in fields.values())

@@ -37,8 +37,7 @@ class Schema(Matcher, kind="schema"):
         is_object = isinstance(self.schema, dict)
         validator = build_validator(dict(self.schema), formats=self.formats) if is_object else "not an object"
         if isinstance(validator, str):
-            message = f"Schema needs a valid JSON Schema, got {short_repr(self.schema)}: {validator}"
-            raise ConfigurationError(message)
+            raise ConfigurationError(f"Schema needs a valid JSON Schema, got {short_repr(self.schema)}: {validator}")
         set_field(self, "_validator", validator)
 
     def __reduce__(self) -> tuple[type[Schema], tuple[Any, bool]]:

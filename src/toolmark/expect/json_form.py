@@ -165,8 +165,7 @@ def _hint(word: str, options: Iterable[str]) -> str:
 
 
 def _unavailable(_value: object) -> bool:
-    message = "it was read from JSON, which stores the name and not the function"
-    raise ToolmarkError(message)
+    raise ToolmarkError("it was read from JSON, which stores the name and not the function")
 
 
 class _Reader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nextafter
@@ -34,6 +34,14 @@ class Item(NamedTuple):
 
 
 _BELOW_ONE: Final = nextafter(1.0, 0.0)
+
+
+_DOUBLED: Final[dict[Denominator, Callable[[int, int], int]]] = {
+    "expected": lambda m, _: 2 * m,
+    "called": lambda _, n: 2 * n,
+    "longest": lambda m, n: 2 * max(m, n),
+    "f1": lambda m, n: m + n,
+}
 
 
 def quotient(numerator: int, denominator: int) -> float:
@@ -121,8 +129,8 @@ class Alignment:
             calls_are_allowed = not n or self.extras is True
             return float(not m and calls_are_allowed)
         # Twice the number of calls, so that the denominator of F1 is whole too.
-        doubled: dict[Denominator, int] = {"expected": 2 * m, "called": 2 * n, "longest": 2 * max(m, n), "f1": m + n}
-        return quotient(2 * self.matched.numerator, self.matched.denominator * doubled[denominator])
+        doubled = _DOUBLED[denominator](m, n)
+        return quotient(2 * self.matched.numerator, self.matched.denominator * doubled)
 
     @property
     def recall(self) -> float:

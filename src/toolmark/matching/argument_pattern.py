@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from toolmark.matching.json_compare import ABSENT, Absent, Difference, Path, json_equal
 from toolmark.matching.redacted_values import has_mark, is_hidden
@@ -21,6 +21,9 @@ Ratio = tuple[int, int]
 
 ONE: Ratio = (1, 1)
 ZERO: Ratio = (0, 1)
+
+
+_JSON_TYPES = frozenset({str, int, float, bool, type(None), dict, list})
 
 
 class ValuePattern(ABC):
@@ -90,18 +93,23 @@ class Template:
         return mismatches
 
 
+def is_pattern(value: object) -> TypeGuard[ValuePattern]:
+    """Return whether an expected value is a `ValuePattern`; of an abstract class, `isinstance` alone is slow."""
+    return type(value) not in _JSON_TYPES and isinstance(value, ValuePattern)
+
+
 def holds_matcher(value: object) -> bool:
     """Return whether a value is a `ValuePattern` or holds one."""
     if isinstance(value, Mapping):
         return any(map(holds_matcher, value.values()))
     if isinstance(value, list):
         return any(map(holds_matcher, value))
-    return isinstance(value, ValuePattern)
+    return is_pattern(value)
 
 
 def credit_of(expected: Any, value: Any) -> Ratio | None:
     """Return how far a value fits an expected value, which may be a `ValuePattern` or hold some."""
-    if isinstance(expected, ValuePattern):
+    if is_pattern(expected):
         return expected.credit(value)
     if type(expected) is dict and type(value) is dict:
         return _objects(expected, value)
@@ -110,18 +118,16 @@ def credit_of(expected: Any, value: Any) -> Ratio | None:
 
 def json_of(expected: Any) -> Any:
     """Return the JSON form of an expected value: that of the `ValuePattern` ones in it, and the rest as it is."""
-    if isinstance(expected, ValuePattern):
-        return expected.to_json()
     if type(expected) is dict:
         return {key: json_of(item) for key, item in expected.items()}
     if type(expected) is list:
         return list(map(json_of, expected))
-    return expected
+    return expected.to_json() if is_pattern(expected) else expected
 
 
 def fits(expected: Any, value: Any) -> bool:
     """Return whether a value fits an expected value fully."""
-    if isinstance(expected, ValuePattern):
+    if is_pattern(expected):
         return expected.credit(value) in (None, ONE)
     kind = type(expected)
     if kind is dict and type(value) is dict:
@@ -178,18 +184,18 @@ def _at(want: Any, value: Any, path: Path, mismatches: Mismatches | None) -> Rat
 def _extra(expected: Mapping[str, Any], called: dict[str, Any], path: Path, mismatches: Mismatches | None) -> int:
     """Return how many keys of an object nobody asked for; one that is redacted cannot be counted."""
     extra = [key for key in called if key not in expected]
-    marked = [key for key in extra if is_hidden(called[key])]
+    open_keys = [key for key in extra if not is_hidden(called[key])]
     if mismatches is not None:
-        mismatches.hidden.extend((*path, key) for key in marked)
+        mismatches.hidden.extend((*path, key) for key in extra if key not in open_keys)
         mismatches.differences.extend(
-            Difference("extra_argument", (*path, key), ABSENT, called[key]) for key in extra if key not in marked
+            Difference("extra_argument", (*path, key), ABSENT, called[key]) for key in open_keys
         )
-    return len(extra) - len(marked)
+    return len(open_keys)
 
 
 def _hidden(want: Any, value: Any) -> bool:
     """Return whether two values cannot be compared because of what is redacted in one of them."""
-    if isinstance(want, ValuePattern):
+    if is_pattern(want):
         return want.looks and has_mark(value)
     return is_hidden(want) or is_hidden(value)
 
@@ -197,6 +203,6 @@ def _hidden(want: Any, value: Any) -> bool:
 def _difference(want: Any, value: Any, path: Path) -> Difference:
     if isinstance(value, Absent):
         return Difference("missing_argument", path, want, ABSENT)
-    if isinstance(want, ValuePattern) and want.credit(ABSENT) is None and not want.looks:
+    if is_pattern(want) and want.credit(ABSENT) is None and not want.looks:
         return Difference("extra_argument", path, ABSENT, value)
     return Difference("wrong_argument", path, want, value)

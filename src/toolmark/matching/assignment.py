@@ -2,8 +2,8 @@
 
 `assign` finds the cheapest assignment by shortest augmenting paths (Jonker & Volgenant 1987; Crouse 2016, "On
 implementing 2D rectangular assignment algorithms"): rows are added one at a time along the cheapest alternating path,
-found by Dijkstra's algorithm over reduced costs. Worst case O(rows^2 * columns); typically far less, since the dual
-prices `u, v` left by one row shorten the next search. Costs are integers, so optimal means optimal, and a tie is a tie.
+found by Dijkstra's algorithm over reduced costs. The dual prices `u, v` left by one row shorten the next search. Costs
+are integers, so optimal means optimal, and a tie is a tie.
 
 `smallest` then walks from one optimal assignment to the lexicographically smallest one. By complementary slackness the
 optimal assignments are exactly those that use only *tight* edges (cost = u + v) and leave only columns of price 0 free,
@@ -13,114 +13,171 @@ so the walk needs no further optimisation: it swaps along alternating paths of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import sub
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from operator import itemgetter
 
-Costs = Sequence[Sequence[int]]
-"""Rows of costs; every row has the same length, at least the number of rows."""
+Edges = Sequence[Sequence[tuple[int, int]]]
+"""For each row, the columns that it can have with their costs."""
 
 _FREE = -1
 
 
-def assign(costs: Costs) -> tuple[list[int], list[int], list[int]]:
+def cheapest_partners(costs: Sequence[Sequence[int]], width: int, *, is_turned: bool = False) -> list[int]:
+    """Return the partners like `best_partners`, of rows that can have every column."""
+    lowest = list(map(min, costs))
+    columns = [row.index(cost) for row, cost in zip(costs, lowest, strict=True)]
+    # Rows with one cheapest column each, no two the same, have the only cheapest assignment.
+    if len(set(columns)) < len(columns) or any(row.count(cost) > 1 for row, cost in zip(costs, lowest, strict=True)):
+        return best_partners([list(enumerate(row)) for row in costs], width, is_turned=is_turned)
+    if not is_turned:
+        return columns
+    row_of = {column: row for row, column in enumerate(columns)}
+    return [row_of.get(column, _FREE) for column in range(width)]
+
+
+def best_partners(edges: Edges, width: int, *, is_turned: bool = False) -> list[int]:
+    """Return the partners in the lexicographically smallest cheapest assignment.
+
+    Args:
+        edges: The edges of each row; an assignment of all rows exists.
+        width: The number of columns.
+        is_turned: Compare assignments as lists of columns with their rows.
+
+    Returns:
+        The column of each row; if `is_turned`, the row of each column, or -1.
+    """
+    column_of, row_price, column_price = assign(edges, width)
+    tight = [
+        [column for column, cost in row if cost == price + column_price[column]]
+        for row, price in zip(edges, row_price, strict=True)
+    ]
+    may_be_free = {column for column, price in enumerate(column_price) if price == 0}
+    return smallest_partners(column_of, tight, may_be_free, width, is_turned=is_turned)
+
+
+def assign(edges: Edges, width: int) -> tuple[list[int], list[int], list[int]]:
     """Return the cheapest assignment of every row to a column of its own, with its prices.
 
     Args:
-        costs: At least one row; no more rows than columns.
+        edges: The edges of each row; an assignment of all rows exists.
+        width: The number of columns.
 
     Returns:
-        The column of each row, the price of each row, and the price (<= 0) of each column. For all pairs
+        The column of each row, the price of each row, and the price (<= 0) of each column. For all edges
         `cost >= row price + column price`, with equality for the assigned ones; unassigned columns have price 0.
     """
-    columns = len(costs[0])
-    row_price = [min(row) for row in costs]
-    column_price = [0] * columns
-    column_of = [_FREE] * len(costs)
-    row_of = [_FREE] * columns
-    for row, values in enumerate(costs):  # rows whose cheapest column is still free are served at once
-        column = values.index(row_price[row])
-        if row_of[column] == _FREE:
-            row_of[column], column_of[row] = row, column
-    # The cheap steps first: an augmentation looks at every row on its way.
-    _reduce(costs, row_price, column_price, column_of, row_of)
-    for row, column in enumerate(column_of):
+    prices = _Prices(edges, width)
+    prices.reduce()
+    # The cheap steps came first: an augmentation looks at every row on its way.
+    for row, column in enumerate(prices.column_of):
         if column == _FREE:
-            _augment(costs, row, row_price, column_price, column_of, row_of)
-    return column_of, row_price, column_price
+            prices.augment(row)
+    return prices.column_of, prices.row_price, prices.column_price
 
 
 _REDUCTIONS = 2
 """Steps of the reduction for each row; rows that are still free then are augmented."""
 
 
-def _reduce(
-    costs: Costs, row_price: list[int], column_price: list[int], column_of: list[int], row_of: list[int]
-) -> None:
-    """Let free rows take their cheapest column from its holder, as long as that is worth it.
+class _Prices:
+    """An assignment of some rows, with the prices that prove it cheapest."""
 
-    The column's price falls by what the second cheapest column would cost more, so that it stays as good a choice for
-    the row as that one. A step takes one look at a row; an alternating path takes one at every row on its way.
+    def __init__(self, edges: Edges, width: int) -> None:
+        """Serve rows whose cheapest column is still free."""
+        self.edges = edges
+        self.row_price: list[int] = []
+        self.column_price = [0] * width
+        self.column_of = [_FREE] * len(edges)
+        self.row_of = [_FREE] * width
+        for row, row_edges in enumerate(edges):
+            column, lowest = min(row_edges, key=itemgetter(1))
+            self.row_price.append(lowest)
+            if self.row_of[column] == _FREE:
+                self.row_of[column], self.column_of[row] = row, column
+
+    def reduce(self) -> None:
+        """Let free rows take their cheapest column from its holder, as long as that is worth it.
+
+        The column's price falls by what the second cheapest column would cost more, so that it stays as good a choice
+        for the row as that one. A step takes one look at a row; an alternating path takes one at every row on its way.
+        """
+        free = [row for row, column in enumerate(self.column_of) if column == _FREE and len(self.edges[row]) > 1]
+        row_of, column_of, column_price = self.row_of, self.column_of, self.column_price
+        for _ in range(_REDUCTIONS * len(column_of)):
+            if not free:
+                return
+            row = free.pop()
+            (lowest, column), (second, _) = sorted((cost - column_price[at], at) for at, cost in self.edges[row])[:2]
+            holder = row_of[column]
+            # Two equally cheap columns: without a price to change, the rows would swap for ever.
+            if holder != _FREE and lowest == second:
+                continue
+            column_price[column] -= second - lowest
+            self.row_price[row] = second
+            row_of[column], column_of[row] = row, column
+            if holder != _FREE:
+                column_of[holder] = _FREE
+                if len(self.edges[holder]) > 1:
+                    free.append(holder)
+
+    def augment(self, start: int) -> None:
+        """Give `start` a column by the cheapest alternating path, and adjust the prices so that they stay optimal."""
+        row_price, column_price = self.row_price, self.column_price
+        distances: dict[int, int] = {}
+        came_from: dict[int, int] = {}
+        queue: list[tuple[int, int]] = []
+        settled: dict[int, int] = {}
+        row, reached = start, 0
+        # Dijkstra's algorithm: reduced costs are not negative.
+        while True:
+            base = reached - row_price[row]
+            for column, cost in self.edges[row]:
+                distance = base + cost - column_price[column]
+                if distance < distances.get(column, inf):
+                    distances[column] = distance
+                    came_from[column] = row
+                    heappush(queue, (distance, column))
+            reached, column = heappop(queue)
+            while column in settled:
+                reached, column = heappop(queue)
+            row = self.row_of[column]
+            if row == _FREE:
+                break
+            settled[column] = reached
+        # The prices of the tree change so that its edges stay tight; all others stay at least as dear.
+        row_price[start] += reached
+        for other, at in settled.items():
+            column_price[other] -= reached - at
+            row_price[self.row_of[other]] += reached - at
+        while row != start:
+            row = came_from[column]
+            self.row_of[column] = row
+            self.column_of[row], column = column, self.column_of[row]
+
+
+def smallest_partners(
+    column_of: list[int], tight: list[list[int]], may_be_free: set[int], width: int, *, is_turned: bool
+) -> list[int]:
+    """Return the partners in the lexicographically smallest optimal assignment, like `best_partners`.
+
+    Args:
+        column_of: The column of each row in an optimal assignment.
+        tight: For each row, ascending, the columns that it has in some optimal assignments.
+        may_be_free: Columns that some optimal assignments leave free.
+        width: The number of columns.
+        is_turned: Compare assignments as lists of columns with their rows.
     """
-    free = [row for row, column in enumerate(column_of) if column == _FREE]
-    if len(column_price) == 1:
-        return
-    for _ in range(_REDUCTIONS * len(costs)):
-        if not free:
-            return
-        row = free.pop()
-        reduced = list(map(sub, costs[row], column_price))
-        lowest = min(reduced)
-        column = reduced.index(lowest)
-        reduced[column] = max(reduced) + 1
-        second = min(reduced)
-        holder = row_of[column]
-        # Two equally cheap columns: without a price to change, the rows would swap for ever.
-        if holder != _FREE and lowest == second:
-            continue  # taking it would only move the conflict
-        column_price[column] -= second - lowest
-        row_price[row] = second
-        row_of[column], column_of[row] = row, column
-        if holder != _FREE:
-            column_of[holder] = _FREE
-            free.append(holder)
-
-
-def _augment(
-    costs: Costs, start: int, row_price: list[int], column_price: list[int], column_of: list[int], row_of: list[int]
-) -> None:
-    """Give `start` a column by the cheapest alternating path, and adjust the prices so that they stay optimal."""
-    columns = len(column_price)
-    open_columns = list(range(columns))
-    came_from = [start] * columns
-    base = row_price[start]
-    distance = [cost - base - price for cost, price in zip(costs[start], column_price, strict=True)]
-    settled: list[tuple[int, int]] = []  # (column, its distance), in the order reached
-    while True:
-        # Dijkstra's step: no later path can reach this column more cheaply, since reduced costs are not negative.
-        column = min(open_columns, key=distance.__getitem__)
-        reached = distance[column]
-        row = row_of[column]
-        if row == _FREE:
-            break
-        open_columns.remove(column)
-        settled.append((column, reached))
-        values = costs[row]
-        base = row_price[row] - reached
-        for other in open_columns:
-            through = values[other] - base - column_price[other]
-            if through < distance[other]:
-                distance[other] = through
-                came_from[other] = row
-    row_price[start] += reached
-    # The prices of the tree change so that its pairs stay tight; all others stay at least as dear.
-    for settled_column, at in settled:
-        column_price[settled_column] -= reached - at
-        row_price[row_of[settled_column]] += reached - at
-    while True:
-        row = came_from[column]
-        row_of[column] = row
-        column_of[row], column = column, column_of[row]
-        if row == start:
-            return
+    if not is_turned:
+        return smallest(column_of, tight, may_free_left=set(), may_free_right=may_be_free, right_size=width)
+    partner = [_FREE] * width
+    rows_of: list[list[int]] = [[] for _ in range(width)]
+    for row, column in enumerate(column_of):
+        partner[column] = row
+        for other in tight[row]:
+            rows_of[other].append(row)
+    return smallest(partner, rows_of, may_free_left=may_be_free, may_free_right=set(), right_size=len(tight))
 
 
 def smallest(
@@ -137,96 +194,76 @@ def smallest(
     earlier decisions, gives it. Being assigned at all goes before staying free.
 
     Args:
-        partner: An optimal assignment: for each left node its right node, or -1. Changed in place.
+        partner: An optimal assignment: for each left node its right node, or -1.
         tight: For each left node, ascending, the right nodes it may have in an optimal assignment.
         may_free_left: Left nodes that some optimal assignment may leave free (empty where none is free).
         may_free_right: The same of right nodes. Not both sides have free nodes.
         right_size: Number of right nodes.
     """
-    return _Walk(partner, tight, may_free_left, may_free_right, right_size).run()
+    # Free nodes get partners, too: further nodes behind all others.
+    height = len(tight)
+    free_right = sorted(set(range(right_size)).difference(partner))
+    further = count(right_size)
+    partner = [next(further) if node == _FREE else node for node in partner] + free_right
+    takers = [0] * right_size
+    for left, nodes in enumerate(tight):
+        for node in nodes:
+            takers[node] |= 1 << left
+    for node in may_free_right:
+        takers[node] |= (1 << len(free_right)) - 1 << height
+    takers += [sum(1 << left for left in may_free_left)] * (next(further) - right_size)
+    walk = _Walk(partner, takers)
+    for left, nodes in enumerate(tight):
+        walk.decide(left, nodes)
+    return [node if node < right_size else _FREE for node in walk.partner[:height]]
 
 
 class _Walk:
-    """The state of `smallest`. Left node -1 stands for whoever holds the free right nodes, right node -1 for 'free'."""
+    """The state of `smallest`: the partner of each left node, the holder of each right node, and who may take it.
 
-    def __init__(
-        self, partner: list[int], tight: list[list[int]], may_free_left: set[int], may_free_right: set[int], right: int
-    ) -> None:
+    `takers` has a bit for each left node that a right node may have.
+    """
+
+    def __init__(self, partner: list[int], takers: list[int]) -> None:
         self.partner = partner
-        self.tight = tight
-        self.may_free_left = may_free_left
-        self.may_free_right = may_free_right
-        self.holder = [_FREE] * right
+        self.takers = takers
+        self.holder = [_FREE] * len(partner)
         for left, node in enumerate(partner):
-            if node != _FREE:
-                self.holder[node] = left
-        self.reverse: list[list[int]] = [[] for _ in range(right)]
-        for left, nodes in enumerate(tight):
-            for node in nodes:
-                self.reverse[node].append(left)
+            self.holder[node] = left
 
-    def run(self) -> list[int]:
-        for left, nodes in enumerate(self.tight):
-            now = self.partner[left]
-            candidates = [
-                node
-                for node in nodes
-                # A right node held by an earlier left node is decided.
-                if (now == _FREE or node < now) and (self.holder[node] == _FREE or self.holder[node] > left)
-            ]
-            if candidates:
-                self._improve(left, now, candidates)
-        return self.partner
-
-    def _improve(self, left: int, target: int, candidates: list[int]) -> None:
-        """Move `left` to the first of `candidates` whose holder can be moved on, in the end to `target`."""
-        moves_to, leaves_free = self._who_can_move(left, target)
+    def decide(self, left: int, nodes: list[int]) -> None:
+        """Move a left node to the first of its nodes that it can have; those of earlier left nodes are decided."""
+        target = self.partner[left]
+        candidates = [node for node in nodes if node < target and self.holder[node] > left]
+        if not candidates:
+            return
+        moves_to = self._moves_to(target, left)
         for node in candidates:
             mover = self.holder[node]
-            if mover not in moves_to:
-                continue
-            self.partner[left], self.holder[node] = node, left
-            while True:
-                place = moves_to[mover]
-                if mover != _FREE:
-                    self.partner[mover] = place
-                next_mover = leaves_free
-                if place != _FREE:
-                    next_mover, self.holder[place] = self.holder[place], mover
-                if place == target:
-                    return
-                mover = next_mover
+            if mover in moves_to:
+                self._place(left, node)
+                while mover != left:
+                    mover = self._place(mover, moves_to[mover])
+                return
 
-    def _who_can_move(self, left: int, target: int) -> tuple[dict[int, int], int]:
-        """Search backwards from `target`: where each left node that can be moved goes, and who then leaves 'free'."""
+    def _place(self, left: int, node: int) -> int:
+        """Give a left node another right node, and return who held that."""
+        holder, self.holder[node] = self.holder[node], left
+        self.partner[left] = node
+        return holder
+
+    def _moves_to(self, target: int, left: int) -> dict[int, int]:
+        """Return where each left node behind `left` moves, if it is on a way to `target`, searched backwards."""
         moves_to: dict[int, int] = {}
-        leaves_free = _FREE
+        unvisited = -2 << left
         places = [target]
-        visited = {target}
         while places:
             place = places.pop()
-            for mover in self._candidates(place, left):
-                if mover in moves_to:
-                    continue
+            movers = self.takers[place] & unvisited
+            unvisited ^= movers
+            while movers:
+                mover = movers.bit_length() - 1
+                movers ^= 1 << mover
                 moves_to[mover] = place
-                holdings = self._holdings(mover)
-                if holdings == [_FREE] and _FREE not in visited:
-                    leaves_free = mover
-                for node in holdings:
-                    if node not in visited:
-                        visited.add(node)
-                        places.append(node)
-        return moves_to, leaves_free
-
-    def _candidates(self, place: int, left: int) -> list[int]:
-        if place == _FREE:
-            return [node for node in self.may_free_left if node > left and self.partner[node] != _FREE]
-        movers = [node for node in self.reverse[place] if node > left and self.partner[node] != place]
-        if place in self.may_free_right and self.holder[place] != _FREE:
-            movers.append(_FREE)
-        return movers
-
-    def _holdings(self, mover: int) -> list[int]:
-        if mover != _FREE:
-            return [self.partner[mover]]
-        return [node for node, holder in enumerate(self.holder) if holder == _FREE]
+                places.append(self.partner[mover])
+        return moves_to

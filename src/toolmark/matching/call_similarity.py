@@ -6,56 +6,64 @@ not known, so it is left out on both sides; a field that either side does not ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import replace
-from math import gcd
+from math import lcm
 from typing import Any, NamedTuple
 
 from toolmark.matching.alignment import Item, Pair
-from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, Template, ValuePattern, fits
+from toolmark.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template, fits, is_pattern
 from toolmark.matching.json_compare import (
     ABSENT,
     Absent,
     Difference,
-    Path,
     argument_differences,
     json_forms,
     outputs_equal,
     similarity,
 )
-from toolmark.matching.redacted_values import has_mark, may_hold_mark, place, without_marks
-from toolmark.matching.shared_leaves import common, leaves_of
+from toolmark.matching.packed_assignment import greatest_price
+from toolmark.matching.packed_rows import Lanes
+from toolmark.matching.redacted_values import has_mark, may_hold_mark_or_nan, place, without_marks
+from toolmark.matching.shared_leaves import PackedMatrix, common
 
-Matrix = list[list[Ratio]]
 
-_MUTABLE = (dict, list, ValuePattern)
+class Matrix(NamedTuple):
+    """Similarities of all pairs of two groups, as multiples of 1 / `unit`."""
+
+    rows: Sequence[Sequence[int]]
+    unit: int
+
+
+_IMMUTABLE = frozenset({str, int, float, bool, type(None), Absent})
 
 _TOGETHER_FROM = 16
 """Pairs from which looking at all arguments together costs less than comparing each with each."""
 
 
 class ExactValues(NamedTuple):
-    """The compared fields of the calls of two groups; calls are equal where these are.
+    """The compared values of the calls of two groups; calls are equal where these are.
 
     Attributes:
-        expected: One list for each expected call; `None` where it is equal to no other.
-        called: One for each called tool.
-        exact: Whether calls of unequal values have a similarity below 1: no text equals a value, for example.
+        expected: The values of each expected call; `None` where it is equal to no other.
+        called: Those of each called tool.
+        complete: Whether equal calls may be paired first: every call has values, and calls of unequal values have a
+            similarity below 1 (no text equals a value, for example).
     """
 
-    expected: list[list[Any] | None]
-    called: list[list[Any] | None]
-    exact: bool = True
-
-    @property
-    def complete(self) -> bool:
-        """Whether every call has values, so that equal calls may be paired first."""
-        return self.exact and None not in self.expected and None not in self.called
+    expected: Sequence[Any]
+    called: Sequence[Any]
+    complete: bool
 
 
 class Comparison:
-    """The two sides of a case, and which fields of them are compared."""
+    """The two sides of a case, and which fields of them are compared.
+
+    Attributes:
+        may_hold_nan: Whether a compared value may hold NaN; `False` is certain.
+        marked: The `id` of each argument object and output that holds a redaction mark.
+        plain: Whether only arguments are compared, all of them known, without matchers and redacted values.
+    """
 
     def __init__(
         self,
@@ -69,19 +77,38 @@ class Comparison:
         self.called = called
         self.arguments = arguments
         self.output = output
-        self.marked: frozenset[int] = self._marked() if arguments or output else frozenset()
+        self._typed = any(item.type is not None for item in expected)
+        self._outputs = output and any(item.output is not ABSENT for item in expected)
+        values = self._compared_values([*expected, *called])
+        # Every value is searched once here, so that a comparison need not do so for each pair.
+        may_hold_mark, may_hold_nan = may_hold_mark_or_nan(values)
+        self.may_hold_nan: bool = may_hold_nan
+        self.marked: frozenset[int] = frozenset(
+            [id(value) for value in values if has_mark(value)] if may_hold_mark else ()
+        )
+        self.plain: bool = self._plain_arguments and not self._typed and not self._outputs and not self.marked
 
-    def _marked(self) -> frozenset[int]:
-        """Return the `id` of each argument object and output that holds a redaction mark.
-
-        Every value is searched once here, so that a comparison need not search it for each pair.
-        """
-        items = [*self.expected, *self.called]
+    def _compared_values(self, items: Sequence[Item]) -> list[object]:
+        """Return the argument objects and outputs that are compared, and find out whether all are plain arguments."""
         # Arguments that are not compared may hold marks without any effect.
-        values: list[object] = [_tree(item.arguments) for item in items] if self.arguments else []
-        if self.output and any(item.output is not ABSENT for item in self.expected):
-            values += [item.output for item in items]
-        return frozenset([id(value) for value in values if has_mark(value)]) if may_hold_mark(values) else frozenset()
+        arguments: list[object] = [item.arguments for item in items] if self.arguments else []
+        self._plain_arguments = self.arguments and set(map(type, arguments)) <= {dict}
+        if self._plain_arguments and not self._outputs:
+            return arguments
+        outputs = [item.output for item in items] if self._outputs else []
+        return [_tree(value) for value in (*arguments, *outputs) if value is not ABSENT]
+
+    def by_name(self, expected: Sequence[int], called: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+        """Return the positions of each name that both sides have."""
+        names: dict[str, tuple[list[int], list[int]]] = {}
+        for e in expected:
+            names.setdefault(self.expected[e].name, ([], []))[0].append(e)
+        for c in called:
+            # A called name that nothing expects forms no group; its calls are unexpected.
+            group = names.get(self.called[c].name)
+            if group is not None:
+                group[1].append(c)
+        return [group for group in names.values() if group[1]]
 
     def _holds_mark(self, *values: object) -> bool:
         return bool(self.marked) and any(id(_tree(value)) in self.marked for value in values)
@@ -90,45 +117,68 @@ class Comparison:
 
     def ratio(self, e: Item, c: Item) -> Ratio:
         """Return the similarity of two calls of equal name."""
-        if self._types_differ(e, c) or self._outputs_differ(e, c):
+        if self.plain:
+            return similarity(e.arguments, c.arguments)  # type: ignore[arg-type]
+        if self._differs_elsewhere(e, c):
             return ZERO
         if not self.arguments or isinstance(e.arguments, Absent) or not isinstance(c.arguments, dict):
             return ONE
-        if isinstance(e.arguments, Template):
-            return e.arguments.ratio(c.arguments)
-        ratio = similarity(e.arguments, c.arguments)
-        if ratio != ONE and self._holds_mark(e.arguments, c.arguments):  # equal ones stay equal without them
-            left, right, _ = without_marks(e.arguments, c.arguments)
+        return self._argument_ratio(e.arguments, c.arguments)
+
+    def _argument_ratio(self, expected: dict[str, Any] | Template, called: dict[str, Any]) -> Ratio:
+        """Return the similarity of two argument objects, without redacted values."""
+        if isinstance(expected, Template):
+            return expected.ratio(called)
+        ratio = similarity(expected, called)
+        if ratio != ONE and self._holds_mark(expected, called):  # equal ones stay equal without them
+            left, right, _ = without_marks(expected, called)
             return similarity(left, right)
         return ratio
 
     def matrix(self, left: Sequence[int], right: Sequence[int]) -> Matrix:
-        """Return the similarities of all pairs of two groups of one name; equal ratios share one tuple."""
+        """Return the similarities of all pairs of two groups of one name."""
         expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         if not self.arguments or len(left) * len(right) < _TOGETHER_FROM:
-            return [[self.ratio(e, c) for c in called] for e in expected]
-        # Objects with matchers or redacted values have no fixed leaves, so they are compared pair by pair.
+            return _over_one_unit([[self.ratio(e, c) for c in called] for e in expected])
+        if self.plain:
+            rows, lanes, unit = common([e.arguments for e in expected], [c.arguments for c in called])  # type: ignore[misc]
+            return Matrix(list(map(lanes.values, rows)), unit)
+        return _over_one_unit(self._ratios(expected, called))
+
+    def _ratios(self, expected: Sequence[Item], called: Sequence[Item]) -> list[list[Ratio]]:
+        """Return the similarities of all pairs, of which some must be compared one by one."""
         rows, columns = self._plain_objects(expected), self._plain_objects(called)
-        shared = _shared_ratios([rows[i] for i in rows], [columns[j] for j in columns])
-        row_of = dict(zip(rows, shared, strict=True))
-        place_of = list(columns)
-        others = [j for j in range(len(called)) if j not in columns]
-        matrix: Matrix = []
+        shared = common(list(rows.values()), list(columns.values()))
+        row_of = dict(zip(rows, shared.rows, strict=True))
+        ratios: list[list[Ratio]] = []
         for i, e in enumerate(expected):
+            # Objects with matchers or redacted values have no fixed leaves, so they are compared pair by pair.
             if i not in row_of:
-                matrix.append([self.ratio(e, c) for c in called])
+                ratios.append([self.ratio(e, c) for c in called])
                 continue
-            row = [ZERO] * len(called)
-            # A wrong type or output makes the whole pair 0, whatever the arguments share.
-            gated = self.output or e.type is not None
-            for column, ratio in row_of[i].items():
-                c = called[place_of[column]]
-                if not gated or not (self._types_differ(e, c) or self._outputs_differ(e, c)):
-                    row[place_of[column]] = ratio
-            for j in others:
-                row[j] = self.ratio(e, called[j])
-            matrix.append(row)
-        return matrix
+            shared_row = dict(zip(columns, shared.lanes.values(row_of[i]), strict=True))
+            ratios.append(
+                [
+                    self._ratio_of_value(e, c, shared_row[j], shared.unit) if j in columns else self.ratio(e, c)
+                    for j, c in enumerate(called)
+                ]
+            )
+        return ratios
+
+    def _ratio_of_value(self, e: Item, c: Item, value: int, unit: int) -> Ratio:
+        """Return the similarity of two calls whose arguments have the similarity `value / unit`."""
+        return (value, unit) if value and not self._differs_elsewhere(e, c) else ZERO
+
+    def packed_matrix(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
+        """Return the similarities of all pairs of two groups of one name, with the smaller group as rows."""
+        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
+        few, many = (expected, called) if len(left) <= len(right) else (called, expected)
+        if self.plain:
+            return common([item.arguments for item in few], [item.arguments for item in many])  # type: ignore[misc]
+        matrix = self.matrix(left, right)
+        rows = matrix.rows if few is expected else list(zip(*matrix.rows, strict=True))
+        lanes = Lanes(len(many), greatest_price(matrix.unit))
+        return PackedMatrix(list(map(lanes.packed, rows)), lanes, matrix.unit)
 
     def _plain_objects(self, items: Sequence[Item]) -> dict[int, dict[str, Any]]:
         """Return, by position, the argument objects without matchers and redacted values."""
@@ -138,6 +188,10 @@ class Comparison:
             if isinstance(item.arguments, dict) and id(item.arguments) not in self.marked
         }
 
+    def _differs_elsewhere(self, e: Item, c: Item) -> bool:
+        """Return whether types or outputs differ: the whole pair is then 0, whatever the arguments share."""
+        return self._types_differ(e, c) or self._outputs_differ(e, c)
+
     def _types_differ(self, e: Item, c: Item) -> bool:
         return e.type is not None and c.type != e.type and not isinstance(c.type, Absent)
 
@@ -145,7 +199,7 @@ class Comparison:
         """Return whether outputs are compared, are known on both sides, and differ."""
         if not self.output or isinstance(e.output, Absent) or isinstance(c.output, Absent):
             return False
-        if isinstance(e.output, ValuePattern):
+        if is_pattern(e.output):
             return not self._holds_mark(c.output) and not any(fits(e.output, form) for form in json_forms(c.output))
         return not outputs_equal(e.output, c.output) and not self._holds_mark(e.output, c.output)
 
@@ -153,43 +207,55 @@ class Comparison:
 
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
         """Return the pair with its differences, and with what could not be compared."""
+        if self.plain:
+            return self._plain_pair(e, c, ratio)
         expected, called = self.expected[e], self.called[c]
-        not_compared: list[str] = []
-        if self.arguments and called.arguments is ABSENT and expected.arguments is not ABSENT:
-            not_compared.append("input_parameters")
-        if self.output and called.output is ABSENT and expected.output is not ABSENT:
-            not_compared.append("output")
-        if called.type is ABSENT and expected.type is not None:
-            not_compared.append("type")
+        not_compared = self._uncaptured(expected, called)
         if ratio == ONE and not self.marked:
-            return Pair(e, c, 1.0, (), tuple(not_compared))
+            return Pair(e, c, 1.0, (), not_compared)
         differences, redacted = self._differences(expected, called)
         copies = () if ratio == ONE else tuple(map(_copied, differences))
         return Pair(e, c, ratio[0] / ratio[1], copies, (*not_compared, *redacted), tuple(redacted))
 
+    def _uncaptured(self, e: Item, c: Item) -> tuple[str, ...]:
+        """Return the fields that the expected call compares and the recording lacks."""
+        fields = {
+            "input_parameters": self.arguments and c.arguments is ABSENT and e.arguments is not ABSENT,
+            "output": self.output and c.output is ABSENT and e.output is not ABSENT,
+            "type": c.type is ABSENT and e.type is not None,
+        }
+        return tuple(field for field, is_uncaptured in fields.items() if is_uncaptured)
+
+    def _plain_pair(self, e: int, c: int, ratio: Ratio) -> Pair:
+        """Return the pair of two calls that have only arguments to compare."""
+        if ratio == ONE:
+            return Pair(e, c, 1.0)
+        differences = argument_differences(self.expected[e].arguments, self.called[c].arguments)  # type: ignore[arg-type]
+        return Pair(e, c, ratio[0] / ratio[1], tuple(map(_copied, differences)))
+
     def _differences(self, e: Item, c: Item) -> tuple[list[Difference], list[str]]:
         """Return every difference of two calls of equal name, and the places that a redacted value hides."""
-        differences: list[Difference] = []
-        hidden: list[Path] = []
+        arguments = self._mismatches(e.arguments, c.arguments)
+        differences = arguments.differences
         if self._types_differ(e, c):
-            differences.append(Difference("wrong_type", (), e.type, c.type))
-        if self.arguments and isinstance(c.arguments, dict):
-            if isinstance(e.arguments, Template):
-                mismatches = e.arguments.mismatches(c.arguments)
-                differences += mismatches.differences
-                hidden = mismatches.hidden
-            elif isinstance(e.arguments, dict):
-                left, right = e.arguments, c.arguments
-                if self._holds_mark(left, right):
-                    left, right, hidden = without_marks(left, right)
-                differences += argument_differences(left, right)
+            differences = [Difference("wrong_type", (), e.type, c.type), *differences]
         if self._outputs_differ(e, c):
             differences.append(Difference("wrong_output", (), e.output, c.output))
-        redacted = [place("input_parameters", path) for path in hidden]
-        outputs_known = not isinstance(e.output, Absent) and not isinstance(c.output, Absent)
-        if self.output and outputs_known and self._holds_mark(e.output, c.output):
+        redacted = [place("input_parameters", path) for path in arguments.hidden]
+        if self.output and ABSENT is not e.output and ABSENT is not c.output and self._holds_mark(e.output, c.output):
             redacted.append("output")
         return differences, redacted
+
+    def _mismatches(self, expected: dict[str, Any] | Template | Absent, called: object) -> Mismatches:
+        """Return what speaks against called arguments, and what of them is redacted."""
+        if not self.arguments or isinstance(expected, Absent) or not isinstance(called, dict):
+            return Mismatches()
+        if isinstance(expected, Template):
+            return expected.mismatches(called)
+        if not self._holds_mark(expected, called):
+            return Mismatches(list(argument_differences(expected, called)))
+        left, right, hidden = without_marks(expected, called)
+        return Mismatches(list(argument_differences(left, right)), hidden)
 
     # Equality
 
@@ -200,53 +266,55 @@ class Comparison:
         not set, not captured or redacted, or holds a matcher: such a call is equal to no other.
         """
         expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
-        types = any(item.type is not None for item in expected)
-        arguments = self.arguments and any(item.arguments is not ABSENT for item in expected)
-        output = self.output and any(item.output is not ABSENT for item in expected)
+        if self.plain:
+            return ExactValues([e.arguments for e in expected], [c.arguments for c in called], complete=True)
+        output = self._outputs and any(item.output is not ABSENT for item in expected)
+        readers: list[Callable[[Item], Any]] = []
+        if self._typed and any(item.type is not None for item in expected):
+            readers.append(_exact_type)
+        if self.arguments and any(item.arguments is not ABSENT for item in expected):
+            readers.append(self._exact_arguments)
+        if output:
+            readers.append(self._exact_output)
 
         def values(item: Item) -> list[Any] | None:
-            fields: list[Any] = []
-            if types:
-                if not isinstance(item.type, str):
-                    return None
-                fields.append(item.type)
-            if arguments:
-                exact_arguments = _exact_arguments(item.arguments)
-                if exact_arguments is None or self._holds_mark(item.arguments):
-                    return None
-                fields.append(exact_arguments)
-            if output:
-                if isinstance(item.output, (Absent, ValuePattern)) or self._holds_mark(item.output):
-                    return None
-                fields.append(item.output)
-            return fields
+            fields = [read(item) for read in readers]
+            return None if any(field is ABSENT for field in fields) else fields
 
+        expected_values, called_values = list(map(values, expected)), list(map(values, called))
+        complete = None not in expected_values and None not in called_values
         # A tool's text may be the JSON of another call's value; then unequal values are not surely unequal.
-        exact = not output or _of_one_form([item.output for item in (*expected, *called)])
-        return ExactValues([values(item) for item in expected], [values(item) for item in called], exact)
+        if complete and output:
+            complete = _of_one_form([item.output for item in (*expected, *called)])
+        return ExactValues(expected_values, called_values, complete)
+
+    def _exact_arguments(self, item: Item) -> dict[str, Any] | Absent:
+        """Return the argument object that only an equal one matches; `ABSENT` if there is none."""
+        if self._holds_mark(item.arguments):
+            return ABSENT
+        if not isinstance(item.arguments, Template):
+            return item.arguments
+        only = item.arguments.only_object()
+        return ABSENT if only is None else dict(only)
+
+    def _exact_output(self, item: Item) -> Any:  # noqa: ANN401 - a JSON value
+        """Return the output that only an equal one matches; `ABSENT` if there is none."""
+        return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
 
 
-def _shared_ratios(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> list[dict[int, Ratio]]:
-    """Return, for each argument object of one side, its similarity above 0 with those of the other, by position."""
-    rows, unit = common(left, right, list(map(leaves_of, left)), list(map(leaves_of, right)))
-    reduced: dict[int, Ratio] = {}
-    for weight in {weight for row in rows for weight in row.values()}:
-        divisor = gcd(weight, unit)
-        reduced[weight] = weight // divisor, unit // divisor
-    return [{column: reduced[weight] for column, weight in row.items()} for row in rows]
+def _exact_type(item: Item) -> str | Absent:
+    return item.type if isinstance(item.type, str) else ABSENT
+
+
+def _over_one_unit(ratios: list[list[Ratio]]) -> Matrix:
+    """Return similarities as multiples of one unit."""
+    unit = lcm(*{denominator for row in ratios for _, denominator in row})
+    return Matrix([[numerator * (unit // denominator) for numerator, denominator in row] for row in ratios], unit)
 
 
 def _tree(value: object) -> object:
     """Return the object inside a template, and any other value as it is."""
     return value if type(value) is dict or not isinstance(value, Template) else value.tree
-
-
-def _exact_arguments(arguments: object) -> dict[str, Any] | None:
-    """Return the argument object that only an equal one matches, or `None` if there is a matcher or nothing is set."""
-    if type(arguments) is dict:
-        return arguments
-    only = arguments.only_object() if isinstance(arguments, Template) else None
-    return None if only is None else dict(only)
 
 
 def _of_one_form(outputs: list[object]) -> bool:
@@ -259,6 +327,16 @@ def _of_one_form(outputs: list[object]) -> bool:
 
 def _copied(difference: Difference) -> Difference:
     """Return a difference that no later change of the case can reach."""
-    if not isinstance(difference.expected, _MUTABLE) and not isinstance(difference.called, _MUTABLE):
+    if type(difference.expected) in _IMMUTABLE and type(difference.called) in _IMMUTABLE:
         return difference
-    return replace(difference, expected=deepcopy(difference.expected), called=deepcopy(difference.called))
+    expected, called = _copied_value(difference.expected), _copied_value(difference.called)
+    return Difference(difference.kind, difference.path, expected, called)
+
+
+def _copied_value(value: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a deep copy of a JSON value, which may hold matchers."""
+    if type(value) is list:
+        return list(map(_copied_value, value))
+    if type(value) is dict:
+        return {key: _copied_value(item) for key, item in value.items()}
+    return deepcopy(value) if is_pattern(value) else value

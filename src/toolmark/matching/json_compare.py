@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final, Literal
@@ -36,6 +36,9 @@ class Absent:
         """Stay one object when pickled."""
         return "ABSENT"
 
+
+SELF_FROZEN: Final = frozenset({str, int, type(None)})
+"""Types whose values stand for themselves; a boolean does not, since `True == 1`, and a float may be NaN."""
 
 ABSENT: Final = Absent()
 """Stands where there is no value: a field that was never set or not captured, a key that one side lacks."""
@@ -68,15 +71,17 @@ def json_equal(a: Any, b: Any) -> bool:
     if kind is dict:
         if len(a) != len(b):
             return False
-        for key, value in a.items():  # noqa: SIM110 - a generator would double the stack frames of a deep value
-            if key not in b or not json_equal(value, b[key]):
+        for key, value in a.items():
+            other = b.get(key, ABSENT)
+            # Leaves are often one object on both sides.
+            if value is not other and not json_equal(value, other):
                 return False
         return True
     if kind is list:
         if len(a) != len(b):
             return False
-        for value, other in zip(a, b, strict=True):  # noqa: SIM110 - as above
-            if not json_equal(value, other):
+        for value, other in zip(a, b, strict=True):  # noqa: SIM110 - a generator would double the stack frames
+            if value is not other and not json_equal(value, other):
                 return False
         return True
     return bool(a == b or (a != a and b != b))  # noqa: PLR0124 - only NaN differs from itself
@@ -107,15 +112,10 @@ def _is_json_form(text: Any, value: Any) -> bool:
         return False
 
 
-def similarity(a: dict[str, Any], b: dict[str, Any], equal: Callable[[Any, Any], bool] = json_equal) -> tuple[int, int]:
+def similarity(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
     """Return how similar two argument objects are, as an exact rational between (0, 1) and (1, 1).
 
     Cost: one visit of every value that both name.
-
-    Args:
-        a: An argument object.
-        b: Another one.
-        equal: When two values are equal: `json_equal`, or what says the same of the values of these objects.
     """
     if not a and not b:
         return 1, 1
@@ -123,22 +123,32 @@ def similarity(a: dict[str, Any], b: dict[str, Any], equal: Callable[[Any, Any],
     whole = 0
     parts: list[tuple[int, int]] = []
     for key, value in a.items():
-        if key not in b:
+        other = b.get(key, ABSENT)
+        if other is ABSENT:
             union += 1
-            continue
-        other = b[key]
-        if equal(value, other):
+        elif value is other:
             whole += 1
+        elif type(value) in SELF_FROZEN and type(value) is type(other):
+            whole += value == other
         elif type(value) is dict and type(other) is dict:
-            part = similarity(value, other, equal)
-            if part[0]:
+            part = similarity(value, other)
+            if part == (1, 1):
+                whole += 1
+            elif part[0]:
                 parts.append(part)
-    if not parts:
-        return (1, 1) if whole == union else (whole, union)
+        elif json_equal(value, other):
+            whole += 1
+    if parts:
+        return _mean(whole, parts, union)
+    return (1, 1) if whole == union else (whole, union)
+
+
+def _mean(whole: int, parts: list[tuple[int, int]], count: int) -> tuple[int, int]:
+    """Return the sum of a number and of rationals over a count, in its lowest terms."""
     numerator, denominator = whole, 1
     for part in parts:
         numerator, denominator = numerator * part[1] + part[0] * denominator, denominator * part[1]
-    denominator *= union
+    denominator *= count
     shared = gcd(numerator, denominator)
     return numerator // shared, denominator // shared
 
@@ -166,21 +176,15 @@ _FALSE: Final = object()
 _NAN: Final = object()
 
 
-_SELF_FROZEN: Final = frozenset({str, int, type(None)})
-"""Types whose values stand for themselves; a boolean does not, since `True == 1`, and a float may be NaN."""
-
-
 def frozen(value: Any) -> Hashable:
     """Return a key that is equal for two JSON values exactly when `json_equal` says so."""
     kind = type(value)
-    if kind in _SELF_FROZEN:
+    if kind in SELF_FROZEN:
         return value  # type: ignore[no-any-return]
     if kind is dict:
-        return "dict", frozenset(
-            [(key, item if type(item) in _SELF_FROZEN else frozen(item)) for key, item in value.items()]
-        )
+        return "dict", frozenset(zip(value, map(frozen, value.values()), strict=True))
     if kind is list:
-        return "list", tuple([item if type(item) in _SELF_FROZEN else frozen(item) for item in value])
+        return "list", tuple(map(frozen, value))
     if kind is bool:
         return _TRUE if value else _FALSE
     return value if value == value else _NAN  # noqa: PLR0124 - NaN

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from toolmark.matching.plan_slots import Board, Partners
@@ -46,19 +47,36 @@ class Rules:
         slots = board.slots
         self._depths: dict[int, int] = {}
         self.labelled: dict[str, dict[int, list[int]]] = {}
+        self.groups: dict[int, list[int]] = {}
         for index, slot in enumerate(slots):
             for label in slot.labels:
                 self.labelled.setdefault(label, {}).setdefault(slot.family, []).append(index)
-        self.groups: dict[int, list[int]] = {}
-        for index, slot in enumerate(slots):
             if slot.group is not None:
                 self.groups.setdefault(slot.group, []).append(index)
-        referenced = {label for slot in slots for label in slot.after if label in self.labelled}
-        self.bound = {
-            index
-            for index, slot in enumerate(slots)
-            if slot.after & referenced or slot.labels & referenced or len(self.groups.get(slot.group, ())) > 1  # type: ignore[arg-type]
-        }
+        self._referenced = {label for slot in slots for label in slot.after if label in self.labelled}
+        self.bound = set(filter(self._is_bound, range(len(slots))))
+
+    def _is_bound(self, index: int) -> bool:
+        """Return whether a rule speaks of a slot."""
+        slot = self.board.slots[index]
+        has_order = not self._referenced.isdisjoint(slot.after | slot.labels)
+        return has_order or (slot.group is not None and len(self.groups[slot.group]) > 1)
+
+    def _earlier(self, slot: int) -> Iterator[tuple[str, list[int]]]:
+        """Yield the slots that must come before a slot, all of a family together, with their label."""
+        own = self.board.slots[slot]
+        for label in sorted(own.after):
+            for family, members in self.labelled.get(label, {}).items():
+                if family != own.family:
+                    yield label, members
+
+    def earlier(self, slot: int) -> list[list[int]]:
+        """Return the slots that must come before a slot, all of a family together."""
+        return [members for _, members in self._earlier(slot)]
+
+    def least(self, members: Sequence[int]) -> int:
+        """Return how many of a family must come before what comes after it."""
+        return max(1, self.board.slots[members[0]].least)
 
     def broken(self, partners: Mapping[int, int]) -> dict[int, Broken]:
         """Return the slots whose pairs break a rule. Pairs of similarity 0 break none, and nothing comes after them."""
@@ -71,15 +89,11 @@ class Rules:
 
     def too_early(self, slot: int, call: int, pairs: Mapping[int, int]) -> Broken | None:
         """Return the rule that a pair breaks by coming before what it should come after."""
-        own = self.board.slots[slot]
-        for label in sorted(own.after):
-            for family, members in self.labelled.get(label, {}).items():
-                if family == own.family:
-                    continue
-                earlier = [pairs[member] for member in members if member in pairs]
-                needed = min(max(1, self.board.slots[members[0]].least), len(earlier))
-                if sum(self.before(one, call) for one in earlier) < needed:
-                    return Broken("after", f"not after {label!r}")
+        for label, members in self._earlier(slot):
+            earlier = [pairs[member] for member in members if member in pairs]
+            needed = min(self.least(members), len(earlier))
+            if sum(self.before(one, call) for one in earlier) < needed:
+                return Broken("after", f"not after {label!r}")
         return None
 
     def before(self, one: int, other: int) -> bool:
@@ -102,15 +116,8 @@ class Rules:
     def depth(self, slot: int) -> int:
         """Return how long the longest chain of slots is that must come before a slot. Labels never come in circles."""
         if slot not in self._depths:
-            own = self.board.slots[slot]
-            befores = [
-                member
-                for label in own.after
-                for family, members in self.labelled.get(label, {}).items()
-                if family != own.family
-                for member in members[:1]  # all of a family have the same labels
-            ]
-            self._depths[slot] = 1 + max(map(self.depth, befores), default=-1)
+            # All of a family have the same labels.
+            self._depths[slot] = 1 + max([self.depth(members[0]) for members in self.earlier(slot)], default=-1)
         return self._depths[slot]
 
     def weight(self, slot: int, call: int) -> Fraction:
@@ -177,13 +184,11 @@ class _Search:
         depth = {slot: rules.depth(slot) if self.small else 0 for slot in searched}
         self.slots = sorted(searched, key=lambda slot: (depth[slot], not board.slots[slot].required, slot))
         self.choices = {slot: self._choices(slot) for slot in self.slots}
-        self.rest = [Fraction(0)]
-        self.later: list[frozenset[int]] = [frozenset()]
-        for slot in reversed(self.slots):
-            self.rest.append(self.rest[-1] + self._most(slot))
-            self.later.append(self.later[-1] | frozenset(self.choices[slot]))
-        self.rest.reverse()
-        self.later.reverse()
+        # From each place on, what the slots can add at most, and the calls that they can take.
+        most = map(self._most, reversed(self.slots))
+        choices = (frozenset(self.choices[slot]) for slot in reversed(self.slots))
+        self.rest = list(accumulate(most, initial=Fraction(0)))[::-1]
+        self.later = list(accumulate(choices, frozenset.union, initial=frozenset[int]()))[::-1]
         searched_set = set(self.slots)
         self.fixed = {slot: call for slot, call in start.items() if slot not in searched_set}
         self.best, self.best_value = start, rules.value(start)
@@ -202,22 +207,16 @@ class _Search:
 
     def _most(self, slot: int) -> Fraction:
         """Return the most that a slot can add: the similarity of its best call that can come late enough."""
-        own = self.rules.board.slots[slot]
-        befores = [
-            (members, max(1, self.rules.board.slots[members[0]].least))
-            for label in own.after
-            for family, members in self.rules.labelled.get(label, {}).items()
-            if family != own.family
-        ]
+        earlier = self.rules.earlier(slot)
         for call in self.choices[slot]:  # the best first
-            if not any(self._too_early_for_sure(members, least, call) for members, least in befores):
+            if not any(self._too_early_for_sure(members, call) for members in earlier):
                 return self.rules.weight(slot, call)
         return Fraction(0)
 
-    def _too_early_for_sure(self, members: Sequence[int], least: int, call: int) -> bool:
+    def _too_early_for_sure(self, members: Sequence[int], call: int) -> bool:
         surely = sum(map(self._must_be_taken, members))
         before = sum(any(self.rules.before(one, call) for one in self.choices.get(member, ())) for member in members)
-        return before < min(least, surely)
+        return before < min(self.rules.least(members), surely)
 
     def run(self) -> tuple[Partners, Fraction]:
         """Search, and return the best alignment and the bound of what was missed."""

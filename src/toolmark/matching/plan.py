@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from toolmark.matching.align_calls import align, total
 from toolmark.matching.alignment import Alignment, Item, Pair
-from toolmark.matching.argument_pattern import ONE, Ratio, Template
+from toolmark.matching.argument_pattern import ONE, Template
 from toolmark.matching.json_compare import Absent
 from toolmark.matching.ordering_rules import Broken, Rules, keeping_rules
 from toolmark.matching.plan_slots import Board, CallPattern, Partners, Slot, in_any_order, in_order
@@ -127,50 +127,48 @@ def _plain(slot: Slot) -> bool:
 
 
 def _aligned(board: Board, *, ordered: bool) -> Alignment:
+    """Return the best alignment of calls with slots that rules speak of."""
     rules = Rules(board)
-    gap = 0.0
-    if ordered:
-        partners = in_order(board)
-    else:
-        partners, missed = keeping_rules(rules, in_any_order(board, range(len(board.slots)), range(len(board.called))))
-        partners = _with_rest(board, partners, zero_only=True)
-        gap = float(missed)
+    partners, gap = (in_order(board), 0.0) if ordered else _by_rules(board, rules)
     partners = rules.settled(partners)
     broken = rules.broken(partners)
     valid = {slot: call for slot, call in partners.items() if slot not in broken}
     # In order, calls that are left may still explain an empty slot, as out of order.
-    displaced = _with_rest(board, partners, zero_only=False) if ordered else partners
-    displaced_only = {slot: call for slot, call in displaced.items() if slot not in valid}
-    every = {**valid, **displaced_only}
-    # An optional call counts as expected only once it was made, so that leaving it out costs nothing.
-    counted = sum(slot.required or index in valid for index, slot in enumerate(board.slots))
+    every = {**partners, **_among_rest(board, partners)} if ordered else partners
+    displaced = {slot: every[slot] for slot in sorted(every.keys() - valid.keys())}
+    empty = [index for index in range(len(board.slots)) if index not in every]
     return Alignment(
-        expected_count=counted,
+        expected_count=_counted(board.slots, valid),
         called_count=len(board.called),
         ordered=ordered,
-        matched=total(_ratio(board, slot, call) for slot, call in valid.items()),
+        matched=total(board.ratios[slot][call] for slot, call in valid.items()),
         pairs=tuple(_pair(board, slot, call) for slot, call in sorted(valid.items())),
-        out_of_order=tuple(_pair(board, slot, call, broken.get(slot)) for slot, call in sorted(displaced_only.items())),
-        missing=tuple(index for index, slot in enumerate(board.slots) if slot.required and index not in every),
-        unexpected=tuple(sorted(set(range(len(board.called))) - set(every.values()))),
-        unused=tuple(index for index, slot in enumerate(board.slots) if not slot.required and index not in every),
+        out_of_order=tuple(_pair(board, slot, call, broken.get(slot)) for slot, call in displaced.items()),
+        missing=tuple(index for index in empty if board.slots[index].required),
+        unexpected=tuple(sorted(set(range(len(board.called))).difference(every.values()))),
+        unused=tuple(index for index in empty if not board.slots[index].required),
         gap=gap,
     )
 
 
-def _with_rest(board: Board, partners: Partners, *, zero_only: bool) -> Partners:
-    """Return pairs with those among the calls and slots that are left: they explain, and add no weight."""
-    used = set(partners.values())
-    slots = [index for index in range(len(board.slots)) if index not in partners]
-    calls = [call for call in range(len(board.called)) if call not in used]
-    more = in_any_order(board, slots, calls)
-    if zero_only:
-        more = {slot: call for slot, call in more.items() if not board.ratios[slot][call][0]}
-    return {**partners, **more}
+def _by_rules(board: Board, rules: Rules) -> tuple[Partners, float]:
+    """Return the best pairs in any order that the rules leave, and how much more weight others might have."""
+    best = in_any_order(board, range(len(board.slots)), range(len(board.called)))
+    partners, missed = keeping_rules(rules, best)
+    unrelated = {slot: call for slot, call in _among_rest(board, partners).items() if not board.ratios[slot][call][0]}
+    return {**partners, **unrelated}, float(missed)
 
 
-def _ratio(board: Board, slot: int, call: int) -> Ratio:
-    return board.ratios[slot][call]
+def _among_rest(board: Board, partners: Partners) -> Partners:
+    """Return the best pairs of the calls and slots that are left: they explain, and add no weight."""
+    slots = set(range(len(board.slots))).difference(partners)
+    calls = set(range(len(board.called))).difference(partners.values())
+    return in_any_order(board, sorted(slots), sorted(calls))
+
+
+def _counted(slots: Sequence[Slot], valid: Partners) -> int:
+    """Return how many slots count: an optional one only once it was called, so that leaving it out costs nothing."""
+    return sum(slot.required or index in valid for index, slot in enumerate(slots))
 
 
 def _pair(board: Board, slot: int, call: int, broken: Broken | None = None) -> Pair:

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from math import lcm
 from typing import NamedTuple
 
 from toolmark.matching.alignment import Item
 from toolmark.matching.argument_pattern import ONE, Ratio, ValuePattern
-from toolmark.matching.assignment import assign
+from toolmark.matching.assignment import best_partners
 from toolmark.matching.call_similarity import Comparison
 
 Partners = dict[int, int]
@@ -91,9 +92,10 @@ class Board:
         self.slots = slots
         self.called = called
         self.steps = steps
-        patterns = [(index, pattern) for index, slot in enumerate(slots) for pattern in slot.patterns]
-        self._first: dict[int, int] = {index: at for at, (index, _) in reversed(list(enumerate(patterns)))}
-        items = [pattern.item for _, pattern in patterns]
+        counts = [len(slot.patterns) for slot in slots]
+        self._first = list(accumulate(counts, initial=0))
+        """The position of the first pattern of each slot among those of all."""
+        items = [pattern.item for slot in slots for pattern in slot.patterns]
         self.sides = Comparison(items, called, arguments=arguments, output=output)
         self._best: dict[tuple[int, int], int] = {}
         self.ratios: list[dict[int, Ratio]] = []
@@ -125,26 +127,38 @@ class Board:
     def in_parts(self, slots: Iterable[int], calls: Iterable[int]) -> list[tuple[list[int], list[int]]]:
         """Return the connected parts of who can take whom among these slots and calls."""
         # Separate parts are solved separately: the assignment is cubic in the size of a part.
-        left, right = list(slots), set(calls)
-        root: dict[int, int] = {}
-
-        def find(call: int) -> int:
-            while root.setdefault(call, call) != call:
-                root[call] = root[root[call]]
-                call = root[call]
-            return call
-
-        reach = {slot: [call for call in self.ratios[slot] if call in right] for slot in left}
+        usable = set(calls)
+        reach = {slot: [call for call in self.ratios[slot] if call in usable] for slot in slots}
+        roots = _Roots()
         for partners in reach.values():
-            for call in partners[1:]:
-                root[find(call)] = find(partners[0])
+            roots.join(partners)
         parts: dict[int, tuple[list[int], set[int]]] = {}
         for slot, partners in reach.items():
             if partners:
-                part = parts.setdefault(find(partners[0]), ([], set()))
-                part[0].append(slot)
-                part[1].update(partners)
+                members, reached = parts.setdefault(roots.of(partners[0]), ([], set()))
+                members.append(slot)
+                reached.update(partners)
         return [(members, sorted(reached)) for members, reached in parts.values()]
+
+
+class _Roots:
+    """Disjoint sets of calls, each with one of its calls as root."""
+
+    def __init__(self) -> None:
+        self.parent: dict[int, int] = {}
+
+    def of(self, call: int) -> int:
+        """Return the root of the set of a call, and shorten the way to it."""
+        parent = self.parent
+        while parent.setdefault(call, call) != call:
+            parent[call] = parent[parent[call]]
+            call = parent[call]
+        return call
+
+    def join(self, calls: Sequence[int]) -> None:
+        """Join the sets of calls."""
+        for call in calls[1:]:
+            self.parent[self.of(call)] = self.of(calls[0])
 
 
 class Worth:
@@ -194,20 +208,16 @@ def _one_family(board: Board, members: list[int], reached: list[int]) -> Partner
 
 def _assigned(board: Board, worth: Worth, members: Sequence[int], reached: Sequence[int]) -> tuple[int, Partners]:
     """Return the best pairs of one part, and their weight."""
-    # `assign` wants no more rows than columns.
-    rows, columns = (members, reached) if len(members) <= len(reached) else (reached, members)
-
-    def pair(row: int, column: int) -> tuple[int, int]:
-        return (row, column) if rows is members else (column, row)
-
-    def cost(slot: int, call: int) -> int:
-        return -worth.of(slot, call) if call in board.ratios[slot] else 0
-
-    # One more column for each row, at which it stays alone for nothing; a pair that cannot be costs as much.
-    alone = [0] * len(rows)
-    chosen, _, _ = assign([[*(cost(*pair(row, column)) for column in columns), *alone] for row in rows])
-    partners = [pair(row, columns[at]) for row, at in zip(rows, chosen, strict=True) if at < len(columns)]
-    pairs = {slot: call for slot, call in sorted(partners) if call in board.ratios[slot]}
+    # One more column for each slot, at which it stays alone for nothing.
+    edges = [
+        [
+            *((at, -worth.of(slot, call)) for at, call in enumerate(reached) if call in board.ratios[slot]),
+            (len(reached) + number, 0),
+        ]
+        for number, slot in enumerate(members)
+    ]
+    chosen = best_partners(edges, len(reached) + len(members))
+    pairs = {slot: reached[at] for slot, at in zip(members, chosen, strict=True) if at < len(reached)}
     return sum(worth.of(slot, call) for slot, call in pairs.items()), pairs
 
 
@@ -303,16 +313,23 @@ def _stretches(board: Board, worth: Worth, block: Sequence[int]) -> dict[tuple[i
     usable = {call for slot in block for call in board.ratios[slot]}
     partners: dict[tuple[int, int], tuple[int, Partners]] = {}
     for start in sorted(usable):
-        step: int | None = None
-        for stop in range(start + 1, len(board.called) + 1):
-            here = board.steps[stop - 1]
-            # Parallel calls stand in one step; a stretch ends where another step begins.
-            if here is not None and step is not None and here != step:
-                break
-            step = here if step is None else step
+        for stop in range(start + 1, _step_end(board.steps, start) + 1):
             if stop - 1 in usable:
-                parts = board.in_parts(block, range(start, stop))
-                assigned = [_assigned(board, worth, members, reached) for members, reached in parts]
-                pairs = {slot: call for _, part in assigned for slot, call in part.items()}
-                partners[start, stop] = sum(value for value, _ in assigned), pairs
+                partners[start, stop] = _best_of_stretch(board, worth, block, range(start, stop))
     return partners
+
+
+def _step_end(steps: Sequence[int | None], start: int) -> int:
+    """Return where another step begins than that of the calls from `start` on; unknown steps may be any."""
+    step: int | None = None
+    for call in range(start, len(steps)):
+        if None not in (step, steps[call]) and step != steps[call]:
+            return call
+        step = steps[call] if step is None else step
+    return len(steps)
+
+
+def _best_of_stretch(board: Board, worth: Worth, block: Sequence[int], calls: range) -> tuple[int, Partners]:
+    """Return the weight and the pairs of a group of slots with a stretch of calls."""
+    assigned = [_assigned(board, worth, members, reached) for members, reached in board.in_parts(block, calls)]
+    return sum(value for value, _ in assigned), {slot: call for _, part in assigned for slot, call in part.items()}

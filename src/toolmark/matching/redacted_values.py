@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import json
 import marshal
+import re
 from typing import Any
 
 from toolmark._internal.markers import REDACTED, is_redacted
 from toolmark.matching.json_compare import Path
 
 _MARK_BYTES = REDACTED.encode()
+_NAN_BYTES = re.compile(rb"g.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
 
 
-def may_hold_mark(values: list[object]) -> bool:
-    """Return whether any of many JSON values may hold the mark; `False` is certain.
+def may_hold_mark_or_nan(values: list[object]) -> tuple[bool, bool]:
+    """Return whether any of many JSON values may hold the mark, and whether any may hold NaN; `False` is certain.
 
     Every value that is scored passes here, and hardly any is redacted. Marshal writes texts as they are, so one search
     of the bytes is several times as fast as a look at each text.
     """
     try:
-        return _MARK_BYTES in marshal.dumps(values, 2)
+        data = marshal.dumps(values, 2)
     except ValueError:  # a matcher, or a value that is nested more deeply than marshal goes
-        return True
+        return True, True
+    # Searching for single bytes first is much faster, and hardly any text has one of these.
+    may_hold_nan = (b"\x7f" in data or b"\xff" in data) and _NAN_BYTES.search(data) is not None
+    return _MARK_BYTES in data, may_hold_nan
 
 
 def has_mark(value: object) -> bool:

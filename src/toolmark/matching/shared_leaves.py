@@ -4,24 +4,30 @@ The similarity of two objects is a sum over their *leaves*: the values that are 
 identified by its path. Where two objects have an equal leaf at the same path, it adds 1 / (u1 * u2 * ... * uk), u being
 the number of keys that either side names at each of the levels down to it. These shares depend only on which paths the
 two objects have, their *shapes*, of which many calls of one tool have few. So the shares are computed once for a pair
-of shapes, an index lists the objects that have each leaf, and only equal leaves cost anything after that.
+of shapes. The objects that have one leaf are one packed row, so a row of similarities is a sum of such rows.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from math import lcm
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from toolmark.matching.json_compare import frozen
+from toolmark.matching.packed_assignment import greatest_price
+from toolmark.matching.packed_rows import Lanes
 
 Leaves = dict[Hashable, Hashable]
 """The values of an object by their paths, so frozen that they are equal where `json_equal` says so. A path is a key, or
 a key with the path that goes on inside of it."""
 
-Row = dict[int, int]
-"""By position on the other side what an object has in common with it; those that share nothing are left out."""
+
+class PackedMatrix(NamedTuple):
+    """Similarities of all pairs of two groups, as packed rows of multiples of 1 / `unit`."""
+
+    rows: list[int]
+    lanes: Lanes
+    unit: int
 
 
 _NOTHING: Final[Leaves] = {(): ()}
@@ -55,11 +61,9 @@ def shares(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[Hashable, int
     if not a and not b:
         yield (), 1
     union = len(a.keys() | b.keys())
-    for key, value in a.items():
-        if key not in b:
-            continue
-        other = b[key]
-        inner, outer = type(value) is dict and bool(value), type(other) is dict and bool(other)
+    for key in a.keys() & b.keys():
+        value, other = a[key], b[key]
+        inner, outer = _has_leaves(value), _has_leaves(other)
         if inner and outer:
             for path, parts in shares(value, other):
                 yield (key, path), parts * union
@@ -67,44 +71,58 @@ def shares(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[Hashable, int
             yield key, union
 
 
-def common(
-    left: Sequence[dict[str, Any]],
-    right: Sequence[dict[str, Any]],
-    left_leaves: Sequence[Leaves],
-    right_leaves: Sequence[Leaves],
-) -> tuple[list[Row], int]:
-    """Return the similarities of all pairs of two groups of argument objects, those of similarity 0 left out.
+def _has_leaves(value: object) -> bool:
+    """Return whether a value is an object with leaves of its own; an empty object is a leaf."""
+    return type(value) is dict and bool(value)
 
-    Cost: one step for each leaf of either side, for each pair of shapes, and for each equal leaf of a pair.
+
+def common(left: Sequence[dict[str, Any]], right: Sequence[dict[str, Any]]) -> PackedMatrix:
+    """Return the similarities of all pairs of two groups of argument objects.
+
+    Cost: one step for each leaf of either side, for each pair of shapes and path, and for each row and path.
 
     Args:
         left: One side; a row each.
-        right: The other.
-        left_leaves: The leaves of each object of the one side.
-        right_leaves: Of each of the other.
-
-    Returns:
-        The rows, and the unit by which a number in a row is divided to get the similarity.
+        right: The other; a column each.
     """
-    shared_paths = [
-        (left_group, right_group, list(shares(left[left_group[0]], right[right_group[0]])))
-        for left_group in _by_shape(left_leaves)
-        for right_group in _by_shape(right_leaves)
-    ]
-    unit = lcm(*{parts for _, _, paths in shared_paths for _, parts in paths})
-    rows: list[defaultdict[int, int]] = [defaultdict(int) for _ in left]
-    for left_group, right_group, paths in shared_paths:
-        for path, parts in paths:
-            # Only columns with an equal value get a share, so that unequal pairs cost nothing.
-            holders: dict[Hashable, list[int]] = {}
-            for column in right_group:
-                holders.setdefault(right_leaves[column][path], []).append(column)
-            share = unit // parts
-            for index in left_group:
-                row = rows[index]
-                for column in holders.get(left_leaves[index][path], ()):
-                    row[column] += share
-    return [dict(row) for row in rows], unit
+    left_leaves, right_leaves = list(map(leaves_of, left)), list(map(leaves_of, right))
+    left_groups, right_groups = _by_shape(left_leaves), _by_shape(right_leaves)
+    parts_of = [_parts(left[group[0]], [right[others[0]] for others in right_groups]) for group in left_groups]
+    unit = lcm(*{number for parts in parts_of for by_shape in parts.values() for number in by_shape.values()})
+    lanes = Lanes(len(right), greatest_price(unit))
+    shape_of = {column: shape for shape, group in enumerate(right_groups) for column in group}
+    rows = [0] * len(left)
+    for path, holders in _columns_by_leaf(right_leaves).items():
+        masks: dict[Hashable, int] = {}
+        for group, parts in zip(left_groups, parts_of, strict=True):
+            if path not in parts:
+                continue
+            share_of = {shape: unit // number for shape, number in parts[path].items()}
+            share_row = lanes.packed([share_of.get(shape_of[column], 0) for column in range(len(right))])
+            for index in group:
+                value = left_leaves[index][path]
+                if value not in masks:
+                    masks[value] = lanes.filled_at(holders.get(value, ()))
+                rows[index] += share_row & masks[value]
+    return PackedMatrix(rows, lanes, unit)
+
+
+def _parts(one: dict[str, Any], others: Sequence[dict[str, Any]]) -> dict[Hashable, dict[int, int]]:
+    """Return, by path and position of the other object, the number that a share of `one` with it is one part of."""
+    parts: dict[Hashable, dict[int, int]] = {}
+    for shape, other in enumerate(others):
+        for path, number in shares(one, other):
+            parts.setdefault(path, {})[shape] = number
+    return parts
+
+
+def _columns_by_leaf(leaves: Sequence[Leaves]) -> dict[Hashable, dict[Hashable, list[int]]]:
+    """Return, by path and value, the positions of the objects that have this leaf."""
+    columns: dict[Hashable, dict[Hashable, list[int]]] = {}
+    for column, values in enumerate(leaves):
+        for path, value in values.items():
+            columns.setdefault(path, {}).setdefault(value, []).append(column)
+    return columns
 
 
 def _by_shape(leaves: Sequence[Leaves]) -> list[list[int]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from toolmark._internal.json import json_path, short_repr, to_json_value
+from toolmark._internal.json import json_items, json_path, short_repr, to_json_value
 from toolmark._internal.text import printable, short_json
 from toolmark.calls import ToolCall
 from toolmark.errors import ConfigurationError
@@ -19,7 +19,7 @@ from toolmark.result import Finding, redact_at_path
 Path: TypeAlias = "str | tuple[str | int, ...]"
 """A place in the arguments: keys joined by dots, or a tuple of them; `*` is every item."""
 
-_KINDS = ("allowed", "denied")
+_KINDS = frozenset({"allowed", "denied"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +34,29 @@ class ArgumentRule:
 
     def check(self, call: ToolCall, index: int) -> tuple[list[Finding], bool]:
         """Return findings for the broken places, and whether a value was not recorded or is redacted."""
+        if not matches(call.name, [self.tool]):
+            return [], False
         if not call.captured("input_parameters"):
             return [], True
-        findings: list[Finding] = []
-        is_hidden = False
-        for place, value in _values_at(call.arguments, self.keys):
-            if has_mark(value):
-                is_hidden = True
-                continue
-            if _is_one_of(value, self.denied):
-                problem = "denied"
-            elif self.allowed is not None and not _is_one_of(value, self.allowed):
-                problem = "not allowed"
-            else:
-                continue
-            path = json_path(("input_parameters", *place))
-            text = f"{printable(path)} is {short_json(redact_at_path(value, path))}, which is {problem}"
-            detail = f", {text}, by the rule for {printable(self.tool)!r}"
-            findings.append(
-                call_finding(
-                    "forbidden_argument", "Forbidden argument", call, index, detail, path=path, called_value=value
-                )
-            )
-        return findings, is_hidden
+        values = list(_values_at(call.arguments, self.keys))
+        findings = [self._finding(call, index, path, value) for path, value in values if self._problem(value)]
+        return findings, any(has_mark(value) for _, value in values)
+
+    def _problem(self, value: Any) -> str:  # noqa: ANN401 - a JSON value
+        """Return how a value breaks the rule; empty if it does not, or if it is redacted."""
+        if has_mark(value):
+            return ""
+        if _is_one_of(value, self.denied):
+            return "denied"
+        return "" if self.allowed is None or _is_one_of(value, self.allowed) else "not allowed"
+
+    def _finding(self, call: ToolCall, index: int, place: tuple[str | int, ...], value: object) -> Finding:
+        path = json_path(("input_parameters", *place))
+        text = f"{printable(path)} is {short_json(redact_at_path(value, path))}, which is {self._problem(value)}"
+        detail = f", {text}, by the rule for {printable(self.tool)!r}"
+        return call_finding(
+            "forbidden_argument", "Forbidden argument", call, index, detail, path=path, called_value=value
+        )
 
 
 def _is_one_of(value: Any, options: Sequence[Any]) -> bool:  # noqa: ANN401 - JSON values
@@ -76,9 +76,8 @@ def _values_at(
         yield path, value
         return
     key, *rest = keys
-    inside: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, item in inside:
-        if key == "*" or str(key) == str(step):
+    for step, item in json_items(value):
+        if str(key) in ("*", str(step)):
             yield from _values_at(item, rest, (*path, step))
 
 
@@ -100,7 +99,8 @@ def read_argument_rules(option: object) -> tuple[ArgumentRule, ...]:
 
 def _read_values(rule: object, where: str) -> dict[str, tuple[Any, ...]]:
     values = _mapping(rule, where)
-    if not values or set(values) - set(_KINDS) or not all(isinstance(each, (list, tuple)) for each in values.values()):
+    are_lists = all(isinstance(each, (list, tuple)) for each in values.values())
+    if not values or not _KINDS.issuperset(values) or not are_lists:
         expected = "must contain 'allowed' or 'denied' with a list of values"
         raise ConfigurationError(f"{where} {expected}, got {short_repr(rule)}")
     return {kind: tuple(map(to_json_value, each)) for kind, each in values.items()}
@@ -115,6 +115,10 @@ def _mapping(value: object, where: str) -> Mapping[Any, Any]:
 
 def _read_keys(path: object, where: str) -> tuple[str | int, ...]:
     keys = tuple(path.split(".")) if isinstance(path, str) else path
-    if not isinstance(keys, tuple) or not keys or not all(isinstance(key, (str, int)) and key != "" for key in keys):
+    if not isinstance(keys, tuple) or not keys or not all(map(_is_key, keys)):
         raise ConfigurationError(f"{where}: a place must be keys joined by dots, or a tuple of keys, got {path!r}")
     return keys
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, (str, int)) and key != ""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import getitem
 from typing import Any, ClassVar, Final
 
 from toolmark._argument_validation import Fit, Schemas, Validation
@@ -91,24 +92,26 @@ class ArgumentSchemaMetric(CallMetric):
         schemas = Schemas(needed_tools(self.available_tools, case, type(self).__name__), formats=self.formats)
         checked = [schemas.check(call) for call in calls]
         fits = Counter(entry.fit for entry in checked)
-        # Each broken schema is reported once, however many calls its tool has.
-        broken = {call.name: entry.note for call, entry in zip(calls, checked, strict=True) if entry.fit == "unusable"}
         return share_of_calls(
             calls,
             "valid",
             fits["valid"],
             fits["valid"] + fits["invalid"] + fits["unknown_tool"],
             "checked call",
-            findings=[
-                *(_broken_schema(name, note or "") for name, note in broken.items()),
-                *(one for index, entry in enumerate(checked) for one in _call_findings(calls[index], index, entry)),
-            ],
+            findings=list(_findings(calls, checked)),
             warnings=[text for fit, reason in _UNDECIDED.items() for text in omission_warnings(fits[fit], reason)],
         )
 
 
-def _broken_schema(name: str, note: str) -> Finding:
-    return Finding("invalid_schema", f"Broken schema: {printable(name)!r}, {printable(note).rstrip('.')}.", name)
+def _findings(calls: Sequence[ToolCall], checked: Sequence[Validation]) -> Iterator[Finding]:
+    """Yield the findings about schemas, then those about calls."""
+    # Each broken schema is reported once, however many calls its tool has.
+    broken = {call.name: entry.note for call, entry in zip(calls, checked, strict=True) if entry.fit == "unusable"}
+    for name, note in broken.items():
+        text = f"Broken schema: {printable(name)!r}, {printable(note or '').rstrip('.')}."
+        yield Finding("invalid_schema", text, name)
+    for index, entry in enumerate(checked):
+        yield from _call_findings(calls[index], index, entry)
 
 
 def _call_findings(call: ToolCall, index: int, checked: Validation) -> Iterator[Finding]:
@@ -118,11 +121,8 @@ def _call_findings(call: ToolCall, index: int, checked: Validation) -> Iterator[
         path, detail = violation.path, ""
         value: Any = ABSENT
         if violation.keys:
-            value = reduce(_item, violation.keys, call.arguments)
+            arguments: Any = call.arguments
+            value = reduce(getitem, violation.keys, arguments)
             detail = f", called with {short_json(redact_at_path(value, path))}"
         text = f"{call_text(call, index)}: {printable(path)} {printable(violation.message)}{detail}."
         yield Finding("schema_violation", text, call.name, called=index, path=path, called_value=value)
-
-
-def _item(value: Any, key: str | int) -> Any:  # noqa: ANN401 - JSON values
-    return value[key]

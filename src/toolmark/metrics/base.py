@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from weakref import WeakKeyDictionary
 
+from toolmark._internal.json import is_number
 from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
@@ -298,7 +299,7 @@ def read_share(value: object, option: str) -> float:
     Raises:
         ConfigurationError: It is not a number from 0 to 1.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+    if not is_number(value) or not 0 <= value <= 1:
         raise ConfigurationError(f"{option} must be a number from 0 to 1, got {value!r}")
     return float(value)
 
@@ -347,10 +348,14 @@ def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
     if expected is None:
         needs = f"{metric} needs expected_tools{case_label(case)}"
         raise MissingFieldError(f"{needs}; give the calls, or [] for none")
-    if not isinstance(expected, Plan) or expected.allow_extra is not None or expected.tools:
-        return expected
-    calls = [item for item in expected.calls if isinstance(item, ToolCall)]
-    return calls if len(calls) == len(expected.calls) else expected
+    return _list_or_plan(expected) if isinstance(expected, Plan) else expected
+
+
+def _list_or_plan(plan: Plan) -> list[ToolCall] | Plan:
+    """Return a plan without rules as the list of its calls, and any other plan as it is."""
+    calls = [item for item in plan.calls if isinstance(item, ToolCall)]
+    has_rules = plan.allow_extra is not None or plan.tools or len(calls) < len(plan.calls)
+    return plan if has_rules else calls
 
 
 def expected_calls(case: TestCase, metric: str) -> list[ToolCall]:
@@ -447,14 +452,18 @@ def error_text(call: ToolCall) -> str:
     return f"{call.execution.status.value}: {detail}" if detail else call.execution.status.value
 
 
-def omission_warnings(amount: int, reason: str) -> list[str]:
+def omission_warnings(amount: int, reason: str, noun: str = "call") -> list[str]:
     """Return the warning that calls were left out of the score; empty if there are none."""
-    return [f"{plural(amount, 'call')} left out: {reason}"] if amount else []
+    return [f"{plural(amount, noun)} left out: {reason}"] if amount else []
 
 
-def inferred_success_warnings(calls: Sequence[ToolCall]) -> list[str]:
+def inferred_success_warnings(calls: Iterable[ToolCall]) -> list[str]:
     """Return the warning that calls count as successful only because their answers are not marked as errors."""
-    executions = [call.execution for call in calls if call.execution is not None]
-    amount = sum(execution.status is CallStatus.OK and not execution.executed for execution in executions)
+    amount = sum(_is_inferred_success(call) for call in calls)
     text = "recorded by the answer alone: a failure that only its text reports is not detected"
     return [f"{plural(amount, 'call')} {text}"] if amount else []
+
+
+def _is_inferred_success(call: ToolCall) -> bool:
+    execution = call.execution
+    return execution is not None and execution.status is CallStatus.OK and not execution.executed

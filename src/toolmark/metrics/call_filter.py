@@ -6,8 +6,9 @@ their positions in the case, so that findings, reasons and tables refer to the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from toolmark._internal.json import json_text, short_repr
@@ -87,18 +88,10 @@ class CallFilter:
         only: object = None,
     ) -> None:
         """Check the options."""
-        self.error_pattern: BoundedPattern | None = None
         if only not in (None, "read", "write"):
             raise ConfigurationError(f"only must be 'read', 'write' or None for all calls, got {short_repr(only)}")
-        if error_pattern is not None:
-            if not ignore_failed:
-                message = "error_pattern must be used with ignore_failed=True, which leaves the failed calls out"
-                raise ConfigurationError(message)
-            if not isinstance(error_pattern, str) or not error_pattern:
-                expected = "error_pattern must be a regular expression for the answers of failed calls"
-                raise ConfigurationError(f"{expected}, got {error_pattern!r}")
-            self.error_pattern = BoundedPattern(error_pattern)
         self.only = None if only is None else ToolEffect(only)
+        self.error_pattern = _read_error_pattern(error_pattern, ignore_failed=ignore_failed)
         self.ignore_failed = ignore_failed
         self.declared = read_effects({} if effects is None else effects)
         self.guess_effects = guess_effects
@@ -154,15 +147,9 @@ class CallFilter:
         A name pattern reads if it accepts at least one called or available tool, and every tool that it accepts reads.
         """
         patterns = plan_wants(expected)
-        tools = {call.name for call in called} | {spec.name for specs in effects.tools for spec in specs}
-
-        def effect_of(want: CallPattern) -> ToolEffect:
-            names = [want.item.name] if want.pattern is None else filter(want.named, tools)
-            return ToolEffect.READ if {effects.of(name) for name in names} == {ToolEffect.READ} else ToolEffect.WRITE
-
-        names = sorted(tools.union(want.item.name for want in patterns if not want.pattern))
-        accepted = [ToolCall(name=name) for name in names if any(want.named(name) for want in patterns)]
-        return self.by_effect(accepted, called, effects), effect_of
+        tools = {call.name for call in called} | effects.tool_names
+        accepted = [ToolCall(name=name) for name in _accepted_names(patterns, tools)]
+        return self.by_effect(accepted, called, effects), partial(_pattern_effect, effects, tools)
 
     def without_failed(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> ComparedCalls:
         """Return the calls of a case without called ones that did nothing, if these are to be left out."""
@@ -171,17 +158,48 @@ class CallFilter:
             return calls
         undone = {index: call for index, call in calls.called.items() if self._did_nothing(call)}
         done = {index: call for index, call in calls.called.items() if index not in undone}
-        warnings: list[str] = []
-        if undone:
-            listed = list_first([call_text(call, index) for index, call in undone.items()])
-            warnings.append(f"{plural(len(undone), 'call')} left out that did nothing: {listed}")
+        warnings = _undone_warnings(undone)
         if self.error_pattern is None:
-            warnings += inferred_success_warnings(list(done.values()))
+            warnings += inferred_success_warnings(done.values())
         return replace(calls, called=done, warnings=tuple(warnings))
 
     def _did_nothing(self, call: ToolCall) -> bool:
-        if self.error_pattern is None or status_of(call) in UNDONE:
-            return status_of(call) in UNDONE
-        answers = [call.output, call.execution and call.execution.model_output]
-        texts = [value if isinstance(value, str) else json_text(value) for value in answers if value is not None]
-        return any(map(self.error_pattern.search, texts))
+        if status_of(call) in UNDONE:
+            return True
+        return self.error_pattern is not None and any(map(self.error_pattern.search, _answer_texts(call)))
+
+
+def _read_error_pattern(pattern: object, *, ignore_failed: bool) -> BoundedPattern | None:
+    if pattern is None:
+        return None
+    if not ignore_failed:
+        message = "error_pattern must be used with ignore_failed=True, which leaves the failed calls out"
+        raise ConfigurationError(message)
+    if not isinstance(pattern, str) or not pattern:
+        expected = "error_pattern must be a regular expression for the answers of failed calls"
+        raise ConfigurationError(f"{expected}, got {pattern!r}")
+    return BoundedPattern(pattern)
+
+
+def _pattern_effect(effects: ToolEffects, tools: Iterable[str], want: CallPattern) -> ToolEffect:
+    """Return the effect of a call of a plan; a pattern stands for those of the tools that it accepts."""
+    return effects.of_any([want.item.name] if want.pattern is None else filter(want.named, tools))
+
+
+def _accepted_names(wants: Sequence[CallPattern], tools: set[str]) -> list[str]:
+    """Return the names of expected calls, and of the tools that their patterns accept."""
+    names = tools | {want.item.name for want in wants if not want.pattern}
+    return sorted(name for name in names if any(want.named(name) for want in wants))
+
+
+def _undone_warnings(undone: Mapping[int, ToolCall]) -> list[str]:
+    if not undone:
+        return []
+    listed = list_first([call_text(call, index) for index, call in undone.items()])
+    return [f"{plural(len(undone), 'call')} left out that did nothing: {listed}"]
+
+
+def _answer_texts(call: ToolCall) -> list[str]:
+    """Return the answers of a call, for the program and for the model; those that are not text as JSON text."""
+    answers = [call.output, call.execution and call.execution.model_output]
+    return [value if isinstance(value, str) else json_text(value) for value in answers if value is not None]

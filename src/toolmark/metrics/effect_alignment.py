@@ -88,10 +88,12 @@ class TaskChanges:
         # A pair that breaks a rule of a plan costs score, and already has a finding.
         misplaced = [pair for pair in in_order.out_of_order if pair.breaks is None]
         findings += [self._order_finding(pair) for pair in misplaced if pair.expected not in broken_rules]
-        for index in self.reads.missing:
-            text = f"Missing read: expected #{index + 1} {printable(self.names[index])!r} was not called."
-            findings.append(Finding("missing", text, self.names[index], expected=index))
+        findings += map(self._missing_read_finding, self.reads.missing)
         return [*findings, *alignment_findings(replace(self.reads, missing=(), unexpected=()), self.names, called)]
+
+    def _missing_read_finding(self, index: int) -> Finding:
+        text = f"Missing read: expected #{index + 1} {printable(self.names[index])!r} was not called."
+        return Finding("missing", text, self.names[index], expected=index)
 
     def _order_finding(self, pair: Pair) -> Finding:
         name = self.names[pair.expected]
@@ -188,9 +190,8 @@ def _variants_by_effect(expected: Expectation, effect_of: EffectOf) -> Iterator[
             )
             raise ConfigurationError(message)
         for chosen in product(*options):
-            entries = tuple(entry for entry, _ in chosen)
-            choices = tuple(choice for _, choice in chosen if choice)
-            yield replace(variant, entries=entries, choices=variant.choices + choices)
+            entries, choices = zip(*chosen, strict=True) if chosen else ((), ())
+            yield replace(variant, entries=entries, choices=(*variant.choices, *filter(None, choices)))
 
 
 def _entries_by_effect(entry: Entry, effect_of: EffectOf) -> list[tuple[Entry, str]]:
@@ -210,15 +211,24 @@ def _entries_by_effect(entry: Entry, effect_of: EffectOf) -> list[tuple[Entry, s
 def _ignored_rule_warnings(variant: Layout, effect_of: EffectOf) -> list[str]:
     """Return the warning that rules between a write and a read are not checked; empty without such rules."""
     entries = [(entry, effect_of(entry.patterns[0])) for entry in variant.entries]
-    effects_of_label: dict[str, set[ToolEffect]] = defaultdict(set)
-    groups: dict[int | None, dict[str, ToolEffect]] = defaultdict(dict)
+    rules = [*_mixed_order_rules(entries), *_mixed_step_rules(entries)]
+    return [f"not checked, since writes and reads are compared separately: {list_names(rules)}"] if rules else []
+
+
+def _mixed_order_rules(entries: Sequence[tuple[Entry, ToolEffect]]) -> Iterator[str]:
+    """Yield the rules by which an entry comes after one of another effect."""
+    effects: dict[str, set[ToolEffect]] = defaultdict(set)  # of the entries of each label
     for entry, effect in entries:
         for label in entry.labels:
-            effects_of_label[label].add(effect)
+            effects[label].add(effect)
+    for entry, effect in entries:
+        yield from (f"{entry.text} after {label}" for label in sorted(entry.after) if effects[label] - {effect})
+
+
+def _mixed_step_rules(entries: Sequence[tuple[Entry, ToolEffect]]) -> Iterator[str]:
+    """Yield the rules by which entries of several effects are in one step."""
+    groups: dict[int | None, dict[str, ToolEffect]] = defaultdict(dict)
+    for entry, effect in entries:
         groups[entry.group][entry.text] = effect
     groups.pop(None, None)
-    rules: list[str] = []
-    for entry, effect in entries:
-        rules += [f"{entry.text} after {label}" for label in sorted(entry.after) if effects_of_label[label] - {effect}]
-    rules += [f"{', '.join(group)} in one step" for group in groups.values() if len(set(group.values())) > 1]
-    return [f"not checked, since writes and reads are compared separately: {list_names(rules)}"] if rules else []
+    yield from (f"{', '.join(group)} in one step" for group in groups.values() if len(set(group.values())) > 1)

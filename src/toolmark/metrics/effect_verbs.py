@@ -103,15 +103,9 @@ _PARTICLES: Final = {"check": frozenset({"in", "out"}), "sign": frozenset({"in",
 """Verbs with another meaning before these words: `check_in`."""
 
 _HAND_OVER: Final = _words(
-    """
-    transfer handoff handover hand pass route redirect escalate forward connect switch delegate
-    """
+    "transfer handoff handover hand pass route redirect escalate forward connect switch delegate"
 )
-_TALK: Final = _words(
-    """
-    to off over call chat conversation session user customer caller
-    """
-)
+_TALK: Final = _words("to off over call chat conversation session user customer caller")
 _PEOPLE: Final = _words(
     """
     agent agents human humans person people representative rep operator specialist supervisor advisor adviser
@@ -137,9 +131,8 @@ def guess_effect(name: str) -> ToolEffect | None:
     words = split_name(name)
     while len(words) > 1 and words[0] in _MODIFIERS:
         words = words[1:]
-    for word, following in pairwise(words):
-        if word in _CONJUNCTIONS and _verb_effect(following) is ToolEffect.WRITE:
-            return ToolEffect.WRITE
+    if any(word in _CONJUNCTIONS and _verb_effect(verb) is ToolEffect.WRITE for word, verb in pairwise(words)):
+        return ToolEffect.WRITE
     return _main_effect(words) if words else None
 
 
@@ -151,27 +144,30 @@ def split_name(name: str) -> list[str]:
 
 def _main_effect(words: list[str]) -> ToolEffect | None:
     """Return the effect of the verb, which may be any of the words."""
-    first, last = words[0], words[-1]
+    first, *others = words
     effect = _verb_effect(first)
-    if len(words) == 1:
+    if not others:
         return effect
-    if words[1] in _PARTICLES.get(first, ()):
+    if others[0] in _PARTICLES.get(first, ()):
         return None
-    if first in _HAND_OVER and words[1] in _TALK and last in _PEOPLE:
+    if first in _HAND_OVER and others[0] in _TALK and others[-1] in _PEOPLE:
         return ToolEffect.READ
     if effect is None:
-        return _first_effect(words[1:])  # `ticket_get_owner`, `orders_cancel`
-    if first in _THINGS:
-        if last in _STATES and _first_effect(words[1:]) is None:
-            return None
-        return _first_effect([words[1], last]) or effect  # `order_cancel`, `message_read`
-    return effect
+        return _first_effect(others)  # `ticket_get_owner`, `orders_cancel`
+    return _effect_on_thing(others, effect) if first in _THINGS else effect
+
+
+def _effect_on_thing(others: list[str], effect: ToolEffect) -> ToolEffect | None:
+    """Return the effect of a name whose first word is a verb or a thing, from its other words."""
+    if others[-1] in _STATES and _first_effect(others) is None:
+        return None
+    return _first_effect([others[0], others[-1]]) or effect  # `order_cancel`, `message_read`
 
 
 def _first_effect(words: list[str]) -> ToolEffect | None:
     """Return the effect of the first word that is clearly a verb."""
     effects = (_verb_effect(word) for word in words if word not in _NOUNS)
-    return next((effect for effect in effects if effect is not None), None)
+    return next(filter(None, effects), None)
 
 
 def _verb_effect(word: str) -> ToolEffect | None:

@@ -6,11 +6,12 @@ Metrics load this module only when they have a judge, since it imports most of t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice, repeat
 
-from toolmark._internal.text import number_text, plural, printable, shorten
+from toolmark._internal.text import join_first, number_text, plural, printable, shorten
 from toolmark.calls import ToolSpec
 from toolmark.judge import Judge, JudgeLike
 from toolmark.judge.driver import Flow
@@ -79,19 +80,23 @@ def _sum(name: str, score: float, judgement: Judgement) -> str:
     scores = [value for unit in judgement.units if (value := getattr(unit, name)) is not None]
     if len(scores) == 1 and len(judgement.units) == 1:
         return f"{_unit_sum(name, judgement.units[0].questions)} = {number_text(score)}"
-    more = ", ..." if len(scores) > _MOST_UNIT_SCORES else ""
-    listed = ", ".join(map(number_text, scores[:_MOST_UNIT_SCORES]))
-    return f"mean of {plural(len(scores), 'unit')} ({listed}{more}) = {number_text(score)}"
+    listed = join_first([*map(number_text, scores)], _MOST_UNIT_SCORES)
+    return f"mean of {plural(len(scores), 'unit')} ({listed}) = {number_text(score)}"
 
 
 def _unit_sum(name: str, questions: Sequence[QuestionResult]) -> str:
-    criterion, counts_missing = ("tool_selection", True) if name == "selection" else (name, False)
-    decisions = Counter(entry.decision for entry in questions if entry.criterion == criterion)
-    missing = counts_missing * sum(entry.missing for entry in questions)
-    if counts_missing and not decisions:
+    if name == "arguments":
+        return _quotient("arguments", questions)
+    missing = sum(entry.missing for entry in questions)
+    if not any(entry.criterion == "tool_selection" for entry in questions):
         return f"no call was made, and {'one' if missing else 'none'} was needed"
-    yes, more = decisions["yes"], f" + {missing} missing" if missing else ""
-    return f"{yes} yes / ({yes} yes + {decisions['no']} no{more})"
+    return _quotient("tool_selection", questions, f" + {missing} missing" if missing else "")
+
+
+def _quotient(criterion: str, questions: Sequence[QuestionResult], more: str = "") -> str:
+    """Return `3 yes / (3 yes + 1 no)` for the questions of a criterion."""
+    decisions = Counter(entry.decision for entry in questions if entry.criterion == criterion)
+    return f"{decisions['yes']} yes / ({decisions['yes']} yes + {decisions['no']} no{more})"
 
 
 def _judge_numbers(judgement: Judgement, parts: Mapping[str, Part]) -> dict[str, float]:
@@ -122,14 +127,17 @@ def _doubts(
     total = sum(part.total for part in parts.values())
     kind_counts = ", ".join(f"{amount} {kind}" for kind, amount in sorted(open_kinds.items()))
     questions = f"{plural(total, 'question')} to the judge and to code"
-    text = f"{open_kinds.total()} of {questions} have no yes or no ({kind_counts})"
-    if has_score:
-        low = min(*other_scores.values(), 1.0, *(part.low for part in parts.values()))
-        high = min(*other_scores.values(), 1.0, *(part.high for part in parts.values()))
-        text += f"; with them the score lies between {number_text(low)} and {number_text(high)}"
-        if low < threshold - TOLERANCE <= high:
-            text += ", so it is not certain whether it passes"
-    yield text
+    bounds = _bounds_text(parts.values(), other_scores.values(), threshold) if has_score else ""
+    yield f"{open_kinds.total()} of {questions} have no yes or no ({kind_counts}){bounds}"
+
+
+def _bounds_text(parts: Collection[Part], other_scores: Iterable[float], threshold: float) -> str:
+    """Return between which bounds the score lies, and whether the threshold is between them."""
+    others = [1.0, *other_scores]
+    low, high = min(*others, *(part.low for part in parts)), min(*others, *(part.high for part in parts))
+    text = f"; with them the score lies between {number_text(low)} and {number_text(high)}"
+    is_uncertain = low < threshold - TOLERANCE <= high
+    return f"{text}, so it is not certain whether it passes" if is_uncertain else text
 
 
 def _judge_findings(settled: Sequence[JudgeQuestion]) -> Iterator[Finding]:
@@ -143,10 +151,10 @@ def _judge_findings(settled: Sequence[JudgeQuestion]) -> Iterator[Finding]:
 
 
 def _call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
-    judged, name = entry.judged, printable(entry.judged.tool or "")
+    judged, tool = entry.judged, entry.judged.tool or ""
     kind, title, question = _CALL_QUESTIONS[judged.criterion]
-    where = f"{_turn_text(judged)}called #{(judged.called or 0) + 1} {name!r}"
-    finding = partial(Finding, tool=judged.tool or "", called=judged.called, turn=judged.turn)
+    where = f"{_turn_text(judged)}called #{(judged.called or 0) + 1} {printable(tool)!r}"
+    finding = partial(Finding, tool=tool, called=judged.called, turn=judged.turn)
     if judged.decision != "no":
         yield finding("not_judged", f"Not judged: {where}, {question}{_explanation(judged)}.")
     elif judged.decided_by == "judge":
@@ -159,18 +167,14 @@ def _call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
 
 
 def _missing_call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
-    judged, where = entry.judged, _turn_text(entry.judged)
+    judged, where, why = entry.judged, _turn_text(entry.judged), _explanation(entry.judged)
     if judged.decision != "no":
-        text = f"Not judged: {where}whether a call is missing{_explanation(judged)}."
-        yield Finding("not_judged", text, "", turn=judged.turn)
+        yield Finding("not_judged", f"Not judged: {where}whether a call is missing{why}.", "", turn=judged.turn)
         return
-    for place in range(judged.missing):
-        # The judge counts the missing calls and may name fewer tools than that.
-        tool = entry.missing[place] if place < len(entry.missing) else ""
+    # The judge counts the missing calls and may name fewer tools than that.
+    for tool in islice(chain(entry.missing, repeat("")), judged.missing):
         call = f"a call of {printable(tool)!r}" if tool else "a call"
-        yield Finding(
-            "missing_call", f"Missing: {where}{call} was needed{_explanation(judged)}.", tool, turn=judged.turn
-        )
+        yield Finding("missing_call", f"Missing: {where}{call} was needed{why}.", tool, turn=judged.turn)
 
 
 def _turn_text(judged: QuestionResult) -> str:
@@ -178,9 +182,15 @@ def _turn_text(judged: QuestionResult) -> str:
 
 
 def _explanation(judged: QuestionResult) -> str:
+    text = _explanation_text(judged)
+    return f": {shorten(printable(text), _LONGEST_RATIONALE).rstrip('.')}" if text else ""
+
+
+def _explanation_text(judged: QuestionResult) -> str:
+    """Return why a question has its decision, or none; empty if that is not known."""
     text = judged.problem or judged.rationale
     if judged.decision == "cannot_tell" and judged.decided_by == "judge":
-        text = f"the judge cannot tell: {text}" if text else "the judge cannot tell"
-    elif text is None and judged.probability is not None:
-        text = f"the judge says so, with probability {number_text(judged.probability)}"
-    return f": {shorten(printable(text), _LONGEST_RATIONALE).rstrip('.')}" if text else ""
+        return f"the judge cannot tell: {text}" if text else "the judge cannot tell"
+    if text is None and judged.probability is not None:
+        return f"the judge says so, with probability {number_text(judged.probability)}"
+    return text or ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark.errors import ConfigurationError
@@ -15,8 +16,8 @@ def read_patterns(value: object, option: str) -> tuple[str, ...]:
     Raises:
         ConfigurationError: The value is not a list of non-empty strings.
     """
-    patterns = tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else None
-    if patterns is None or not all(isinstance(pattern, str) and pattern for pattern in patterns):
+    patterns: tuple[Any, ...] = tuple(value) if isinstance(value, Iterable) else (value,)
+    if isinstance(value, (str, bytes)) or not all(isinstance(pattern, str) and pattern for pattern in patterns):
         message = f"{option} must be a list of tool names or patterns, got {short_repr(value)}"
         raise ConfigurationError(message)
     return patterns

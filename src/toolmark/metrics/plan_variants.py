@@ -16,7 +16,6 @@ from toolmark.calls import ToolCall, ToolCallType
 from toolmark.expect.argument_paths import ArgumentPath, parse_argument_path, with_matchers
 from toolmark.expect.matcher import Matcher
 from toolmark.expect.plan import (
-    Alternatives,
     Expect,
     Expectation,
     Forbid,
@@ -95,8 +94,7 @@ def variants_of(expected: Expectation, *, output: bool = False) -> Iterator[Layo
     plans = len(expected.plans)
     for index, plan in enumerate(expected.plans):
         name = f" {plan.name!r}" if plan.name else ""
-        is_choice = isinstance(expected, Alternatives) and plans > 1
-        choices = (f"plan #{index + 1} of {plans}{name}",) if is_choice else ()
+        choices = (f"plan #{index + 1} of {plans}{name}",) if plans > 1 else ()
         yield from _PlanReader(plan, output).variants(choices)
 
 
@@ -108,15 +106,24 @@ def choice_lines(alignment: Alignment) -> list[str]:
 def plan_warnings(expected: Expectation, alignment: Alignment, *, arguments: bool) -> list[str]:
     """Return warnings about matchers that were not used and about a search that stopped early."""
     warnings: list[str] = []
-    if not arguments:
-        calls = [call for call in expected.expected_calls() if isinstance(call, Expect)]
-        has_matchers = any(call.at or any(matchers_in(call.input_parameters)) for call in calls)
-        if has_matchers or any(plan.tools for plan in expected.plans):
-            warnings.append("argument matchers were not used: evaluation_params does not contain INPUT_PARAMETERS")
+    if not arguments and _has_argument_matchers(expected):
+        warnings.append("argument matchers were not used: evaluation_params does not contain INPUT_PARAMETERS")
     if alignment.gap:
         gap = number_text(alignment.gap)
         warnings.append(f"the search for the best order was given up: the matched weight may be up to {gap} higher")
     return warnings
+
+
+def _has_argument_matchers(expected: Expectation) -> bool:
+    if any(plan.tools for plan in expected.plans):
+        return True
+    calls = [call for call in expected.expected_calls() if isinstance(call, Expect)]
+    return any(call.at or any(matchers_in(call.input_parameters)) for call in calls)
+
+
+def has_forbidden_calls(plan: Plan) -> bool:
+    """Return whether a plan forbids calls."""
+    return any(isinstance(item, Forbid) for item in walk(plan.calls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +150,7 @@ class _PlanReader:
 
     def variants(self, choices: tuple[str, ...]) -> Iterator[Layout]:
         extras = self.plan.allow_extra
-        forbids = any(isinstance(item, Forbid) for item in walk(self.plan.calls))
-        if extras is None and forbids and not any(self.plan.expected_calls()):
+        if extras is None and has_forbidden_calls(self.plan) and not any(self.plan.expected_calls()):
             extras = True  # a plan that only forbids calls allows all others
         for variant in self._sequence(self.plan.calls, _Context()):
             yield replace(variant, extras=extras, choices=choices + variant.choices)
@@ -167,12 +173,14 @@ class _PlanReader:
         inside = context.inside(item)
         if single_calls(item):
             return [Layout((self._entry([alternative[0] for alternative in item.alternatives], inside),))]
-        number, options = next(self._choices), list[Layout]()
-        for place, alternative in enumerate(item.alternatives):
-            choice = f"alternative #{place + 1} of {len(item.alternatives)} of choice #{number}"
-            for option in self._sequence(alternative, inside):
-                options.append(replace(option, choices=(choice, *option.choices)))
-        return options
+        return list(self._alternatives(item, inside))
+
+    def _alternatives(self, item: OneOf, context: _Context) -> Iterator[Layout]:
+        number = next(self._choices)
+        for place, alternative in enumerate(item.alternatives, 1):
+            choice = f"alternative #{place} of {len(item.alternatives)} of choice #{number}"
+            for option in self._sequence(alternative, context):
+                yield replace(option, choices=(choice, *option.choices))
 
     def _entry(self, items: Sequence[PlanItem], context: _Context) -> Entry:
         """Return the entry that accepts any of these calls."""

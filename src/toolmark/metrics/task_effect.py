@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from toolmark._internal.text import number_text
 from toolmark.calls import ToolCall, ToolEffect, ToolSpec
 from toolmark.cases import TestCase
-from toolmark.expect.plan import Forbid, walk
+from toolmark.expect.plan import Expectation
 from toolmark.metrics.base import (
     CallMetric,
     Measurement,
@@ -23,7 +23,7 @@ from toolmark.metrics.call_filter import CallFilter
 from toolmark.metrics.comparable_calls import partial_comparison_warnings
 from toolmark.metrics.effect_alignment import TaskChanges, changes_of_list, changes_of_plan
 from toolmark.metrics.name_patterns import matches, read_patterns
-from toolmark.metrics.plan_variants import choice_lines, plan_warnings
+from toolmark.metrics.plan_variants import choice_lines, has_forbidden_calls, plan_warnings
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,28 +120,20 @@ class TaskEffectMetric(CallMetric):
     def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         expected = expectation_of(case, type(self).__name__)
         effects = self._filter.tool_effects(case.available_tools)
-        warnings: list[str] = []
         if isinstance(expected, list):
             compared = self._filter.by_effect(expected, calls, effects)
             variants = [changes_of_list(compared)]
-            changes = variants[0]
-            can_be_forbidden = bool(self.forbidden)
         else:
             compared, effect_of = self._filter.by_effect_of_plan(expected, calls, effects)
             variants = list(changes_of_plan(expected, compared, effect_of))
-            changes = max(variants, key=self._total)
-            gap = changes.writes.gap + changes.reads.gap
-            warnings += plan_warnings(expected, replace(changes.writes, gap=gap), arguments=True)
-            items = (item for plan in expected.plans for item in walk(plan.calls))
-            can_be_forbidden = bool(self.forbidden) or any(isinstance(item, Forbid) for item in items)
-
+        changes = max(variants, key=self._total)
         rules = {index: f", by {text!r}" for index, text in changes.forbidden}
         rules |= {index: "" for index, call in compared.called.items() if matches(call.name, self.forbidden)}
         score = 0.0 if rules else self._total(changes)
         in_order = changes.align_in_order()
         share = changes.ordered_share(in_order)
         parts = changes.parts(share)
-        if can_be_forbidden:
+        if self.forbidden or _forbids_calls(expected):
             parts["allowed"] = float(not rules)
         return Measurement(
             scores={"total": score},
@@ -149,12 +141,12 @@ class TaskEffectMetric(CallMetric):
             steps=[*choice_lines(changes.writes), *changes.steps(share)],
             parts=parts,
             findings=[
-                *(call_finding("forbidden", "Forbidden", calls[at], at, rule) for at, rule in sorted(rules.items())),
+                *(call_finding("forbidden", "Forbidden", calls[at], at, rules[at]) for at in sorted(rules)),
                 *changes.findings(in_order, [call.name for call in calls]),
                 *compared.findings,
             ],
             warnings=[
-                *warnings,
+                *_plan_warnings(expected, changes),
                 *changes.warnings,
                 *compared.warnings,
                 *self._lower_bound(variants, len(compared.findings), score),
@@ -184,3 +176,14 @@ class TaskEffectMetric(CallMetric):
             return []
         lowest = max(self._weighted(one.f1_with(unknown), one) for one in variants if not one.forbidden)
         return [f"if those calls changed something, the score is {number_text(lowest)}"]
+
+
+def _plan_warnings(expected: list[ToolCall] | Expectation, changes: TaskChanges) -> list[str]:
+    if isinstance(expected, list):
+        return []
+    gap = changes.writes.gap + changes.reads.gap
+    return plan_warnings(expected, replace(changes.writes, gap=gap), arguments=True)
+
+
+def _forbids_calls(expected: list[ToolCall] | Expectation) -> bool:
+    return not isinstance(expected, list) and any(map(has_forbidden_calls, expected.plans))

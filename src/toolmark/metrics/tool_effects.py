@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from toolmark._internal.json import short_repr
 from toolmark._internal.text import plural, printable
@@ -23,15 +24,16 @@ def read_effects(value: object) -> dict[str, ToolEffect]:
     Raises:
         ConfigurationError: The value does not map names or patterns to `read` or `write`.
     """
-    effects: dict[str, ToolEffect] = {}
-    for name, effect in (value if isinstance(value, Mapping) else {"": value}).items():
-        text = effect.lower() if isinstance(effect, str) else effect
-        if not isinstance(name, str) or not name or text not in ("read", "write"):
-            expected = "effects must map names or patterns of tools to 'read' or 'write'"
-            example = "{'get_*': 'read', 'book': 'write'}"
-            raise ConfigurationError(f"{expected}, as in {example}; got {short_repr(value)}")
-        effects[name] = ToolEffect(text)
-    return effects
+    if not isinstance(value, Mapping) or not all(map(_is_entry, value.items())):
+        expected = "effects must map names or patterns of tools to 'read' or 'write'"
+        example = "{'get_*': 'read', 'book': 'write'}"
+        raise ConfigurationError(f"{expected}, as in {example}; got {short_repr(value)}")
+    return {name: ToolEffect(effect.lower()) for name, effect in value.items()}
+
+
+def _is_entry(entry: tuple[object, object]) -> bool:
+    name, effect = entry
+    return isinstance(name, str) and name != "" and isinstance(effect, str) and effect.lower() in ("read", "write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,19 @@ class ToolEffects:
 
     def of(self, name: str) -> ToolEffect | None:
         """Return the effect of a tool; `None` if it is unknown."""
-        effect = self._stated(name)
+        effect = self._declared_effect(name)
         return guess_effect(name) if effect is None and self.guess else effect
 
-    def _stated(self, name: str) -> ToolEffect | None:
+    def of_any(self, names: Iterable[str]) -> ToolEffect:
+        """Return the effect of a call of one of these tools: a read only if there are any and all of them read."""
+        return ToolEffect.READ if set(map(self.of, names)) == {ToolEffect.READ} else ToolEffect.WRITE
+
+    @property
+    def tool_names(self) -> set[str]:
+        """The names of the available tools."""
+        return {spec.name for spec in chain.from_iterable(self.tools)}
+
+    def _declared_effect(self, name: str) -> ToolEffect | None:
         pattern = name if name in self.declared else first_match(name, self.declared)
         if pattern is not None:
             return self.declared[pattern]
@@ -70,22 +81,23 @@ class ToolEffects:
 
     def warnings(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[str]:
         """Return warnings about effects that were guessed, and about expected calls of unknown effect."""
-        warnings: list[str] = []
-        if self.guess:
-            names = dict.fromkeys(call.name for call in (*expected, *called))
-            guesses: dict[ToolEffect | None, list[str]] = defaultdict(list)
-            for name in names:
-                if self._stated(name) is None:
-                    guesses[guess_effect(name)].append(name)
-            groups = [f"{effect.value}: {list_names(guesses[effect])}" for effect in ToolEffect if guesses[effect]]
-            if groups:
-                warnings.append(f"effects guessed from the names of tools: {'; '.join(groups)}")
+        names = dict.fromkeys(call.name for call in (*expected, *called))
+        warnings = self._guess_warnings(names) if self.guess else []
         unknown = [call.name for call in expected if self.of(call.name) is None]
         if unknown:
             amount = plural(len(unknown), "expected call")
             advice = "declare them with effects=, or in available_tools"
             warnings.append(f"{amount} of unknown effect counted as writes ({list_names(unknown)}); {advice}")
         return warnings
+
+    def _guess_warnings(self, names: Iterable[str]) -> list[str]:
+        """Return the warning which effects were guessed."""
+        guesses: dict[ToolEffect | None, list[str]] = defaultdict(list)
+        for name in names:
+            if self._declared_effect(name) is None:
+                guesses[guess_effect(name)].append(name)
+        groups = [f"{effect.value}: {list_names(guesses[effect])}" for effect in ToolEffect if guesses[effect]]
+        return [f"effects guessed from the names of tools: {'; '.join(groups)}"] if groups else []
 
 
 def list_names(names: Iterable[str]) -> str:

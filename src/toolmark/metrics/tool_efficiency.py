@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from toolmark._internal.text import number_text, printable
+from toolmark._internal.json import is_number
+from toolmark._internal.text import join_first, number_text, printable
 from toolmark.calls import ToolCall
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError
@@ -82,74 +83,87 @@ class ToolEfficiencyMetric(CallMetric):
         super().__post_init__()
         if self.max_calls is not None and (type(self.max_calls) is not int or self.max_calls < 0):
             raise ConfigurationError(f"max_calls must be a whole number from 0, or None, got {self.max_calls!r}")
-        if self.max_seconds is not None and not _is_time_budget(self.max_seconds):
+        if self.max_seconds is not None and not (is_number(self.max_seconds) and 0 < self.max_seconds < float("inf")):
             raise ConfigurationError(f"max_seconds must be a finite number above 0, or None, got {self.max_seconds!r}")
         self._set(repeatable=read_patterns(self.repeatable, "repeatable"))
 
     @property
     def _options(self) -> Sequence[str]:
-        budgets = {"max_calls": self.max_calls, "max_seconds": self.max_seconds}
-        options = [f"{name}={budget:g}" for name, budget in budgets.items() if budget is not None]
+        options = [f"max_{unit}={budget:g}" for unit, budget in self._budgets.items()]
         return [*options, "repeatable"] if self.repeatable else options
+
+    @property
+    def _budgets(self) -> dict[str, float]:
+        """The budgets that are set, by their unit."""
+        budgets = {"calls": self.max_calls, "seconds": self.max_seconds}
+        return {unit: budget for unit, budget in budgets.items() if budget is not None}
 
     def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         keys = [identity_key(call) for call in calls]  # `None` for unknown arguments
         comparable = len(keys) - keys.count(None)
         redundant = list(_redundant_calls(calls, keys, self.repeatable))
         warnings = omission_warnings(len(calls) - comparable, "their arguments were not recorded or are redacted")
-        useful = share_of_calls(
-            calls,
-            "useful",
-            comparable - len(redundant),
-            comparable,
-            "call",
-            skip_reason="no call could be compared",
-        )
-        scores, sums = dict(useful.scores), dict(useful.sums)
+        useful = comparable - len(redundant)
+        measured = share_of_calls(calls, "useful", useful, comparable, "call", skip_reason="no call could be compared")
+        scores, sums = dict(measured.scores), dict(measured.sums)
         findings = [*redundant, *_loops(calls, keys)]
-        duration = None if case.run is None else case.run.duration
-        for name, budget, spent in (
-            ("calls", self.max_calls, len(calls)),
-            ("seconds", self.max_seconds, duration),
-        ):
-            if budget is None:
-                continue
-            if spent is None:  # only a duration can be unknown
-                warnings.append(f"max_{name} was left out: the duration of the run was not recorded")
-                continue
-            unit = name.removesuffix("s") if spent == 1 else name
-            amount = f"{spent:g} {unit}"
-            if spent <= budget:
-                scores[name], sums[name] = 1.0, f"{amount} within {budget:g} = 1"
-                continue
-            scores[name] = budget / spent
-            sums[name] = f"{budget:g} / {amount} = {number_text(scores[name])}"
-            findings.append(Finding("over_budget", f"Over budget: {amount}, the budget is {budget:g}.", ""))
-        return replace(useful, scores=scores, sums=sums, findings=findings, warnings=warnings)
+        spent = {"calls": len(calls), "seconds": None if case.run is None else case.run.duration}
+        for unit, budget in self._budgets.items():
+            amount = spent[unit]
+            if amount is None:  # only a duration can be unknown
+                warnings.append(f"max_{unit} was left out: the duration of the run was not recorded")
+            else:
+                scores[unit], sums[unit], over_budget = _compare_with_budget(amount, unit, budget)
+                findings += over_budget
+        return replace(measured, scores=scores, sums=sums, findings=findings, warnings=warnings)
+
+
+def _compare_with_budget(amount: float, unit: str, budget: float) -> tuple[float, str, list[Finding]]:
+    """Return the score of an amount, its arithmetic, and a finding if the amount is over budget."""
+    text = f"{amount:g} {unit.removesuffix('s') if amount == 1 else unit}"
+    if amount <= budget:
+        return 1.0, f"{text} within {budget:g} = 1", []
+    score = budget / amount
+    finding = Finding("over_budget", f"Over budget: {text}, the budget is {budget:g}.", "")
+    return score, f"{budget:g} / {text} = {number_text(score)}", [finding]
 
 
 def _redundant_calls(
     calls: Sequence[ToolCall], keys: Sequence[Hashable], repeatable: Sequence[str]
 ) -> Iterator[Finding]:
-    reasons: dict[Hashable, str] = {}  # why one more call with a key is redundant
-    succeeded: set[Hashable] = set()
-    failures: dict[Hashable, list[int]] = defaultdict(list)
+    attempts: dict[Hashable, _Attempts] = defaultdict(_Attempts)
     for index, (call, key) in enumerate(zip(calls, keys, strict=True)):
-        if key is None or matches(call.name, repeatable):
-            continue
-        if key in reasons:
-            yield call_finding("redundant", "Redundant", call, index, f", {reasons[key]}")
-        if has_succeeded(call) and key not in succeeded:
-            succeeded.add(key)
-            reasons[key] = f"#{index + 1} was the same and succeeded"
+        if key is not None and not matches(call.name, repeatable):
+            earlier = attempts[key]
+            if earlier.reason:
+                yield call_finding("redundant", "Redundant", call, index, f", {earlier.reason}")
+            earlier.add(call, index)
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """Identical calls so far, and why one more is redundant; empty if it is not."""
+
+    reason: str = ""
+    has_success: bool = False
+    failures: dict[Hashable, list[int]] = field(default_factory=dict[Hashable, list[int]])
+    """The positions of calls that failed with the same error."""
+
+    def add(self, call: ToolCall, index: int) -> None:
+        """Add one more call."""
+        if has_succeeded(call) and not self.has_success:
+            self.has_success = True
+            self.reason = f"#{index + 1} was the same and succeeded"
         elif has_failed(call):
-            # After different errors, a further attempt may succeed.
-            error = call.execution and call.execution.error
-            same_failures = failures[key, status_of(call), error]
-            same_failures.append(index)
-            if len(same_failures) == _FAILURES_BEFORE_REDUNDANT:
-                positions = " and ".join(f"#{place + 1}" for place in same_failures)
-                reasons.setdefault(key, f"{positions} were the same and failed ({error_text(calls[same_failures[0]])})")
+            self._add_failure(call, index)
+
+    def _add_failure(self, call: ToolCall, index: int) -> None:
+        # After different errors, a further attempt may succeed.
+        same_failures = self.failures.setdefault((status_of(call), call.execution and call.execution.error), [])
+        same_failures.append(index)
+        if len(same_failures) == _FAILURES_BEFORE_REDUNDANT:
+            positions = " and ".join(f"#{place + 1}" for place in same_failures)
+            self.reason = self.reason or f"{positions} were the same and failed ({error_text(call)})"
 
 
 def _loops(calls: Sequence[ToolCall], keys: Sequence[Hashable]) -> Iterator[Finding]:
@@ -159,29 +173,39 @@ def _loops(calls: Sequence[ToolCall], keys: Sequence[Hashable]) -> Iterator[Find
     differs from it. The block at `start` repeats once for each whole block between `start` and `end`. The cost is
     quadratic in the number of calls.
     """
-    ids_by_key: dict[Hashable, int] = {}
-    # Calls with unknown arguments get negative ids, each a different one, so that they equal no other call.
-    ids = [-index - 1 if key is None else ids_by_key.setdefault(key, len(ids_by_key)) for index, key in enumerate(keys)]
+    ids = _call_ids(keys)
     for size in range(2, len(ids) // _LEAST_REPETITIONS + 1):
         start = 0
         while start + _LEAST_REPETITIONS * size <= len(ids):
-            end = start
-            while end + size < len(ids) and ids[end] == ids[end + size]:
-                end += 1
+            end = _repetition_end(ids, start, size)
             times = (end - start) // size + 1
             if times >= _LEAST_REPETITIONS and not _repeats_shorter(ids[start : start + size]):
-                names = [printable(call.name) for call in calls[start : start + min(size, _MAX_NAMES)]]
-                listed = ", ".join(map(repr, names)) + (", ..." if size > _MAX_NAMES else "")
-                detail = f" to #{start + times * size}, {times} times the same {size} calls ({listed})"
-                yield Finding("loop", f"Loop: called #{start + 1}{detail}.", calls[start].name, called=start)
+                yield _loop_finding(calls, start, size, times)
             start = end + 1  # from any start in between, the repetition ends at the same call
+
+
+def _call_ids(keys: Sequence[Hashable]) -> list[int]:
+    """Return a number for each call: equal ones for identical calls."""
+    ids: dict[Hashable, int] = {}
+    # Calls with unknown arguments get negative numbers, each a different one, so that they equal no other call.
+    return [-index - 1 if key is None else ids.setdefault(key, len(ids)) for index, key in enumerate(keys)]
+
+
+def _repetition_end(ids: Sequence[int], start: int, size: int) -> int:
+    """Return the first position from `start` whose call differs from the one a block of `size` calls later."""
+    end = start
+    while end + size < len(ids) and ids[end] == ids[end + size]:
+        end += 1
+    return end
+
+
+def _loop_finding(calls: Sequence[ToolCall], start: int, size: int, times: int) -> Finding:
+    names = [repr(printable(call.name)) for call in calls[start : start + size]]
+    detail = f" to #{start + times * size}, {times} times the same {size} calls ({join_first(names, _MAX_NAMES)})"
+    return Finding("loop", f"Loop: called #{start + 1}{detail}.", calls[start].name, called=start)
 
 
 def _repeats_shorter(block: Sequence[int]) -> bool:
     """Return whether a block is a repetition of a shorter one."""
     size = len(block)
     return any(size % period == 0 and block[period:] == block[:-period] for period in range(1, size // 2 + 1))
-
-
-def _is_time_budget(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 < value < float("inf")

@@ -73,7 +73,6 @@ class ToolErrorRate(CallMetric):
         unrecorded, succeeded = statuses.pop(None, 0), statuses.pop(CallStatus.OK, 0)
         failed = sum(statuses.pop(status, 0) for status in FAILED)
         others = ", ".join(f"{amount} {status.value}" for status, amount in statuses.items() if status)
-        failures = [(index, call) for index, call in enumerate(calls) if has_failed(call)]
         return share_of_calls(
             calls,
             "succeeded",
@@ -81,7 +80,9 @@ class ToolErrorRate(CallMetric):
             succeeded + failed,
             "call",
             findings=[
-                call_finding("failed_call", "Failed", call, at, f", {error_text(call)}") for at, call in failures
+                call_finding("failed_call", "Failed", call, index, f", {error_text(call)}")
+                for index, call in enumerate(calls)
+                if has_failed(call)
             ],
             warnings=[
                 *omission_warnings(statuses.total(), others),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, ClassVar
@@ -112,22 +112,18 @@ class ToolPolicyMetric(CallMetric):
 
     def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         approved = _approved_calls(case) if self.needs_approval else frozenset()
-        first_success = self._first_successes(calls)
+        patterns = chain.from_iterable(self.required_before.values())
+        first_success = {pattern: _first_success(calls, pattern) for pattern in patterns}
         findings: list[Finding] = []
         undecided: set[int] = set()
         for index, call in enumerate(calls):
             findings += self._name_findings(index, call)
-            is_approved = call.id in approved or index in approved
-            if matches(call.name, self.needs_approval) and _ran(call) and not is_approved:
-                detail = f" ran, and metadata[{APPROVED!r}] does not list it"
-                findings.append(call_finding("not_approved", "Not approved", call, index, detail))
+            findings += self._approval_findings(index, call, approved)
             findings += self._order_findings(index, calls, first_success)
-            for rule in self._rules:
-                if matches(call.name, [rule.tool]):
-                    broken, is_hidden = rule.check(call, index)
-                    findings += broken
-                    if is_hidden:
-                        undecided.add(index)
+            for broken, is_hidden in (rule.check(call, index) for rule in self._rules):
+                findings += broken
+                if is_hidden:
+                    undecided.add(index)
         violating = {finding.called for finding in findings}
         undecided -= violating
         checked = len(calls) - len(undecided)
@@ -143,13 +139,11 @@ class ToolPolicyMetric(CallMetric):
         elif self.allowed is not None and not matches(call.name, self.allowed):
             yield call_finding("forbidden", "Forbidden", call, index, " is not allowed")
 
-    def _first_successes(self, calls: Sequence[ToolCall]) -> dict[str, int]:
-        """Return the position of the first success of each required tool; without one, the number of calls."""
-        succeeded = {index: call.name for index, call in enumerate(calls) if has_succeeded(call)}
-        first: dict[str, int] = {}
-        for pattern in chain.from_iterable(self.required_before.values()):
-            first[pattern] = next((index for index, name in succeeded.items() if matches(name, [pattern])), len(calls))
-        return first
+    def _approval_findings(self, index: int, call: ToolCall, approved: Collection[str | int]) -> Iterator[Finding]:
+        is_approved = call.id in approved or index in approved
+        if matches(call.name, self.needs_approval) and _ran(call) and not is_approved:
+            detail = f" ran, and metadata[{APPROVED!r}] does not list it"
+            yield call_finding("not_approved", "Not approved", call, index, detail)
 
     def _order_findings(
         self, index: int, calls: Sequence[ToolCall], first_success: Mapping[str, int]
@@ -165,6 +159,12 @@ class ToolPolicyMetric(CallMetric):
             if first >= index or in_same_step(calls[first], call):
                 detail = f", before a call of {printable(pattern)!r} had succeeded"
                 yield call_finding("too_early", "Too early", call, index, detail)
+
+
+def _first_success(calls: Sequence[ToolCall], pattern: str) -> int:
+    """Return the position of the first success of a required tool; the number of calls if there is none."""
+    successes = (index for index, call in enumerate(calls) if matches(call.name, [pattern]) and has_succeeded(call))
+    return next(successes, len(calls))
 
 
 def _ran(call: ToolCall) -> bool:
@@ -183,8 +183,8 @@ def _approved_calls(case: TestCase) -> frozenset[str | int]:
         InvalidDataError: An entry is not a list of ids or positions.
     """
     approved: set[str | int] = set()
-    for owner in (case, case.run):
-        entries: Any = owner.metadata.get(APPROVED, []) if owner is not None else []
+    for metadata in (case.metadata, case.run.metadata if case.run else {}):
+        entries: Any = metadata.get(APPROVED, [])
         if not isinstance(entries, list) or not all(type(entry) in {str, int} for entry in entries):
             where = f"metadata[{APPROVED!r}]{case_label(case)}"
             raise InvalidDataError(f"{where} must be a list of ids or positions of calls, got {entries!r:.60}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from toolmark._internal.text import plural
 from toolmark.calls import CallStatus, ToolCall
@@ -64,24 +65,21 @@ class ToolRecoveryMetric(CallMetric):
     verbose_mode: bool = False
 
     def _score_calls(self, calls: Sequence[ToolCall], _: TestCase, /) -> Measurement:
-        # `_episodes` yields recovered episodes first; findings follow the order of the calls.
-        episodes = sorted(_episodes(calls), key=lambda episode: episode.failures[0])
-        decided = [episode for episode in episodes if episode.outcome != "pending"]
-        unrecovered = [episode for episode in decided if episode.outcome != "recovered"]
-        pending = len(episodes) - len(decided)
-        unrecorded = sum(call.execution is None for call in calls)
-        skip_reason = "the only retries are pending" if pending else "no call failed"
+        episodes = sorted(_episodes(calls))  # by their first failures
+        outcomes = Counter(episode.outcome for episode in episodes)
+        unrecorded = list(map(status_of, calls)).count(None)
+        skip_reason = "the only retries are pending" if outcomes["pending"] else "no call failed"
         if unrecorded == len(calls):
             skip_reason = "the outcome of the calls was not recorded"
         return share_of_calls(
             calls,
             "recovered",
-            len(decided) - len(unrecovered),
-            len(decided),
+            outcomes["recovered"],
+            len(episodes) - outcomes["pending"],
             "failure",
-            findings=[_finding(calls, episode) for episode in unrecovered],
+            findings=[_finding(calls, episode) for episode in episodes if episode.outcome in _UNRECOVERED],
             warnings=[
-                *([f"{plural(pending, 'failure')} left out: a call that tries again is pending"] if pending else []),
+                *omission_warnings(outcomes["pending"], "a call that tries again is pending", "failure"),
                 *omission_warnings(unrecorded, "their outcome was not recorded"),
                 *inferred_success_warnings(calls),
             ],
@@ -90,6 +88,8 @@ class ToolRecoveryMetric(CallMetric):
 
 
 _Outcome: TypeAlias = Literal["recovered", "pending", "repeated", "abandoned"]
+
+_UNRECOVERED: Final = frozenset[_Outcome]({"repeated", "abandoned"})
 
 
 class _Episode(NamedTuple):
@@ -115,13 +115,18 @@ def _episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
                 yield _Episode(unrecovered.pop(call.name), "recovered")
     for name, failures in unrecovered.items():
         # A tool that does not exist cannot succeed, so the success of any other tool is a recovery.
-        unknown_tool = status_of(calls[failures[-1]]) is CallStatus.UNKNOWN_TOOL
-        if unknown_tool and _follows(calls, last_success, failures):
+        is_unknown_tool = status_of(calls[failures[-1]]) is CallStatus.UNKNOWN_TOOL
+        if is_unknown_tool and _follows(calls, last_success, failures):
             yield _Episode(failures, "recovered")
-        elif any(_follows(calls, index, failures) for index in pending.get(name, ())):
-            yield _Episode(failures, "pending")
         else:
-            yield _Episode(failures, "repeated" if _are_identical(calls, failures) else "abandoned")
+            yield _Episode(failures, _outcome_without_success(calls, failures, pending.get(name, ())))
+
+
+def _outcome_without_success(calls: Sequence[ToolCall], failures: Sequence[int], pending: Sequence[int]) -> _Outcome:
+    """Return what followed failures of a tool that did not succeed afterwards; `pending` are its pending calls."""
+    if any(_follows(calls, index, failures) for index in pending):
+        return "pending"
+    return "repeated" if _are_identical(calls, failures) else "abandoned"
 
 
 def _are_identical(calls: Sequence[ToolCall], failures: Sequence[int]) -> bool:

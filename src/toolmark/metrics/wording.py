@@ -27,26 +27,31 @@ def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Se
 
     `expected` and `called` are the names of the calls by position.
     """
-    by_position: dict[int, list[Finding]] = {}
-    for pair in alignment.pairs:
-        if pair.differences or pair.not_compared:
-            by_position[pair.expected] = list(_pair_findings(pair, expected[pair.expected]))
-    for pair in alignment.out_of_order:
-        name = expected[pair.expected]
-        by_position[pair.expected] = [_order_finding(pair, name), *_pair_findings(pair, name)]
-    for index in alignment.missing:
-        text = f"Missing: {_position_text(expected[index], index, 'expected')} was not called."
-        by_position[index] = [Finding("missing", text, expected[index], expected=index)]
     findings: list[Finding] = []
     for index, rule in alignment.forbidden:
         text = f"Forbidden: {_position_text(called[index], index, 'called')}, by {rule!r}."
         findings.append(Finding("forbidden", text, called[index], called=index))
-    for index in sorted(by_position):
-        findings += by_position[index]
+    for _, of_position in sorted(_findings_by_expected(alignment, expected).items()):
+        findings += of_position
     for index in alignment.unexpected:
         text = f"Unexpected: {_position_text(called[index], index, 'called')}."
         findings.append(Finding("unexpected", text, called[index], called=index))
     return tuple(findings)
+
+
+def _findings_by_expected(alignment: Alignment, names: Sequence[str]) -> dict[int, list[Finding]]:
+    """Return the findings about expected calls by their positions."""
+    findings: dict[int, list[Finding]] = {}
+    for pair in alignment.pairs:
+        if pair.differences or pair.not_compared:
+            findings[pair.expected] = list(_pair_findings(pair, names[pair.expected]))
+    for pair in alignment.out_of_order:
+        name = names[pair.expected]
+        findings[pair.expected] = [_order_finding(pair, name), *_pair_findings(pair, name)]
+    for index in alignment.missing:
+        text = f"Missing: {_position_text(names[index], index, 'expected')} was not called."
+        findings[index] = [Finding("missing", text, names[index], expected=index)]
+    return findings
 
 
 def _order_finding(pair: Pair, name: str) -> Finding:
@@ -81,15 +86,13 @@ def _pair_findings(pair: Pair, name: str) -> Iterator[Finding]:
 
 def _difference_text(difference: Difference, path: str) -> str:
     # Reasons are printed and sent to other systems, so no secret may enter them.
-    expected, called = (
-        "nothing" if value is ABSENT else display_value(value, path)
-        for value in (difference.expected, difference.called)
-    )
-    texts = {
-        "missing_argument": f"is missing, expected {expected}",
-        "extra_argument": f"was not expected, called with {called}",
-    }
-    return f"{printable(path)} {texts.get(difference.kind, f'expected {expected}, called with {called}')}"
+    where = printable(path)
+    if difference.expected is ABSENT:
+        return f"{where} was not expected, called with {display_value(difference.called, path)}"
+    expected = display_value(difference.expected, path)
+    if difference.called is ABSENT:
+        return f"{where} is missing, expected {expected}"
+    return f"{where} expected {expected}, called with {display_value(difference.called, path)}"
 
 
 def _position_text(name: str, index: int, side: str) -> str:
@@ -101,13 +104,8 @@ def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -
     m, n = alignment.expected_count, alignment.called_count
     if alignment.forbidden:
         return f"{plural(len(alignment.forbidden), 'forbidden call')} = 0"
-    if not m and not n:
-        return "nothing was expected and nothing was called = 1"
-    if not n:
-        return f"{plural(m, 'call')} expected, none made = 0"
-    if not m:
-        allowed = f"nothing was expected; the plan allows the {plural(n, 'other call')} = 1"
-        return allowed if alignment.extras else f"no call expected, {n} made = 0"
+    if not m or not n:
+        return _empty_side_text(m, n, extras=alignment.extras)
     matched = number_text(float(alignment.matched))
     if exact:
         verdict = "the same call by call = 1" if alignment.exact else "not the same call by call = 0"
@@ -119,6 +117,15 @@ def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -
         "f1": f"2 x {matched} matched / ({m} expected + {n} called)",
     }
     return f"{quotients[denominator]} = {number_text(alignment.score(denominator))}"
+
+
+def _empty_side_text(expected: int, called: int, *, extras: bool | None) -> str:
+    if not expected and not called:
+        return "nothing was expected and nothing was called = 1"
+    if not called:
+        return f"{plural(expected, 'call')} expected, none made = 0"
+    allowed = f"nothing was expected; the plan allows the {plural(called, 'other call')} = 1"
+    return allowed if extras else f"no call expected, {called} made = 0"
 
 
 def reason_text(head: str, findings: Sequence[Finding], warnings: Sequence[str]) -> str:

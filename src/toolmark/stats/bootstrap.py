@@ -15,14 +15,14 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The interval of a number, by resampling.
+    """A percentile interval of a statistic, from resamples of the data.
 
     Attributes:
         low: Lower end.
         high: Upper end.
-        resamples: Resamples with a number.
-        left_out: Resamples without a number, such as those in which all are good.
-        clusters: Clusters that were resampled.
+        resamples: Number of resamples with a value of the statistic, on which the interval rests.
+        left_out: Number of resamples without a value, such as those in which all cases are good.
+        clusters: Number of different clusters.
     """
 
     low: float
@@ -43,15 +43,16 @@ def bootstrap(
     """Return the percentile interval of a statistic, resampling whole clusters; the same for the same arguments.
 
     Args:
-        statistic: Returns the number of a resample, or `None` if it has none. A resample is a list of positions in
-            `clusters`; each occurs as often as its cluster was drawn.
-        clusters: The key of the cluster of each position; with all keys different, single positions are resampled.
-        resamples: How often to resample.
+        statistic: Returns the value of the statistic for a resample, or `None` if it has none. A resample is a list of
+            positions in `clusters`; each occurs as often as its cluster was drawn.
+        clusters: For each position of the data, the key of its cluster. If all keys differ, single positions are
+            resampled.
+        resamples: Number of resamples to draw.
         seed: Seed of the random numbers.
-        confidence: The share of the resamples that lies within, in (0, 1).
+        confidence: Share of the values that lie in the interval, in (0, 1).
 
     Returns:
-        The interval; `None` with fewer than two clusters, or if no resample has a number.
+        The interval; `None` with fewer than two clusters, or if no resample has a value.
 
     Raises:
         ConfigurationError: `resamples` is below 1, or `confidence` is out of range.
@@ -64,19 +65,21 @@ def bootstrap(
     if len(groups) < 2:  # noqa: PLR2004 - two are the fewest that can vary
         return None
     draw = random.Random(seed).random  # noqa: S311 - reproducible, not secret
-    numbers: list[float] = []
+    values: list[float] = []
     for _ in range(resamples):
         # Only `random` gives the same numbers in every version of Python; `choices` and `randrange` may change.
-        drawn = [position for _ in groups for position in groups[int(draw() * len(groups))]]
-        value = statistic(drawn)
+        resample: list[int] = []
+        for _ in groups:  # as many draws as there are clusters, with replacement
+            resample += groups[int(draw() * len(groups))]
+        value = statistic(resample)
         if value is not None:
-            numbers.append(value)
-    if not numbers:
+            values.append(value)
+    if not values:
         return None
-    numbers.sort()
+    values.sort()
     tail = (1 - confidence) / 2
-    low, high = _percentile(numbers, tail), _percentile(numbers, 1 - tail)
-    return Interval(low, high, len(numbers), resamples - len(numbers), len(groups))
+    low, high = _percentile(values, tail), _percentile(values, 1 - tail)
+    return Interval(low, high, len(values), resamples - len(values), len(groups))
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:

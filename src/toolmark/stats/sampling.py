@@ -108,17 +108,16 @@ def population_mean_interval(strata: Sequence[Stratum], *, confidence: float = 0
     squares = [_squares(one, mean) for one in partly]
     if max(squares) < _NOTHING or any(one.drawn == 1 for one in partly):
         return None
-    total = math.fsum(
-        one.weight**2
-        * one.unseen
-        * one.drawn
-        * (square if square >= _NOTHING else _unseen_squares(one))
-        / (one.drawn - 1)
-        for one, square in zip(partly, squares, strict=True)
-    )
+    total = math.fsum(map(_variance_share, partly, squares))
     quantile = student_t(sum(one.drawn - 1 for one in partly), (1 + confidence) / 2)
     reach = quantile * math.sqrt(total) / _cases_with_value(strata)
     return max(0.0, mean - reach), min(1.0, mean + reach)
+
+
+def _variance_share(stratum: Stratum, squares: float) -> float:
+    """Return what a stratum adds to the variance of the sum; `squares` are those of its deviations."""
+    deviations = squares if squares >= _NOTHING else _unseen_squares(stratum)
+    return stratum.weight**2 * stratum.unseen * stratum.drawn * deviations / (stratum.drawn - 1)
 
 
 def population_rate_interval(strata: Sequence[Stratum], *, confidence: float = 0.95) -> tuple[float, float] | None:
