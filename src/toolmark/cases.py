@@ -91,6 +91,8 @@ class Run(Model):
     """The final answer; `None` if the run ended without one."""
     calls: list[ToolCall] = Field(default_factory=list)
     handoffs: list[Handoff] = Field(default_factory=list)
+    failed_handoffs: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    """Positions, in `calls`, of requests to hand over that were refused or that the run ended before."""
     available_tools: AvailableTools | None = None
     status: RunStatus = RunStatus.OK
     error: str | None = None
@@ -131,11 +133,11 @@ class Run(Model):
 
         Args:
             nested: Include calls inside a tool or a sub-agent, each after its parent call.
-            handoffs: Include calls that hand over to another agent.
+            handoffs: Include calls that hand over to another agent, or should have.
             executed_only: Only calls with an observed execution.
             code: Include calls that a program made without a request of the model.
         """
-        left_out = set() if handoffs else {handoff.call for handoff in self.handoffs}
+        left_out = set() if handoffs else {*self.failed_handoffs, *(handoff.call for handoff in self.handoffs)}
         calls = [call for index, call in enumerate(self.calls) if index not in left_out]
         if nested:
             calls = [inner for call in calls for inner in _with_children(call)]

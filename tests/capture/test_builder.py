@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from observations import builder_of, call, calls, ran, slow, unrun
-from toolmark.calls import CallOrigin, ToolCallType, ToolSpec
+from toolmark.calls import CallOrigin, Execution, ToolCallType, ToolSpec
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import Handoff, RunStatus
 from toolmark.matching.json_compare import ABSENT
@@ -363,8 +363,56 @@ def test_a_hand_off_by_execution() -> None:
     assert builder.build().handoffs == [Handoff(call=0, to_agent="bob")]
 
 
-def test_pseudo_tools_are_not_calls() -> None:
-    """Calls for structured output are left out at every level; they are neither steps nor tools."""
+def test_a_hand_off_that_did_not_take_place() -> None:
+    """It is neither a hand-off of the run nor a called tool, until it takes place."""
+    builder = builder_of(Request("to_bob", {}, "h1"), Request("to_eve", {}, "h2"))
+    for name in ("bob", "eve"):
+        builder.handed_off(to=name, call_id=f"h{'be'.index(name[0]) + 1}", took_place=False)
+    builder.ended("done")
+    before = builder.build()
+    builder.handed_off(to="bob", call_id="h1")
+    after = builder.build()
+
+    assert (before.handoffs, before.failed_handoffs, before.tools_called) == ([], [0, 1], [])
+    assert [call.execution.status.value for call in before.calls if call.execution] == ["not_executed"] * 2
+    assert (after.handoffs, after.failed_handoffs) == ([Handoff(call=0, to_agent="bob")], [1])
+
+
+def test_reasoning_of_a_request_is_that_of_the_call() -> None:
+    """The thought before a call stands in the call; without one, the field is not set."""
+    first, second = builder_of(Request("a", {}, reasoning="because"), Request("b", {})).build().calls
+
+    assert (first.reasoning, "reasoning" in second.model_fields_set) == ("because", False)
+
+
+def test_arguments_that_the_framework_refuses() -> None:
+    """A tool whose start was reported, but which did not begin, failed without being executed."""
+    builder = builder_of(slow(1, "c1"))
+    builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
+    builder.tool_failed("t1", "ValueError: bad", ran=False)
+
+    (one,) = builder.build().calls
+    assert one.execution is not None
+    assert (one.execution.status.value, one.execution.executed, one.execution.error) == (
+        "error",
+        False,
+        "ValueError: bad",
+    )
+
+
+def test_hand_offs_of_agents_at_once_are_told_apart_by_strand() -> None:
+    """Two agents of one scope hand over under the same id: each leads to its own agent."""
+    builder = RunBuilder()
+    for strand in (1, 2):
+        builder.model_asked([Request(f"to_{strand}", {}, "h1")], strand=strand)
+    for strand in (1, 2):
+        builder.handed_off(to=f"agent {strand}", call_id="h1", strand=strand)
+
+    assert builder.build().handoffs == [Handoff(call=n, to_agent=f"agent {n + 1}") for n in (0, 1)]
+
+
+def test_structured_answers_are_not_calls() -> None:
+    """They are left out at every level; they are neither steps nor tools, and nothing waits for them."""
     builder = builder_of(Request("Answer", {"bad": 1}, "a1"), offered=("ask", "Answer"))
     builder.model_asked([Request("ask", {}, "c1")])
     builder.tool_started("t1", "ask", {}, call_id="c1")
@@ -372,7 +420,8 @@ def test_pseudo_tools_are_not_calls() -> None:
     builder.tool_ended("t1", "done")
     builder.model_asked([Request("Answer", {"value": 3}, "a3")])
 
-    builder.pseudo_tools(["Answer"])
+    builder.structured_answer(["a1", "a3"])
+    builder.structured_answer(["a2"], scope="t1")
     builder.ended('{"value": 3}', may_wait=True)
 
     run = builder.build()
@@ -443,6 +492,28 @@ def test_explicit_pairs_of_a_reader_win() -> None:
     assert [(handoff.call, handoff.to_agent) for handoff in run.handoffs] == [(1, "Bob")]
 
 
+def test_a_recorder_may_name_the_request_of_an_execution() -> None:
+    """The request that a recorder names by its key wins over newer ones and over equal arguments."""
+    builder = RunBuilder()
+    for number in (1, 2):
+        builder.model_asked([Request("slow", {"x": number}, "c1", key=f"r{number}")], strand=f"s{number}")
+    builder.tool_started("t1", "slow", {"x": 2}, request="r1")
+    builder.tool_ended("t1", "first")
+    builder.tool_started("t2", "slow", {"x": 2}, request="r2")
+    builder.tool_ended("t2", "second")
+
+    first, second = builder.build().calls
+    builder.tool_started("t3", "slow", {"x": 2})
+    builder.tool_started("t4", "slow", {"x": 2}, request="t3")
+
+    assert builder.build().calls[2].execution == Execution(status="pending", executed=True, attempts=2, origin="code")
+    assert (first.arguments, first.output) == ({"x": 2}, "first")
+    assert (second.arguments, second.output) == ({"x": 2}, "second")
+    assert first.execution is not None
+    assert first.execution.requested_parameters == {"x": 1}
+    assert first.execution.source is None
+
+
 def test_arguments_and_outputs_without_content_are_unset() -> None:
     """Content of the tool span completes the message."""
     builder = builder_of(Request("slow", ABSENT, "c1"), Request("slow", ABSENT, "c2"))
@@ -471,3 +542,55 @@ def test_a_failure_that_was_read_is_an_error() -> None:
     builder.result_shown("no", call_id="c2", failed=True, read=True)
 
     assert [call.execution and call.execution.status.value for call in builder.build().calls] == ["rejected", "error"]
+
+
+def test_message_keys_separate_requests_with_equal_ids() -> None:
+    """An execution or a result that names its message belongs to a call of that message, not of the newest one."""
+    builder = builder_of()
+    for message in ("one", "two"):
+        builder.model_asked([Request("add", {"of": "x"}, "c1"), Request("nope", {}, "c2")], message=message)
+
+    for message in ("one", "two"):
+        builder.tool_started(message, "add", {"of": "x"}, call_id="c1", message=message)
+        builder.tool_ended(message, message)
+        assert builder.result_shown(f"no {message}", call_id="c2", unknown_tool=True, message=message)
+    run = builder.build()
+
+    assert [(call.name, call.output, call.execution and call.execution.error) for call in run.calls] == [
+        ("add", "one", None),
+        ("nope", None, "no one"),
+        ("add", "two", None),
+        ("nope", None, "no two"),
+    ]
+
+
+def test_structured_answers_are_marked_by_id() -> None:
+    """Only the requests with these ids are left out, and none that was executed; so is a tool that only they name."""
+    builder = builder_of()
+    builder.offered([{"name": name} for name in ("add", "Answer", "Both")])
+    builder.model_asked([Request("Both", {}, "c1"), Request("add", {}, "c2")])
+    builder.tool_started("k", "add", {}, call_id="c2")
+    builder.tool_ended("k", 1)
+    builder.model_asked([Request("Answer", {}, "c1"), Request("Both", {}, "c3")])
+
+    builder.structured_answer(["c1", "c2", "c3"])
+    run = builder.build()
+
+    assert [(call.name, call.id) for call in run.calls] == [("Both", "c1"), ("add", "c2")]
+    assert [tool.name for tool in run.available_tools or ()] == ["add", "Both"]
+
+
+def test_a_request_that_somebody_replaced_by_another_tool() -> None:
+    """The call is one of the tool that was executed, with the requested arguments next to its own, and a warning."""
+    builder = builder_of()
+    builder.model_asked([Request("slow", {"x": 1}, "c1")], message="m")
+
+    builder.tool_started("k", "add", {"a": 1}, call_id="c1", message="m")
+    builder.tool_ended("k", 3)
+    run = builder.build()
+
+    (entry,) = run.calls
+    assert entry.execution is not None
+    assert (entry.name, entry.arguments, entry.output) == ("add", {"a": 1}, 3)
+    assert entry.execution.requested_parameters == {"x": 1}
+    assert run.warnings == ["the model requested 'slow' (id 'c1'), and 'add' was executed in its place"]

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from histories import PSEUDO, History, call_rows, histories
+from histories import History, call_rows, histories
 from toolmark.calls import CallOrigin, ToolCall
 from toolmark.capture import Outcome, Request, RunBuilder
 from toolmark.cases import Run, RunStatus
@@ -108,7 +108,7 @@ def spoil(value: Any) -> None:
 
 # Any sequence
 
-names = st.sampled_from(["add", "slow", PSEUDO, ""])
+names = st.sampled_from(["add", "slow", ""])
 ids = st.sampled_from([None, "", "c1", "c2"])
 keys = st.sampled_from(["k1", "k2", 3])
 scopes = st.none() | keys
@@ -169,7 +169,7 @@ observations = st.one_of(
     observation(
         "offered", st.lists(st.sampled_from([{"name": "add"}, {"name": ""}, {}, 3, None]), max_size=2), scope=scopes
     ),
-    observation("pseudo_tools", st.just([PSEUDO])),
+    observation("structured_answer", st.lists(st.sampled_from(["c1", "c2"]), max_size=2), scope=scopes),
     observation("model_used", names, st.just({"tokens": 1})),
     observation("started", names),
     observation("ended", names, status=st.sampled_from(RunStatus), error=errors, may_wait=flags),
@@ -194,7 +194,7 @@ def test_no_sequence_raises_or_loses_a_call(sequence: list[Any]) -> None:
     run = builder.build()
     executions = [call.execution for call in run.select_calls(nested=True, handoffs=True) if call.execution is not None]
     by_model = [how for how in executions if how.origin is CallOrigin.MODEL]
-    hidden = any(method == "pseudo_tools" for method, _, _ in sequence)
+    hidden = any(method == "structured_answer" for method, _, _ in sequence)
     assert len(by_model) <= requested
     assert len(by_model) >= requested - replaced or hidden
     assert sum(how.attempts for how in executions if how.executed) >= started or hidden

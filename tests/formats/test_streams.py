@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -69,6 +70,75 @@ def test_servers_that_count_badly_are_understood() -> None:
     assert calls_of(no_index) == [("add", {}, "a"), ("sub", {"x": 1}, "b")]
     assert calls_of(same) == [("add", {}, "a"), ("sub", {}, "b")]
     assert calls_of(empty) == [("add", {"x": 1}, "a")]
+
+
+def test_content_that_is_a_list_first_and_a_text_later() -> None:
+    """Mistral streams thoughts and texts as lists of parts, and the rest as text: no piece of the answer is lost."""
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    events = [
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"content": [thought]}),
+        chunk({"content": [{"type": "text", "text": "It "}]}),
+        chunk({"content": "is "}),
+        chunk({"content": [{"type": "text", "text": "s"}]}),
+        chunk({"content": "unny"}, "stop"),
+    ]
+    run = read(events).run
+
+    assert (run.actual_output, run.warnings) == ("It is sunny", [])
+
+
+TEXT_BLOCK = {"type": "text", "text": ""}
+ANTHROPIC: list[Plain] = [
+    {"type": "message_start", "message": {"role": "assistant", "content": [], "usage": {"input_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": TEXT_BLOCK},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t", "name": "a"}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}},
+    {"type": "message_stop"},
+]
+CHUNKS = [
+    chunk({"role": "assistant", "content": "x"}),
+    chunk(piece('{"a": ', index=0, id="c1", type="function", name="add")),
+    chunk(piece("1}", index=0, id="c1")),
+    chunk({}, "tool_calls"),
+]
+CALL = {"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"}
+RESPONSE: list[Plain] = [
+    {"type": "response.created", "response": {"output": [], "status": "in_progress"}},
+    {"type": "response.output_item.done", "output_index": 0, "item": CALL},
+    {"type": "response.completed", "response": {"object": "response", "status": "completed", "output": [CALL]}},
+]
+WRONG: list[Any] = [None, 1, True, "x", [], ["x"], [[1]], {}, {"a": 1}, [{"type": "text", "text": "t"}], {"type": [1]}]
+
+
+def _places(value: Any) -> list[tuple[Any, ...]]:
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [(), *((key, *place) for key, item in inside for place in _places(item))]
+
+
+@pytest.mark.parametrize("events", [CHUNKS, ANTHROPIC, RESPONSE], ids=["chat", "anthropic", "responses"])
+def test_values_of_wrong_types_are_errors_or_warnings(events: list[Plain]) -> None:
+    """Whatever type any value has, the stream is read, or an error of toolmark says what is wrong."""
+    for place in _places(events):
+        for wrong in WRONG if place else ():
+            mutated = json.loads(json.dumps(events))
+            holder = mutated
+            for key in place[:-1]:
+                holder = holder[key]
+            holder[place[-1]] = wrong
+            with suppress(InvalidDataError):
+                read(mutated)
+
+
+def test_pieces_that_cannot_be_joined_are_a_warning() -> None:
+    """Arguments that came as an object and then as text: the text counts, and the run warns."""
+    calls = [{"index": 0, "id": "c", "function": {"name": "add", "arguments": {"a": 1}}}]
+    run = read([chunk({"tool_calls": calls}), chunk(piece('{"b": 2}', index=0), "tool_calls")]).run
+
+    assert [call.arguments for call in run.calls] == [{"b": 2}]
+    assert run.warnings == ["$: the pieces of 'arguments' have different types; the last was read"]
 
 
 def test_the_text_of_chunks_is_the_answer() -> None:

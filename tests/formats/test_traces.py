@@ -269,6 +269,7 @@ def test_a_wrapper_around_a_model_is_not_another_message() -> None:
     assert len(called(chat(1, None, ask), chat(2, 1, ask))) == 1
     assert len(called(chat(1, None, ask), silent(2, 1))) == 1
     assert len(called(chat(1, None, ask, {"id": "c2", "name": "sub"}), chat(2, 1, ask))) == 2
+    assert len(called(chat(1, None, ask), silent(2, 1), silent(3, 2), chat(4, 2, ask))) == 1
 
 
 def test_later_results_are_outputs_of_calls_without_spans() -> None:

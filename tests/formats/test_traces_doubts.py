@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spans import Plain, agent, chat, run_of, silent, span, spans, tool
+from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
 from toolmark.calls import ToolCall
 from toolmark.formats import Traces, read_traces
 from toolmark.formats.traces.trace_messages import messages_in, remember_messages
@@ -124,6 +124,16 @@ def test_arguments_omitted_by_openinference_are_in_the_response() -> None:
         assert call.execution.not_captured == ["input_parameters"]
 
 
+def test_failure_counts_whichever_history_shows_it() -> None:
+    """Also where the answers come up before their request."""
+    messages = [answer("no", tool_call_id="c1"), answer("no", tool_call_id="c1", status="error"), call_message(CALL)]
+
+    (call,) = run_of(spans(*(silent(number, **history(message)) for number, message in enumerate(messages, 1)))).calls
+
+    assert call.execution is not None
+    assert call.execution.status.value == "error"
+
+
 # What a Python function was called with
 
 
@@ -140,6 +150,16 @@ def test_arguments_by_name_are_those_of_the_call(arguments: Plain) -> None:
     """With a request and without."""
     assert wrapped(arguments, CALL).input_parameters == {"a": 1}
     assert wrapped(arguments).input_parameters == {"a": 1}
+
+
+def test_arguments_are_unwrapped_once() -> None:
+    """Also where the request of the tool is inferred, since the model's reply was not captured."""
+    attributes = {"openinference.span.kind": "TOOL", "tool.name": "add"}
+    recorded = span(2, **attributes, **{"input.value": '{"kwargs": {"kwargs": {"a": 1}}}'})
+
+    (call,) = run_of(spans(silent(1, **finished("tool_calls")), recorded)).calls
+
+    assert call.input_parameters == {"kwargs": {"a": 1}}
 
 
 def test_arguments_by_position_take_the_names_of_the_parameters() -> None:
@@ -565,3 +585,44 @@ def test_an_empty_input_of_a_function_of_the_openai_sdk_was_not_captured() -> No
     (call,) = run.calls
     assert call.execution is not None
     assert "input_parameters" in call.execution.not_captured
+
+
+@pytest.mark.parametrize("blank", ["", "null", {}, [], None])
+def test_a_blank_langfuse_observation_does_not_replace_what_the_span_has(blank: object) -> None:
+    """Langfuse leaves the input and the output of an observation blank where it did not read the span's."""
+    attributes = {"gen_ai.tool.call.arguments": '{"a": 2}', "gen_ai.tool.call.result": "5"}
+    row = {"id": "o", "traceId": "t", "type": "TOOL", "name": "add", "startTime": "2026-01-01T00:00:00Z"}
+
+    (captured,) = read_traces([row | {"input": blank, "output": blank, "metadata": {"attributes": attributes}}]).runs
+    (blank_run,) = read_traces([row | {"input": {}, "output": ""}]).runs
+
+    assert [(call.input_parameters, call.output) for call in captured.calls] == [({"a": 2}, "5")]
+    assert [(call.input_parameters, call.output) for call in blank_run.calls] == [({}, "")]
+
+
+def test_events_of_a_beeai_tool_are_not_calls() -> None:
+    """BeeAI's events (a retry, an error, an answer) have spans with the kind of the tool or agent that they are of."""
+
+    def beeai(number: int, kind: str, value: Plain, **more: Any) -> Plain:
+        attributes = {"openinference.span.kind": kind, "input.value": json.dumps(value), **more}
+        return span(number, number - 1 if kind == "TOOL" else 1, **attributes)
+
+    def event(number: int, kind: str, path: str, value: Plain) -> Plain:
+        return beeai(
+            number, kind, value, **{"name": path.rpartition(".")[2], "metadata.id": "e", "metadata.path": path}
+        )
+
+    received = {"input": {"x": 1}, "options": None}
+    boss = span(
+        1, **{"openinference.span.kind": "AGENT", "agent.name": "boss", "metadata.class_name": "RequirementAgent"}
+    )
+    request = chat(2, 1, {"id": "c1", "name": "boom", "arguments": {"x": 1}})
+    tool_span = beeai(
+        3, "TOOL", received, **{"tool.name": "boom", "metadata.class_name": "FunctionTool", "output.value": "3"}
+    )
+    retry = event(4, "TOOL", "tool.custom.boom.retry", received)
+    error = event(5, "TOOL", "tool.custom.boom.error", {"error": "Tool Error", **received})
+    answer = event(6, "AGENT", "agent.requirement.final_answer", {"output": "three"})
+    calls = called(boss, request, tool_span, retry, error, answer)
+
+    assert [(call.name, call.id, call.input_parameters) for call in calls] == [("boom", "c1", {"x": 1})]

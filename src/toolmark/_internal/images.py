@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import re
+from operator import is_
 from typing import Any, Final
 
 DATA_URL: Final = re.compile(
@@ -42,31 +43,42 @@ def hash_images(value: Any) -> Any:
     and MCP. Paths and addresses of images stay as they are: nothing is read or fetched.
     """
     if isinstance(value, str):
-        match = DATA_URL.fullmatch(value) if value.startswith("data:image/") else None
-        return (match and _hash_base64(match["data"])) or value
+        return _hash_data_url(value) if value.startswith("data:image/") else value
     if isinstance(value, list):
-        items = [hash_images(item) for item in value]
+        items = list(map(hash_images, value))
         # The same object is returned if nothing changed, so that comparing outputs without images copies nothing.
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        return value if all(map(is_, items, value)) else items
     if isinstance(value, dict):
-        image = _hash_object(value)
-        if image is not None:
-            return image
-        fields = {key: hash_images(item) for key, item in value.items()}
-        return fields if any(fields[key] is not item for key, item in value.items()) else value
+        return _hash_image_object(value) or _hash_fields(value)
     return value
 
 
-def _hash_object(value: dict[str, Any]) -> dict[str, str] | None:
+def _hash_data_url(url: str) -> object:
+    match = DATA_URL.fullmatch(url)
+    return (match and _hash_base64(match["data"])) or url
+
+
+def _hash_fields(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with the images in its fields hashed; the same object if there is none."""
+    fields = {key: hash_images(item) for key, item in value.items()}
+    return value if all(map(is_, fields.values(), value.values())) else fields
+
+
+def _hash_image_object(value: dict[str, Any]) -> dict[str, str] | None:
     """Return the hash of an object that is an image and nothing else."""
     data = value.get("data")
     if isinstance(data, str) and value.keys() <= _KEYS_OF_DATA:
         return _hash_base64(data)
     for name in _WRAPPER_KEYS:
         if name in value and value.keys() - {name} <= _KEYS_OF_WRAPPER:
-            inner = hash_images(value[name])
-            return inner if inner is not value[name] and isinstance(inner, dict) and "sha256" in inner else None
+            return _hash_image(value[name])
     return None
+
+
+def _hash_image(value: object) -> dict[str, str] | None:
+    """Return the hash of a value that is an image as a whole."""
+    image = hash_images(value)
+    return image if image is not value and isinstance(image, dict) and "sha256" in image else None
 
 
 def _hash_base64(text: str) -> dict[str, str] | None:

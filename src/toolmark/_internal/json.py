@@ -17,8 +17,8 @@ import math
 import numbers
 import reprlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias, TypeGuard
 
 from pydantic import BaseModel
 
@@ -191,9 +191,21 @@ def _note(text: str, notes: list[str] | None) -> None:
         notes.append(text)
 
 
+def json_items(value: Any) -> Iterable[tuple[str | int, Any]]:
+    """Return the entries of an object or a list with their keys or positions; none of any other value."""
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is a number; true and false are not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _sort_key(value: object) -> tuple[int, float, str]:
     """Sort numbers by size, then texts, then other values by their JSON text; equal values get equal keys."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         with contextlib.suppress(OverflowError):
             return 0, float(value), ""
     if isinstance(value, str):

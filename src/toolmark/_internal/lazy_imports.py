@@ -13,8 +13,7 @@ def lazy_getattr(package: str, homes: Mapping[str, str]) -> Callable[[str], obje
 
     def load(name: str) -> object:
         if name not in homes:
-            message = f"module {package!r} has no attribute {name!r}"
-            raise AttributeError(message)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(f"{package}.{homes[name]}"), name)
         setattr(modules[package], name, value)  # later reads find it without calling this function
         return value

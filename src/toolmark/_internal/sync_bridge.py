@@ -28,10 +28,13 @@ def run_interruptible(coroutine: Coroutine[Any, Any, T]) -> T:
     The first Ctrl-C cancels the coroutine, and raises `KeyboardInterrupt` when it has ended; a second one raises at
     once. Outside of the main thread, inside a running event loop, or if the program handles Ctrl-C itself, this is
     `run_sync`.
+
+    `asyncio.run` is not enough: it turns Ctrl-C into a cancellation only from Python 3.11 on, whereas in 3.10
+    `KeyboardInterrupt` is raised wherever the code is. And in all versions it then waits for the executor's threads.
     """
     in_main_thread = threading.current_thread() is threading.main_thread()
-    has_own_handler = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    if not in_main_thread or has_own_handler or _is_loop_running():
+    program_has_handler = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    if not in_main_thread or program_has_handler or _is_loop_running():
         return run_sync(coroutine)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)  # as asyncio.run does, for code that calls asyncio.get_event_loop
@@ -119,6 +122,7 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
         for loop, task in running:
             with suppress(RuntimeError):  # the loop is closed already
                 loop.call_soon_threadsafe(task.cancel)
+        # Wait until the coroutine has cleaned up; a second Ctrl-C ends this wait, and leaves the thread behind.
         ended.wait()
         raise
     if errors:

@@ -63,6 +63,12 @@ def plural(amount: int, noun: str) -> str:
     return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
 
 
+def join_first(texts: Sequence[str], limit: int) -> str:
+    """Return the first texts with commas between them, and `...` in place of further ones."""
+    further = [] if len(texts) <= limit else ["..."]
+    return ", ".join([*texts[:limit], *further])
+
+
 def unique_labels(labels: Sequence[str]) -> list[str]:
     """Return the labels, the second and later ones of each with ` #2` and so on."""
     names: dict[str, None] = {}

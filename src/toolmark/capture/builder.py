@@ -72,7 +72,6 @@ class RunBuilder:
         self._by_key: dict[Key, tuple[CallRecord, Execution]] = {}
         self._by_source: dict[str, CallRecord] = {}
         self._by_id: dict[str, list[CallRecord]] = {}
-        self._pseudo_tools: set[str] = set()
         self._tools: dict[str, ToolSpec] = {}
         self._unmatched_handoffs: list[str | None] = []
         self._messages = 0
@@ -123,7 +122,7 @@ class RunBuilder:
     def labelled(self, *, tags: Iterable[str] = (), metadata: JsonObject | None = None) -> None:
         """Add tags and metadata to the run; metadata values become JSON values."""
         self.tags += [tag for tag in tags if tag not in self.tags]
-        self.metadata.update(self._json_object(metadata or {}, "metadata") or {})
+        self.metadata.update(self._json_object(metadata, "metadata") or {})
 
     def warn(self, text: str) -> None:
         """Add a warning, which every result of this run repeats. A repeated warning is dropped."""
@@ -167,9 +166,23 @@ class RunBuilder:
             if inner is self._root:
                 self._tools.setdefault(spec.name, spec)
 
-    def pseudo_tools(self, names: Iterable[str]) -> None:
-        """Leave calls of these names out of the run: they carry structured output and are not tool calls."""
-        self._pseudo_tools.update(names)
+    def structured_answer(
+        self, call_ids: Iterable[str], *, scope: Key | None = None, message: Key | None = None
+    ) -> None:
+        """Leave requests of the newest message with these ids out of the run: they carry structured output.
+
+        A call that is executed all the same stays in the run. A tool that only such calls name was not offered.
+
+        Args:
+            call_ids: Ids of the requests.
+            scope: The execution inside which the model ran.
+            message: As for `model_asked`.
+        """
+        for call_id in call_ids:
+            calls = [call for call in self._calls_of(self._scope(scope), call_id) if message in (None, call.message)]
+            newest = max((call.order[0] for call in calls), default=None)
+            for call in calls:
+                call.is_structured_answer = call.is_structured_answer or call.order[0] == newest
 
     def model_asked(
         self,
@@ -178,6 +191,7 @@ class RunBuilder:
         scope: Key | None = None,
         agent: str | None = None,
         strand: Key | None = None,
+        message: Key | None = None,
         source: str | None = None,
     ) -> None:
         """Record a model message that requests these calls, in its order; without calls, it is an answer.
@@ -187,6 +201,7 @@ class RunBuilder:
             scope: The execution inside which the model ran; `None` at the top level.
             agent: Name of the agent.
             strand: Separates agents that run in one scope at the same time; equal for what belongs together.
+            message: Key of the message, unique in this run; executions and results that name it belong to its calls.
             source: Place of the message in the file that was read; `None` for a live recording.
         """
         self._messages += 1
@@ -194,41 +209,56 @@ class RunBuilder:
         self._rounds += self._round_is_over
         self._round_is_over = False
         outer = self._scope(scope)
+        # An answer without calls counts, too: after it, no earlier call of the strand is waiting.
         outer.last_messages[strand] = self._messages
         for index, request in enumerate(requests):
-            inner = self._caller(outer, request)
-            inner.last_messages[strand] = self._messages
+            inner = outer
+            if request.caller is not None:
+                inner = self._caller(outer, request, request.caller)
+                inner.last_messages[strand] = self._messages
             # An approval and the call that it allows are one call, which stands where the call stands.
             if request.replaces:
                 self._withdraw(newest_with_id(self._calls_of(outer, request.replaces), request.replaces))
-            arguments = {} if request.arguments is None else request.arguments
-            call = CallRecord(
-                # `None` if the arguments were not captured: a request without arguments has `{}`.
-                requested=self._to_json(arguments, f"arguments of {request.name!r}"),
-                name=self._name(request.name),
-                order=(self._messages, index),
-                scope=inner,
-                origin=CallOrigin.MODEL,
-                raw=request.raw,
-                id=request.id or None,
-                type=request.type,
-                server=request.server,
-                agent=agent,
-                invalid=arguments is not ABSENT and not isinstance(arguments, dict),
-                request_error=request.error,
-                is_handoff=request.handoff,
-                caller=request.caller,
-                round=self._rounds,
-                strand=strand,
-                source=request.source or (None if source is None else f"{source}.tool_calls[{index}]"),
-            )
-            if request.ran or request.result is not ABSENT or request.failure is not None:
-                self._add_provider_execution(call, request.result, request.failure)
-            if call.requested is None:
-                call.not_captured.append("input_parameters")
+            call = self._requested_call(request, index, inner)
+            call.agent, call.strand, call.message = agent, strand, message
+            if call.source is None and source is not None:
+                call.source = f"{source}.tool_calls[{index}]"
             self._add(call)
+            if request.key is not None:
+                self._by_source[request.key] = call
             if scope is None:
                 self._open.add(call)
+
+    def _requested_call(self, request: Request, index: int, scope: CallRecord) -> CallRecord:
+        """Return the record of a request, which stands at `index` in the current message."""
+        arguments = {} if request.arguments is None else request.arguments
+        # `None` if the arguments were not captured: a request without arguments has `{}`.
+        requested = arguments
+        if not request.is_parsed:
+            requested = self._to_json(arguments, f"arguments of {request.name!r}")
+        call = CallRecord(
+            requested=requested,
+            name=self._name(request.name),
+            order=(self._messages, index),
+            scope=scope,
+            origin=CallOrigin.MODEL,
+            raw=request.raw,
+            id=request.id or None,
+            type=request.type,
+            server=request.server,
+            invalid=arguments is not ABSENT and not isinstance(arguments, dict),
+            request_error=request.error,
+            reasoning=request.reasoning,
+            is_handoff=request.handoff,
+            caller=request.caller,
+            round=self._rounds,
+            source=request.source or None,
+        )
+        if _has_provider_run(request):
+            self._add_provider_execution(call, request.result, request.failure)
+        if requested is None:
+            call.not_captured.append("input_parameters")
+        return call
 
     # The tools
 
@@ -247,6 +277,7 @@ class RunBuilder:
         injected: bool = False,
         declared: Iterable[str] = (),
         at: datetime | None = None,
+        message: Key | None = None,
         request: str | None = None,
         source: str | None = None,
     ) -> None:
@@ -266,15 +297,19 @@ class RunBuilder:
                 left out.
             declared: Names of the tool's declared arguments.
             at: Time of the start.
-            request: The `source` of its request, if a reader knows it.
+            message: Key of the message that requested it, if the observer knows which one; `strand` is then not needed.
+                If that requested another tool under this id, somebody replaced it, and the call is one of this tool.
+            request: The `source` or `key` of its request, or the key of an earlier execution of the same call, if that
+                is known.
             source: Place in the file that was read; `None` for a live recording.
         """
         self._messages += 1
-        received = None if arguments is None else self._json_object(arguments, f"arguments of {name!r}")
+        received = self._json_object(arguments, f"arguments of {name!r}")
         name, scope_call = self._name(name), self._scope(scope)
-        call = self._at_source(request) or requested_call(
-            self._calls_of_strand(scope_call, strand, call_id), name, received, call_id or None
-        )
+        call = self._at_source(request) or self._of_execution(request)
+        if call is None:
+            requests = self._requests_of(scope_call, call_id, message=message, strand=strand)
+            call = requested_call(requests, name, received, call_id or None)
         if call is None:
             call = CallRecord(
                 name=name,
@@ -284,13 +319,16 @@ class RunBuilder:
                 strand=strand,
                 source=source,
                 id=call_id or None,
-                not_captured=["input_parameters"] if received is None else [],
             )
             self._add(call)
+            if received is None:
+                call.add_not_captured("input_parameters")
+        elif message is not None and call.name != name:
+            self.warn(f"the model requested {call.name!r} (id {call.id!r}), and {name!r} was executed in its place")
+            call.name = name
         call.type, call.server, call.agent = call.type or type, call.server or server, call.agent or agent
         if injected and received is not None:
-            names = {*declared, *(call.requested if isinstance(call.requested, dict) else ())}
-            received = {name: value for name, value in received.items() if name in names}
+            received = _without_injected(received, call, declared)
         if key in self._by_key:
             self.warn(f"two executions have the key {key!r}; later observations of the first go to the second")
         execution = Execution(key, received, at)
@@ -306,6 +344,7 @@ class RunBuilder:
         artifact: object = None,
         error: str | None = None,
         call_id: str | None = None,
+        type: ToolCallType | None = None,
         at: datetime | None = None,
     ) -> None:
         """Record the return of a tool.
@@ -317,27 +356,40 @@ class RunBuilder:
             artifact: What it returned in addition to its output.
             error: Text of the failure that it returned.
             call_id: Id of the call, for a call made by code whose id was not known at its start.
+            type: Who ran the tool, if its result shows that.
             at: Time of the end.
         """
-        call, execution = self._execution(key, "ended")
-        if call is None or execution is None:
+        record = self._execution(key, "ended")
+        if record is None:
             return
+        call, execution = record
+        call.type = type or call.type
         if call.origin is CallOrigin.CODE and call_id and not call.id:
             call.id = call_id
             self._by_id.setdefault(call_id, []).append(call)
-        execution.outcome = Outcome.OK if error is None else Outcome.ERROR
+        execution.outcome = _outcome_of(error)
         execution.error, execution.ended_at = error, at
         execution.output = self._field_value(output, call, "output")
         execution.model_output = self._field_value(model_output, call, "model_output")
         execution.artifact = self._artifact(artifact, call)
 
     def tool_failed(
-        self, key: Key, error: str | None, *, outcome: Outcome = Outcome.ERROR, at: datetime | None = None
+        self,
+        key: Key,
+        error: str | None,
+        *,
+        outcome: Outcome = Outcome.ERROR,
+        ran: bool = True,
+        at: datetime | None = None,
     ) -> None:
-        """Record that a tool raised, was cancelled, or suspended the run; `error` is `"TypeName: text"`."""
-        _, execution = self._execution(key, "failed")
-        if execution is not None:
-            execution.outcome, execution.error, execution.ended_at = outcome, error, at
+        """Record that a tool raised, was cancelled, or suspended the run; `error` is `"TypeName: text"`.
+
+        Without `ran`, the framework refused the arguments before the tool itself began.
+        """
+        record = self._execution(key, "failed")
+        if record is not None:
+            _, execution = record
+            execution.outcome, execution.error, execution.ended_at, execution.ran = outcome, error, at, ran
 
     def handed_off(
         self,
@@ -346,20 +398,28 @@ class RunBuilder:
         key: Key | None = None,
         call_id: str | None = None,
         scope: Key | None = None,
+        strand: Key | None = None,
         request: str | None = None,
+        took_place: bool = True,
     ) -> None:
-        """Record that a call passed control to another agent: the call at `request`, of `key`, else of `call_id`."""
+        """Record that a call passed control to another agent: the call at `request`, of `key`, else of `call_id`.
+
+        One that was only requested (not `took_place`) is neither a hand-off of the run nor a called tool, until a later
+        observation says that it took place.
+        """
         call = self._at_source(request)
-        if call is None and key is not None and key in self._by_key:
+        if call is None and key in self._by_key:
             call = self._by_key[key][0]
         elif call is None:
             calls = self._calls_of(self._scope(scope), call_id)
-            call = next((call for call in reversed(calls) if call.id == (call_id or None)), None)
+            own = [call for call in calls if strand is None or call.strand == strand]
+            call = newest_with_id(own, call_id or None)
         if call is None:
             self.warn(f"a hand-off to {to!r} belongs to no recorded call")
-            self._unmatched_handoffs.append(to)
+            if took_place:
+                self._unmatched_handoffs.append(to)
             return
-        call.is_handoff, call.handoff_to = True, to or call.handoff_to
+        call.is_handoff, call.handoff_to, call.handoff_failed = True, to or call.handoff_to, not took_place
 
     # Results
 
@@ -378,6 +438,8 @@ class RunBuilder:
         reformatted: bool = False,
         ran: bool = False,
         read: bool = False,
+        type: ToolCallType | None = None,
+        message: Key | None = None,
         request: str | None = None,
     ) -> bool:
         """Record a result that the model received.
@@ -399,6 +461,8 @@ class RunBuilder:
             reformatted: The content is a copy whose form may differ; it is used only without a better one.
             ran: The sender of the result ran the tool, as providers do.
             read: The result was read from a file, so the tool may have run without being observed.
+            type: Who ran the tool, if its result shows that.
+            message: As for `tool_started`.
             request: The `source` of the call, if a reader knows it.
 
         Returns:
@@ -406,11 +470,12 @@ class RunBuilder:
         """
         plain, notes = json_value(content)
         call = self._at_source(request) or answered_call(
-            self._calls_of_strand(self._scope(scope), strand, call_id), plain, call_id or None, name
+            self._requests_of(self._scope(scope), call_id, message=message, strand=strand), plain, call_id or None, name
         )
         if call is None:
             return False
-        if reformatted and (call.result is not None or call.executions):
+        call.type = type or call.type
+        if reformatted and _has_content(call):
             return True
         if plain is ABSENT and not failed:
             call.add_not_captured("output")
@@ -419,7 +484,7 @@ class RunBuilder:
             artifact = self._artifact(artifact, call)
             call.result = ModelResult(plain, failed, unknown_tool, artifact, error, read=read)
         if ran:
-            self._add_provider_execution(call, plain, call.result.error_text() if failed else None)
+            self._add_provider_result(call, call.result, failed)
         return True
 
     def result_read(
@@ -457,39 +522,49 @@ class RunBuilder:
         plain, notes = json_value(content)
         call = self._open.of_result(call_id or None, name)
         if call is None:
-            labels = ", ".join(f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value)
-            which = f" ({labels})" if labels else ""
-            self.warn(f"{source}: answers no open call before it{which}; it was left out")
+            self._warn_unmatched(source, id=call_id, name=name)
             return None
         if name is not None and name != call.name:
             self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
         failed = failed or rejected
-        if plain is ABSENT and not notes and not call.invalid and not failed:
-            self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
-            call.not_captured.append("output")
         self._add_notes(call, "model_output", plain, notes)
         call.result = ModelResult(plain, failed, error=error, rejected=rejected, read=True)
+        if plain is ABSENT and not notes:
+            self._warn_without_content(call, call.result, source)
         if ran:
-            self._add_provider_execution(call, plain, call.result.error_text() if failed else None)
+            self._add_provider_result(call, call.result, failed)
         return call.source or ""
+
+    def _warn_without_content(self, call: CallRecord, result: ModelResult, source: str) -> None:
+        """Warn of a result without content, unless a call that failed explains it."""
+        if not call.invalid and not result.failed:
+            self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
+            call.not_captured.append("output")
+
+    def _warn_unmatched(self, source: str, **labels: str | None) -> None:
+        texts = ", ".join(f"{label} {value!r}" for label, value in labels.items() if value)
+        which = f" ({texts})" if texts else ""
+        self.warn(f"{source}: answers no open call before it{which}; it was left out")
 
     # The built run
 
     def build(self) -> Run:
         """Return the run as observed so far. May be called at any time, and repeatedly."""
-        waiting = self._ended and self._may_wait and self._status is RunStatus.OK and self._has_waiting()
-        status = RunStatus.INTERRUPTED if waiting else self._status
+        return Run(**self.fields())
+
+    def fields(self, *, copy: bool = True) -> JsonObject:
+        """Return the fields of the run as observed so far.
+
+        Without a `copy` the calls hold the builder's own values, so that no other run must be built of them.
+        """
+        status = self._final_status()
         interrupted = status is RunStatus.INTERRUPTED
-        state = RunState(self._ended, interrupted, frozenset(self._pseudo_tools))
-        handoffs = [
-            Handoff(call=index, to_agent=call.handoff_to, from_agent=call.agent)
-            for index, call in enumerate(in_order(self._root.children, state.pseudo_tools))
-            if call.is_handoff
-        ]
-        fields = {
+        state = RunState(self._ended, interrupted, copy)
+        optional = {
+            "failed_handoffs": self._failed_handoffs() or None,
             "input": self._input,
             "actual_output": None if interrupted else self._output,
-            "available_tools": [spec for spec in self._tools.values() if spec.name not in self._pseudo_tools] or None,
+            "available_tools": self._available_tools() or None,
             "error": self._error,
             "usage": self._usage or None,
             "conversation_id": self.conversation_id,
@@ -497,24 +572,47 @@ class RunBuilder:
             "started_at": self._started_at,
             "duration": seconds_between(self._started_at, self._ended_at),
         }
-        return Run(
-            calls=build_calls(self._root.children, state),
-            handoffs=[*handoffs, *(Handoff(to_agent=to) for to in self._unmatched_handoffs)],
-            status=status,
-            models=list(self._models),
-            tags=list(self.tags),
-            metadata=self.metadata,
-            warnings=list(self.warnings),
-            **drop_none(fields),
-        )
+        return {
+            "calls": build_calls(self._root.children, state),
+            "handoffs": self._handoffs(),
+            "status": status,
+            "models": list(self._models),
+            "tags": list(self.tags),
+            "metadata": self.metadata,
+            "warnings": list(self.warnings),
+            **drop_none(optional),
+        }
 
-    def _has_waiting(self) -> bool:
-        for call in self._calls:
-            is_last = call.scope is self._root and call.is_of_last_message
-            pending = is_last and not call.executions and _is_unresolved(call)
-            if call.name not in self._pseudo_tools and (pending or is_waiting(call)):
-                return True
-        return False
+    def _available_tools(self) -> list[ToolSpec]:
+        calls = self._root.children
+        pseudo = {call.name for call in calls if call.is_pseudo} - {call.name for call in calls if not call.is_pseudo}
+        return [spec for spec in self._tools.values() if spec.name not in pseudo]
+
+    def _handoffs(self) -> list[Handoff]:
+        handoffs = [
+            Handoff(call=index, to_agent=call.handoff_to, from_agent=call.agent)
+            for index, call in enumerate(in_order(self._root.children))
+            if call.is_handoff and not call.handoff_failed
+        ]
+        return handoffs + [Handoff(to_agent=to) for to in self._unmatched_handoffs]
+
+    def _failed_handoffs(self) -> list[int]:
+        calls = in_order(self._root.children)
+        return [index for index, call in enumerate(calls) if call.is_handoff and call.handoff_failed]
+
+    def _final_status(self) -> RunStatus:
+        """Return how the run ended: a run that ended well and has a waiting call is interrupted."""
+        may_wait = self._ended and self._may_wait and self._status is RunStatus.OK
+        return RunStatus.INTERRUPTED if may_wait and any(map(self._is_waiting, self._calls)) else self._status
+
+    def _is_waiting(self, call: CallRecord) -> bool:
+        """Return whether a call is suspended, or was requested last and neither ran nor has a result."""
+        if call.is_pseudo:
+            return False
+        if is_waiting(call):
+            return True
+        is_last = call.scope is self._root and call.is_of_last_message
+        return is_last and not call.executions and _is_unresolved(call)
 
     # Records
 
@@ -530,6 +628,9 @@ class RunBuilder:
     def _at_source(self, source: str | None) -> CallRecord | None:
         return None if source is None else self._by_source.get(source)
 
+    def _of_execution(self, key: Key | None) -> CallRecord | None:
+        return self._by_key[key][0] if key is not None and key in self._by_key else None
+
     def _calls_of(self, scope: CallRecord, call_id: str | None) -> list[CallRecord]:
         """Return the calls within a scope that have this id, or all of them without one."""
         if not call_id:
@@ -538,20 +639,23 @@ class RunBuilder:
         calls = [call for call in self._by_id.get(call_id, ()) if is_within(call, scope)]
         return sorted(calls, key=lambda call: call.scope is not scope)
 
-    def _calls_of_strand(self, scope: CallRecord, strand: Key | None, call_id: str | None) -> list[CallRecord]:
-        """Return those of one of several agents that run at the same time, each with its own ids."""
-        return [call for call in self._calls_of(scope, call_id) if call.strand == strand]
+    def _requests_of(
+        self, scope: CallRecord, call_id: str | None, *, message: Key | None, strand: Key | None
+    ) -> list[CallRecord]:
+        """Return those of one message, else of one of several agents that run at the same time with their own ids."""
+        calls = self._calls_of(scope, call_id)
+        if message is not None:
+            return [call for call in calls if call.message == message]
+        return [call for call in calls if call.strand == strand]
 
-    def _caller(self, outer: CallRecord, request: Request) -> CallRecord:
-        """Return the call inside which a request was made; `outer` if it names none, or an unknown one."""
-        if request.caller is None:
-            return outer
-        caller = newest_with_id(self._calls_of(outer, request.caller), request.caller)
+    def _caller(self, outer: CallRecord, request: Request, caller_id: str) -> CallRecord:
+        """Return the call inside which a request was made; `outer` if it is unknown."""
+        caller = newest_with_id(self._calls_of(outer, caller_id), caller_id)
         if caller is None:
             where = f"{request.source}: " if request.source else ""
             self.warn(
-                f"{where}{request.name!r} was called inside {request.caller!r}, an unknown call; it was recorded "
-                "outside of it"
+                f"{where}{request.name!r} was called inside {caller_id!r}, an unknown call; it was recorded outside "
+                "of it"
             )
         return caller or outer
 
@@ -575,22 +679,26 @@ class RunBuilder:
 
     def _add_provider_execution(self, call: CallRecord, output: object, error: str | None) -> None:
         """Add an execution by the provider, of which only the end is observable."""
-        execution = Execution(f"{call.order}", None, None, Outcome.OK if error is None else Outcome.ERROR)
+        execution = Execution(f"{call.order}", None, None, _outcome_of(error))
         execution.output, execution.error = self._field_value(output, call, "output"), error
         call.executions.append(execution)
         if error is None and execution.output is ABSENT:
             call.add_not_captured("output")
+
+    def _add_provider_result(self, call: CallRecord, result: ModelResult, failed: bool) -> None:
+        """Add the execution of a call by the provider that sent this result."""
+        self._add_provider_execution(call, result.content, result.error_text() if failed else None)
 
     def _name(self, name: str) -> str:
         if not name:
             self.warn("a call without the name of a tool was recorded as '(unnamed)'")
         return name or "(unnamed)"
 
-    def _execution(self, key: Key, event: str) -> tuple[CallRecord, Execution] | tuple[None, None]:
-        if key not in self._by_key:
+    def _execution(self, key: Key, event: str) -> tuple[CallRecord, Execution] | None:
+        record = self._by_key.get(key)
+        if record is None:
             self.warn(f"a tool {event} that never started; it is not in the record")
-            return None, None
-        return self._by_key[key]
+        return record
 
     # Values
 
@@ -601,7 +709,7 @@ class RunBuilder:
             self.warn(f"{label}: {note}")
         return None if plain is ABSENT else plain
 
-    def _json_object(self, value: JsonObject, label: str) -> JsonObject | None:
+    def _json_object(self, value: JsonObject | None, label: str) -> JsonObject | None:
         plain = self._to_json(value, label)
         return plain if isinstance(plain, dict) else None
 
@@ -620,6 +728,26 @@ class RunBuilder:
             self.warn(f"{field} of {call.name!r}: {note}")
         if plain is ABSENT and notes:
             call.add_not_captured(field)
+
+
+def _outcome_of(error: str | None) -> Outcome:
+    return Outcome.OK if error is None else Outcome.ERROR
+
+
+def _has_provider_run(request: Request) -> bool:
+    """Return whether the provider ran the tool of a request itself."""
+    return request.ran or request.result is not ABSENT or request.failure is not None
+
+
+def _has_content(call: CallRecord) -> bool:
+    """Return whether what a call returned is known."""
+    return call.result is not None or bool(call.executions)
+
+
+def _without_injected(arguments: JsonObject, call: CallRecord, declared: Iterable[str]) -> JsonObject:
+    """Return those arguments that the request of a call has, or that its tool declares."""
+    names = {*declared, *(call.requested if isinstance(call.requested, dict) else ())}
+    return {name: value for name, value in arguments.items() if name in names}
 
 
 def _is_unresolved(call: CallRecord) -> bool:

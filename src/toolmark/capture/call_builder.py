@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none
 from toolmark.calls import CallOrigin, CallStatus, ToolCall, ToolCallType
 from toolmark.calls import Execution as ExecutionRecord
-from toolmark.capture.records import CallRecord, Outcome
+from toolmark.capture.records import CallRecord, Execution, ModelResult, Outcome
 from toolmark.matching.json_compare import ABSENT, outputs_equal
 
 
@@ -22,18 +22,20 @@ class RunState:
     ended: bool
     waiting: bool
     """It ended by waiting for a person."""
-    pseudo_tools: frozenset[str]
-    """Names of calls that are not tool calls."""
+    copy: bool
+    """The calls get copies of the values."""
 
 
-def in_order(calls: Iterable[CallRecord], pseudo_tools: frozenset[str]) -> list[CallRecord]:
-    """Return the calls of one scope in the model's order, without pseudo-tools."""
-    return sorted((call for call in calls if call.name not in pseudo_tools), key=lambda call: call.order)
+def in_order(calls: Iterable[CallRecord]) -> list[CallRecord]:
+    """Return the calls of one scope in the model's order, without structured answers."""
+    return sorted((call for call in calls if not call.is_pseudo), key=lambda call: call.order)
 
 
-def build_calls(calls: Iterable[CallRecord], state: RunState) -> list[ToolCall]:
+def build_calls(calls: list[CallRecord], state: RunState) -> list[ToolCall]:
     """Return the calls of one scope with their children, in the model's order."""
-    records = in_order(calls, state.pseudo_tools)
+    if not calls:
+        return []
+    records = in_order(calls)
     messages = sorted({call.order[0] for call in records if call.origin is CallOrigin.MODEL})
     steps = {message: step for step, message in enumerate(messages)}
     return [
@@ -59,73 +61,103 @@ def is_waiting(call: CallRecord) -> bool:
 
 
 def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall:
-    last, result = call.last, call.result
     status = _status(call, state)
     output = _output(call, status)
-    arguments: JsonObject = {}
-    # What the tool received comes before what the model requested: a person may have edited the arguments.
-    if last is not None and last.arguments is not None:
-        arguments = last.arguments
-    elif isinstance(call.requested, dict):
-        arguments = call.requested
-    requested = None
-    if call.origin is CallOrigin.MODEL:
-        requested = call.requested if call.raw is None else call.raw
-    artifact = None if last is None else last.artifact
-    if artifact is None and result is not None:
-        artifact = result.artifact
-    not_captured = _not_captured(call, output)
-    fields = {
+    arguments = _arguments(call)
+    missing = _not_captured(call, output)
+    execution: JsonObject = {
+        "status": status,
+        "executed": any(execution.ran for execution in call.executions),
         "error": _error(call, status),
-        "requested_parameters": None if requested == arguments else requested,
+        "requested_parameters": _requested(call, arguments),
         "model_output": _model_output(call, output),
-        "artifact": artifact,
+        "artifact": _artifact(call),
         "agent": call.agent,
         "server": call.server,
         "step": step,
         "source": call.source,
-        **_times(call),
+        **_optional_fields(call, state, missing),
     }
-    details: JsonObject = {
-        "attempts": max(len(call.executions), 1),
-        "origin": call.origin,
-        "children": build_calls(call.children, state),
-        "not_captured": not_captured,
-    }
-    if call.source is not None:
-        # Of a call that was read from a file, defaults are left out: a file cannot confirm them.
-        defaults: tuple[object, ...] = (1, CallOrigin.MODEL, [])
-        details = {name: value for name, value in details.items() if value not in defaults}
-    execution = ExecutionRecord(status=status, executed=bool(call.executions), **drop_none(fields), **details)
-    parts: JsonObject = {"input_parameters": arguments, "output": output}
-    if "input_parameters" in not_captured:
-        del parts["input_parameters"]
-    if output is ABSENT:
-        del parts["output"]
-    return ToolCall(
-        name=call.name, execution=execution, **parts, **drop_none({"id": call.id or None, "type": call.type})
+    # Only observed fields are set: metrics tell a field that is not set from one that is `None`.
+    execution = drop_none(execution)
+    fields = drop_none(
+        {"name": call.name, "id": call.id or None, "type": call.type, "reasoning": call.reasoning or None}
     )
+    if "input_parameters" not in missing:
+        fields["input_parameters"] = arguments
+    if output is not ABSENT:
+        fields["output"] = output
+    # A live run may be built again, so that each run gets its own copies of arguments and outputs.
+    if state.copy:
+        return ToolCall(execution=ExecutionRecord(**execution), **fields)
+    fields["execution"] = ExecutionRecord.from_valid(execution)
+    return ToolCall.from_valid(fields)
+
+
+def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> JsonObject:
+    """Return the fields that are left out, where they have their default, of a call that was read from a file.
+
+    A file cannot confirm a default.
+    """
+    children = build_calls(call.children, state)
+    if call.source is None or children or missing or call.executions or call.origin is not CallOrigin.MODEL:
+        attempts = max(len(call.executions), 1)
+        fields = {"attempts": attempts, "origin": call.origin, "children": children, "not_captured": missing}
+        if call.source is not None:
+            fields = {name: value for name, value in fields.items() if value != _DEFAULTS[name]}
+        return fields | _times(call.executions)
+    return {}
+
+
+_DEFAULTS: Final[JsonObject] = {"attempts": 1, "origin": CallOrigin.MODEL, "children": [], "not_captured": []}
+
+_NO_EXECUTION: Final = Execution("", None, None)
+"""Takes the place of a missing execution, so that its fields need no check."""
+_NO_RESULT: Final = ModelResult(ABSENT, failed=False)
+
+
+def _arguments(call: CallRecord) -> JsonObject:
+    # What the tool received comes before what the model requested: a person may have edited the arguments.
+    if call.last is not None and call.last.arguments is not None:
+        return call.last.arguments
+    return call.requested if isinstance(call.requested, dict) else {}
+
+
+def _requested(call: CallRecord, arguments: JsonObject) -> Any:  # noqa: ANN401 - a JSON value
+    """Return what the model requested, `None` if it is equal to the arguments or if no model requested the call."""
+    if call.origin is not CallOrigin.MODEL:
+        return None
+    requested = call.requested if call.raw is None else call.raw
+    return None if requested == arguments else requested
+
+
+def _artifact(call: CallRecord) -> Any:  # noqa: ANN401 - a JSON value
+    artifact = (call.last or _NO_EXECUTION).artifact
+    return (call.result or _NO_RESULT).artifact if artifact is None else artifact
 
 
 def _not_captured(call: CallRecord, output: object) -> list[str]:
     """Return the fields that no observation of the call contained."""
-    last, result = call.last, call.result
     missing = list(call.not_captured)
-    if last is not None and last.arguments is not None and "input_parameters" in missing:
+    if "input_parameters" in missing and (call.last or _NO_EXECUTION).arguments is not None:
         missing.remove("input_parameters")
-    if output is ABSENT and "output" not in missing:
-        ran = last is not None and last.outcome is Outcome.OK
-        answered = last is None and result is not None and result.content is ABSENT and not result.failed
-        if ran or answered:
-            missing.append("output")
+    if output is ABSENT and "output" not in missing and _has_succeeded(call):
+        missing.append("output")
     return missing
+
+
+def _has_succeeded(call: CallRecord) -> bool:
+    """Return whether the tool ran without an error, or the model received a result that is not a failure."""
+    if call.last is not None:
+        return call.last.outcome is Outcome.OK
+    return call.result is not None and call.result.content is ABSENT and not call.result.failed
 
 
 def _status(call: CallRecord, state: RunState) -> CallStatus:
     if call.invalid:
         return CallStatus.INVALID_ARGUMENTS
     if call.last is None:
-        return _status_without_execution(call, state)
+        return _status_of_request(call, state)
     outcome = call.last.outcome
     if outcome is Outcome.SUSPENDED:
         return CallStatus.PENDING if is_waiting(call) else CallStatus.CANCELLED
@@ -139,70 +171,79 @@ def _status(call: CallRecord, state: RunState) -> CallStatus:
     return CallStatus.CANCELLED if state.ended else CallStatus.PENDING
 
 
-def _status_without_execution(call: CallRecord, state: RunState) -> CallStatus:
-    offered = call.scope.offered if call.scope is not None else ()
-    # Tools of the provider and of its servers are offered under other names, or under none.
-    provided = call.type in (ToolCallType.HOSTED, ToolCallType.MCP)
-    unknown = bool(offered) and call.name not in offered and not call.is_handoff and not provided
-    result = call.result
-    if result is not None:
-        if not result.failed and not result.unknown_tool:
-            return CallStatus.OK
-        if unknown or result.unknown_tool:
-            return CallStatus.UNKNOWN_TOOL
-        # In a live recording a failure without an execution means that something refused to run the tool.
-        may_have_run = result.read or call.type is ToolCallType.HOSTED
-        return CallStatus.ERROR if may_have_run and not result.rejected else CallStatus.REJECTED
-    if call.is_handoff:
+def _status_of_request(call: CallRecord, state: RunState) -> CallStatus:
+    """Return the status of a request of which no execution was observed."""
+    if call.result is not None:
+        return _status_of_result(call, call.result)
+    if call.is_handoff and not call.handoff_failed:
         return CallStatus.OK
-    if unknown:
+    if _is_unknown(call):
         return CallStatus.UNKNOWN_TOOL
     if call.is_of_last_message and (state.waiting or not state.ended):
         return CallStatus.PENDING
     return CallStatus.NOT_EXECUTED
 
 
+def _status_of_result(call: CallRecord, result: ModelResult) -> CallStatus:
+    """Return the status of a request of which only the result was observed."""
+    if not result.failed and not result.unknown_tool:
+        return CallStatus.OK
+    if result.unknown_tool or _is_unknown(call):
+        return CallStatus.UNKNOWN_TOOL
+    # In a live recording a failure without an execution means that something refused to run the tool.
+    may_have_run = result.read or call.type is ToolCallType.HOSTED
+    return CallStatus.ERROR if may_have_run and not result.rejected else CallStatus.REJECTED
+
+
+def _is_unknown(call: CallRecord) -> bool:
+    """Return whether all offered tools are known, and the called one is not among them."""
+    if call.scope is None or not call.scope.offered or call.is_handoff:
+        return False
+    # Tools of the provider and of its servers are offered under other names, or under none.
+    return call.name not in call.scope.offered and call.type not in (ToolCallType.HOSTED, ToolCallType.MCP)
+
+
 def _output(call: CallRecord, status: CallStatus) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value that the tool returned, else the text that the model received; `ABSENT` without either."""
     if status is not CallStatus.OK:
         return ABSENT
-    last = call.last
-    if last is not None and last.output is not ABSENT and last.outcome is Outcome.OK:
+    last = call.last or _NO_EXECUTION
+    if last.outcome is Outcome.OK and last.output is not ABSENT:
         return last.output
-    return call.result.content if call.result is not None else ABSENT
+    return (call.result or _NO_RESULT).content
 
 
 def _model_output(call: CallRecord, output: object) -> Any:  # noqa: ANN401 - a JSON value
     """Return what the model received, `None` if that is the output itself."""
-    content: Any = ABSENT
-    if call.result is not None:
-        content = call.result.content
-    elif call.last is not None:
-        content = call.last.model_output
-    if content is ABSENT:
+    content: Any = (call.last or _NO_EXECUTION).model_output if call.result is None else call.result.content
+    if content is ABSENT or content is output:
         return None
-    same = output is not ABSENT and outputs_equal(output, content) and type(output) is type(content)
+    # A value and its JSON text are equal, but the model received only one of them, so both are stored.
+    same = output is not ABSENT and type(output) is type(content) and outputs_equal(output, content)
     return None if same else content
 
 
 def _error(call: CallRecord, status: CallStatus) -> str | None:
-    if status is CallStatus.INVALID_ARGUMENTS and call.request_error is not None:
-        return call.request_error
     if status in (CallStatus.OK, CallStatus.PENDING):
         return None
+    if status is CallStatus.INVALID_ARGUMENTS and call.request_error is not None:
+        return call.request_error
     if call.last is not None and call.last.error is not None:
         return call.last.error
-    result = call.result
+    return _error_of_result(call.result, call.request_error)
+
+
+def _error_of_result(result: ModelResult | None, request_error: str | None) -> str | None:
     if result is None or not (result.failed or result.unknown_tool):
-        return call.request_error
+        return request_error
     if result.content is not ABSENT or result.error is not None:
         return result.error_text()
-    return call.request_error or ("failed" if result.read else None)
+    return request_error or ("failed" if result.read else None)
 
 
-def _times(call: CallRecord) -> JsonObject:
+def _times(executions: list[Execution]) -> JsonObject:
     """Return the start of the first attempt, and the seconds to the end of the last."""
-    timed = [execution for execution in call.executions if execution.started_at is not None]
+    timed = [execution for execution in executions if execution.started_at is not None]
     if not timed:
         return {}
     return {"started_at": timed[0].started_at, "duration": seconds_between(timed[0].started_at, timed[-1].ended_at)}

@@ -91,6 +91,7 @@ class RunRecorder(Generic[R]):
             NothingRecordedError: No run is stored.
         """
         with self._lock:
+            # Recordings are stored in the order in which they started.
             newest = next(reversed(self._recordings.values()), None)
             if newest is None:
                 reasons = "; ".join(["", *self.warnings[:3]])
@@ -165,14 +166,24 @@ class RunRecorder(Generic[R]):
 
     def _deliver(self, finished: Sequence[R]) -> None:
         """Pass finished runs to the sink, then drop the oldest beyond the limit."""
+        try:
+            for recording in finished if self._sink is not None else ():
+                self._write(recording)
+        finally:
+            self._drop_oldest()
+
+    def _write(self, recording: R) -> None:
+        """Pass a run to the sink; one that waits is stored as well."""
+        with self._lock:
+            run = recording.run()
         if self._sink is not None:
-            for recording in finished:
-                with self._lock:
-                    run = recording.run()
-                self._sink.write(run)  # without the lock: a sink may be slow
-                if run.status is not RunStatus.INTERRUPTED:
-                    with self._lock:
-                        self._drop(recording)
+            self._sink.write(run)  # without the lock: a sink may be slow
+        if run.status is not RunStatus.INTERRUPTED:
+            with self._lock:
+                self._drop(recording)
+
+    def _drop_oldest(self) -> None:
+        """Drop the oldest runs beyond the limit."""
         with self._lock:
             while len(self._recordings) > self._limit:
                 # An open run is never dropped: its end would then be an event of nothing.

@@ -27,9 +27,11 @@ class Outcome(str, Enum):
     """It waits for a person, and will be started again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """One call that a model message requests.
+
+    Not frozen, because a frozen dataclass takes three times as long to make, and readers make one for each call.
 
     Attributes:
         name: Name of the tool.
@@ -47,7 +49,11 @@ class Request:
         caller: Id of the call inside which this one was made, such as a program that the model wrote.
         source: Place in the file that was read; `None` for a live recording.
         raw: Text of the model from which `arguments` were read although it is not a JSON object.
+        is_parsed: The arguments are JSON values that a reader parsed for this request alone, so they are not copied.
         handoff: The call passes control to another agent, as its name shows.
+        reasoning: Text of the model's thoughts before the call.
+        key: Identifies the request for `RunBuilder.tool_started`, for a recorder that knows which execution belongs to
+            it; unique in the run.
     """
 
     name: str
@@ -64,6 +70,9 @@ class Request:
     source: str | None = None
     raw: str | None = None
     handoff: bool = False
+    is_parsed: bool = False
+    reasoning: str | None = None
+    key: str | None = None
 
 
 @dataclass(slots=True)
@@ -79,6 +88,8 @@ class Execution:
     artifact: Any = None
     error: str | None = None
     ended_at: datetime | None = None
+    ran: bool = True
+    """The tool itself began; frameworks may refuse arguments after they reported its start."""
 
 
 @dataclass(slots=True)
@@ -103,6 +114,7 @@ class ModelResult:
         return self.content if isinstance(self.content, str) else json_text(self.content)
 
 
+# Compared by identity: two equal requests are two calls.
 @dataclass(slots=True, eq=False)
 class CallRecord:
     """One call: a request of a model with its executions and result, or an execution that no model requested.
@@ -117,6 +129,8 @@ class CallRecord:
         caller: Id of the call inside which the model made this one, if the request names it.
         round: How often results or messages of the user had come between model messages before the request.
         strand: Which of several agents that run in one scope at the same time made the call.
+        message: Key of the model message that requested it, if the observer has one.
+        is_structured_answer: It carries structured output and is not a tool call, unless it was executed.
     """
 
     name: str
@@ -131,18 +145,27 @@ class CallRecord:
     agent: str | None = None
     invalid: bool = False
     request_error: str | None = None
+    reasoning: str | None = None
     executions: list[Execution] = field(default_factory=list)
     result: ModelResult | None = None
     handoff_to: str | None = None
     is_handoff: bool = False
+    handoff_failed: bool = False
     children: list[CallRecord] = field(default_factory=list)
     not_captured: list[str] = field(default_factory=list)
     source: str | None = None
     caller: str | None = None
     round: int = 0
     strand: Key | None = None
+    message: Key | None = None
+    is_structured_answer: bool = False
     last_messages: dict[Key | None, int] = field(default_factory=dict)
     offered: set[str] = field(default_factory=set)
+
+    @property
+    def is_pseudo(self) -> bool:
+        """Whether it only carries structured output."""
+        return self.is_structured_answer and not self.executions
 
     @property
     def last(self) -> Execution | None:
@@ -153,6 +176,16 @@ class CallRecord:
     def last_outcome(self) -> Outcome | None:
         """The outcome of the latest execution; `None` if it still runs, or if there is none."""
         return self.executions[-1].outcome if self.executions else None
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether the latest execution returned a result."""
+        return self.last_outcome is Outcome.OK
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the latest execution ended without a result."""
+        return self.last_outcome not in (None, Outcome.OK)
 
     @property
     def is_of_last_message(self) -> bool:
@@ -166,6 +199,7 @@ class CallRecord:
 
     def has_arguments(self, arguments: JsonObject | None, *, at_least: bool = False) -> bool:
         """Return whether the request had these arguments, or (`at_least`) some of them and no others."""
+        # Arguments that nobody could read or observe are evidence of nothing, not even against each other.
         if not isinstance(self.requested, dict) or arguments is None:
             return False
         if not at_least:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from toolmark._internal.json import JsonObject
 from toolmark.calls import CallOrigin
-from toolmark.capture.records import CallRecord, Outcome
+from toolmark.capture.records import CallRecord
 from toolmark.matching.json_compare import json_equal
 
 
@@ -25,24 +25,16 @@ def requested_call(
     `calls` are those of the same scope. Requests with equal arguments come first, then requests with fewer, because a
     framework may add some. Among them a request that has not run comes before one whose last attempt did not succeed.
     """
-    requests = _of_newest_message(
-        (call for call in calls if (call.id == call_id if call_id else call.name == name)), name
-    )
-    similar = [call for call in requests if call.has_arguments(arguments)]
-    similar = similar or [call for call in requests if call.has_arguments(arguments, at_least=True)]
-    choices = (
-        [call for call in similar if not call.executions],
-        [call for call in similar if call.last_outcome not in (None, Outcome.OK)],
-        # A person may have edited the arguments, so a request that has not run matches with any.
-        [call for call in requests if not call.executions and (call_id or call.result is None)],
-    )
-    for choice in choices:
-        if choice:
-            return choice[0]
-    attempts = similar or requests
-    if not call_id:
-        # Without an id, a second execution after a success is a call that a program makes.
-        attempts = [call for call in similar if call.last_outcome is not Outcome.OK]
+    candidates = _with_id(calls, call_id) if call_id else _with_name(calls, name)
+    requests = _of_newest_message(candidates, name)
+    similar = _with_arguments(requests, arguments)
+    # A person may have edited the arguments, so a request that has not run matches with any.
+    unchecked = requests if call_id else _without_result(requests)
+    first = _not_started(similar) or [call for call in similar if call.has_failed] or _not_started(unchecked)
+    if first:
+        return first[0]
+    # Without an id, a second execution after a success is a call that a program makes.
+    attempts = (similar or requests) if call_id else [call for call in similar if not call.has_succeeded]
     return attempts[-1] if attempts else None
 
 
@@ -55,21 +47,43 @@ def answered_call(
     returned exactly this content. A repeated result belongs to the call that has it; a different one replaces the
     result of the last call.
     """
-    if call_id:
-        candidates = [call for call in calls if call.id == call_id]
-    else:
-        candidates = [call for call in calls if not call.id and name in (None, call.name)]
+    candidates = _with_id(calls, call_id)
+    if not call_id and name is not None:
+        candidates = _with_name(candidates, name)
     requests = _of_newest_message(candidates, name)
-    unanswered = [call for call in requests if call.result is None]
-    returned = [call for call in unanswered if call.returned(content)]
-    if returned:
-        return returned[0]
-    repeated = [call for call in requests if call.result is not None and json_equal(call.result.content, content)]
+    unanswered = _without_result(requests)
+    for call in unanswered:
+        if call.returned(content):
+            return call
     # An unanswered call that succeeded has another output, so this result is not its own.
-    if repeated and all(call.last_outcome is Outcome.OK for call in unanswered):
-        return repeated[0]
+    if all(call.has_succeeded for call in unanswered):
+        for call in requests:
+            if call.result is not None and json_equal(call.result.content, content):
+                return call
     choice = unanswered or requests[-1:]
     return choice[0] if choice else None
+
+
+def _with_id(calls: Iterable[CallRecord], call_id: str | None) -> list[CallRecord]:
+    return [call for call in calls if (call.id or None) == call_id]
+
+
+def _with_name(calls: Iterable[CallRecord], name: str) -> list[CallRecord]:
+    return [call for call in calls if call.name == name]
+
+
+def _with_arguments(calls: list[CallRecord], arguments: JsonObject | None) -> list[CallRecord]:
+    """Return the requests with these arguments; if there are none, those with some of them and no others."""
+    equal = [call for call in calls if call.has_arguments(arguments)]
+    return equal or [call for call in calls if call.has_arguments(arguments, at_least=True)]
+
+
+def _not_started(calls: list[CallRecord]) -> list[CallRecord]:
+    return [call for call in calls if not call.executions]
+
+
+def _without_result(calls: list[CallRecord]) -> list[CallRecord]:
+    return [call for call in calls if call.result is None]
 
 
 class OpenCalls:
@@ -82,15 +96,22 @@ class OpenCalls:
     def __init__(self) -> None:
         self._by_id: dict[str, _Rounds] = {}
         self._all: _Rounds = {}
+        self._not_in_all: list[CallRecord] = []
+        """Calls that are not in `_all` yet: it is needed only where a result has no id."""
 
     def add(self, call: CallRecord) -> None:
         """Add a call; calls are added in their order."""
-        for rounds in (self._by_id.setdefault(call.id or "", {}), self._all):
-            rounds.setdefault(call.round, {}).setdefault(call.name, deque()).append(call)
+        rounds = self._by_id.get(call.id or "")
+        if rounds is None:
+            self._by_id[call.id or ""] = {call.round: {call.name: deque((call,))}}
+        else:
+            _enqueue(rounds, call)
+        # Nearly every result has an id, so an index for those without one would be made in vain.
+        self._not_in_all.append(call)
 
     def remove(self, call: CallRecord) -> None:
         """Remove a call that another one replaces."""
-        for rounds in (self._by_id.get(call.id or "", {}), self._all):
+        for rounds in (self._by_id.get(call.id or "", {}), self._all_calls()):
             queue = rounds.get(call.round, {}).get(call.name)
             if queue is not None and call in queue:
                 queue.remove(call)
@@ -102,31 +123,50 @@ class OpenCalls:
         name. Among several, calls of the newest round count, in it one of the same name first, then their order.
         """
         call = _newest_open(self._by_id.get(call_id, {}), name) if call_id else None
-        call = call or _newest_open(self._by_id.get("", {}), name, other_names=name is None)
+        if call is None:
+            call = _newest_open(self._by_id.get("", {}), name, other_names=name is None)
         if call is None and not call_id:
-            call = _newest_open(self._all, name, other_names=name is None)
+            call = _newest_open(self._all_calls(), name, other_names=name is None)
         return call
+
+    def _all_calls(self) -> _Rounds:
+        for call in self._not_in_all:
+            _enqueue(self._all, call)
+        self._not_in_all.clear()
+        return self._all
 
 
 _Rounds: TypeAlias = dict[int, dict[str, "deque[CallRecord]"]]
 """Queues of calls by round and name."""
 
 
+def _enqueue(rounds: _Rounds, call: CallRecord) -> None:
+    rounds.setdefault(call.round, {}).setdefault(call.name, deque()).append(call)
+
+
 def _newest_open(rounds: _Rounds, name: str | None, *, other_names: bool = True) -> CallRecord | None:
     """Return the first open call of the newest round that has one: of this name, or else (`other_names`) of any."""
+    # Ids and names repeat from round to round, and a result follows the request that it answers.
     for number in sorted(rounds, reverse=True):
         queues = rounds[number]
-        for queue in queues.values():
-            while queue and (queue[0].result is not None or queue[0].executions):
-                queue.popleft()
-        rounds[number] = queues = {label: queue for label, queue in queues.items() if queue}
+        _drop_answered(queues)
         if not queues:
             del rounds[number]
         elif name is not None and name in queues:
             return queues[name][0]
         elif other_names:
-            return min((queue[0] for queue in queues.values()), key=lambda call: call.order)
+            first_calls = [queue[0] for queue in queues.values()]
+            return first_calls[0] if len(first_calls) == 1 else min(first_calls, key=lambda call: call.order)
     return None
+
+
+def _drop_answered(queues: dict[str, deque[CallRecord]]) -> None:
+    """Remove the answered calls at the front of each queue, and the queues that are then empty."""
+    for name, queue in list(queues.items()):
+        while queue and (queue[0].result is not None or queue[0].executions):
+            queue.popleft()
+        if not queue:
+            del queues[name]
 
 
 def newest_with_id(calls: Iterable[CallRecord], call_id: str | None) -> CallRecord | None:
@@ -155,6 +195,8 @@ def is_within(call: CallRecord, scope: CallRecord) -> bool:
 def _of_newest_message(calls: Iterable[CallRecord], name: str | None) -> list[CallRecord]:
     """Return the requests among `calls` in the newest message; only those of this name, if there are any."""
     requests = [call for call in calls if call.origin is CallOrigin.MODEL]
-    requests = [call for call in requests if call.name == name] or requests
+    if name is not None:
+        requests = _with_name(requests, name) or requests
+    # Frameworks that number calls anew in each message repeat ids; what happens now belongs to the newest.
     newest = max((call.order[0] for call in requests), default=None)
     return [call for call in requests if call.order[0] == newest]

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic.alias_generators import to_camel
 
 from toolmark._internal.json import short_repr
+from toolmark._internal.model import drop_none
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
@@ -81,38 +83,14 @@ def case_from_record(
         raise InvalidDataError(message)
     notes = Notes(tolerant=tolerant_arguments)
     keys = _RecordKeys(fields, notes)
-    specs = keys.read("available_tools", _read_specs)
-    called = keys.read("tools_called", _read_called_tools)
-    expected = keys.read("expected_tools", _read_expected_tools)
-    run = keys.read("agent_trajectory", _read_run)
-    expected_run = keys.read("expected_agent_trajectory", _read_expected_run)
-
-    expectation = expected
-    if expectation is None and expected_run is not None:
-        expectation = [_expectation(call) for call in expected_run.calls]
+    content = _Content(keys)
     if normalize_names:
-        names = {*known_names, *expected_names(expectation), *(spec.name for spec in specs or ())}
-        called, run = _normalize(called, run, names, expected_names(expectation), notes)
-    _warn_if_different(called, run, "tools_called", "agent_trajectory", notes)
-    _warn_if_different(expected, expected_run, "expected_tools", "expected_agent_trajectory", notes)
-
-    if called is None and run is not None:
-        called = run.tools_called
-    from_trajectories: dict[str, Any] = {
-        "input": run and run.input,
-        "actual_output": run and run.actual_output,
-        "expected_output": expected_run and expected_run.actual_output,
-        "tools_called": called,
-        "expected_tools": expectation,
-        "available_tools": specs,
-    }
-    case = {name: value for name, value in from_trajectories.items() if value is not None}
+        content.normalize_names(known_names, notes)
+    content.warn_of_differences(notes)
+    case = content.fields()
     case |= {name: keys.values[name] for name in _PLAIN_FIELDS if name in keys.values}
     _add_metadata(case, keys.others, notes)
-    if run is None and notes.warnings:
-        run = Run(calls=called or [])
-    if run is not None:
-        case["run"] = run.model_copy(update={"warnings": notes.warnings}) if notes.warnings else run
+    case |= drop_none({"run": content.run_with(notes.warnings)})
     return _validated(case, keys, notes)
 
 
@@ -125,16 +103,28 @@ def with_readable_arguments(case: Mapping[str, Any]) -> dict[str, Any]:
     notes = Notes(tolerant=True)
     readable = dict(case)
     for key in ("tools_called", "toolsCalled", "expected_tools", "expectedTools"):
-        if isinstance(readable.get(key), list):
+        tools = case.get(key)
+        if isinstance(tools, list):
             called = key.startswith("tools")
             readable[key] = [
-                readable_tool(tool, f"$.{key}[{index}]", notes, called=called)
-                for index, tool in enumerate(readable[key])
+                readable_tool(tool, f"$.{key}[{index}]", notes, called=called) for index, tool in enumerate(tools)
             ]
-    run = readable.get("run") or {"calls": readable.get("tools_called", readable.get("toolsCalled")) or []}
-    if notes.warnings and isinstance(run, dict) and isinstance(run.get("warnings", []), list):
-        readable["run"] = {**run, "warnings": [*run.get("warnings", []), *notes.warnings]}
+    if notes.warnings:
+        run = readable.get("run") or {"calls": readable.get("tools_called", readable.get("toolsCalled")) or []}
+        readable["run"] = _with_warnings(run, notes.warnings)
     return readable
+
+
+def _with_warnings(run: object, warnings: list[str]) -> object:
+    """Return the JSON form of a run with more warnings; a value in any other form as it is."""
+    if isinstance(run, dict) and isinstance(run.get("warnings", []), list):
+        return {**run, "warnings": [*run.get("warnings", []), *warnings]}
+    return run
+
+
+@lru_cache(maxsize=256)  # the records of a file have the same keys, and the comparison is slow
+def _similar_key(key: str) -> str | None:
+    return next(iter(difflib.get_close_matches(key, _BY_SPELLING, n=1, cutoff=0.9)), None)
 
 
 class _RecordKeys:
@@ -161,9 +151,9 @@ class _RecordKeys:
 
     def _add_other(self, spelled: str, value: object) -> None:
         self.others[spelled] = value
-        similar = difflib.get_close_matches(str(spelled), _BY_SPELLING, n=1, cutoff=0.9)
-        if similar:
-            self._notes.warn("$", f"unknown key {spelled!r} was kept in metadata; did you mean {similar[0]!r}?")
+        similar = _similar_key(str(spelled))
+        if similar is not None:
+            self._notes.warn("$", f"unknown key {spelled!r} was kept in metadata; did you mean {similar!r}?")
 
     def path(self, key: str) -> str:
         """Return the JSON path of a field, as the record spells it."""
@@ -172,6 +162,57 @@ class _RecordKeys:
     def read(self, key: str, read: Callable[[object, str, Notes], _T]) -> _T | None:
         """Return what a reader makes of the value of a field; `None` if the field is not set."""
         return read(self.values[key], self.path(key), self._notes) if key in self.values else None
+
+
+class _Content:
+    """The tools and trajectories of a record; an expectation is read from its trajectory if there is no other."""
+
+    def __init__(self, keys: _RecordKeys) -> None:
+        self.specs = keys.read("available_tools", _read_specs)
+        self.called = keys.read("tools_called", _read_called_tools)
+        self.expected = keys.read("expected_tools", _read_expected_tools)
+        self.run = keys.read("agent_trajectory", _read_run)
+        self.expected_run = keys.read("expected_agent_trajectory", _read_expected_run)
+        if self.expected is None and self.expected_run is not None:
+            self.expected = [_expectation(call) for call in self.expected_run.calls]
+
+    def normalize_names(self, known_names: Iterable[str], notes: Notes) -> None:
+        """Strip random suffixes from the names of called tools, and warn of each rewrite."""
+        expected = expected_names(self.expected)
+        names = {*known_names, *expected, *(spec.name for spec in self.specs or ())}
+        rewrites: dict[tuple[str, str], int] = {}
+        if self.called is not None:
+            self.called, counts = strip_suffixes(self.called, names)
+            rewrites |= counts
+        if self.run is not None:
+            calls, counts = strip_suffixes(self.run.calls, names)
+            self.run = self.run.model_copy(update={"calls": calls})
+            rewrites |= counts
+        notes.warnings += [*describe_rewrites(rewrites), *suffix_warnings(rewrites, expected)]
+
+    def warn_of_differences(self, notes: Notes) -> None:
+        """Warn of each list that wins over a trajectory which names other tools."""
+        _warn_if_different(self.called, self.run, "tools_called", "agent_trajectory", notes)
+        _warn_if_different(self.expected, self.expected_run, "expected_tools", "expected_agent_trajectory", notes)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the case, its texts from the trajectories; those that are not set are left out."""
+        fields: dict[str, Any] = {"expected_tools": self.expected, "available_tools": self.specs}
+        fields["tools_called"] = self.called
+        if self.run is not None:
+            fields |= {"input": self.run.input, "actual_output": self.run.actual_output}
+            if self.called is None:
+                fields["tools_called"] = self.run.tools_called
+        if self.expected_run is not None:
+            fields["expected_output"] = self.expected_run.actual_output
+        return drop_none(fields)
+
+    def run_with(self, warnings: list[str]) -> Run | None:
+        """Return the run with all warnings of the record; without any, `None` if there is no trajectory."""
+        if not warnings:
+            return self.run
+        run = self.run or Run(calls=self.called or [])
+        return run.model_copy(update={"warnings": warnings})
 
 
 def _read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
@@ -222,22 +263,6 @@ def _expectation(call: ToolCall) -> ToolCall:
     """Return a recorded call as an expectation: its name, arguments, and output if it has one."""
     fields = {"output": call.output} if "output" in call.model_fields_set else {}
     return ToolCall(name=call.name, input_parameters=call.input_parameters, **fields)
-
-
-def _normalize(
-    called: list[ToolCall] | None, run: Run | None, known_names: set[str], expected: list[str], notes: Notes
-) -> tuple[list[ToolCall] | None, Run | None]:
-    """Return the called tools and the run without random suffixes, and warn of each rewrite."""
-    rewrites: dict[tuple[str, str], int] = {}
-    if called is not None:
-        called, counts = strip_suffixes(called, known_names)
-        rewrites |= counts
-    if run is not None:
-        calls, counts = strip_suffixes(run.calls, known_names)
-        run = run.model_copy(update={"calls": calls})
-        rewrites |= counts
-    notes.warnings += [*describe_rewrites(rewrites), *suffix_warnings(rewrites, expected)]
-    return called, run
 
 
 def _warn_if_different(tools: ExpectedTools | None, run: Run | None, key: str, run_key: str, notes: Notes) -> None:

@@ -52,27 +52,31 @@ def _read_assistant(blocks: list[object], path: str, transcript: TranscriptBuild
     parts: list[str | Request] = []
     answers: list[tuple[Answer, str]] = []
     for index, block in enumerate(blocks):
-        place, kind = f"{path}[{index}]", part_type(block) or ""
+        place, kind = f"{path}[{index}]", str(part_type(block))
         if kind.endswith("tool_use"):
             parts.append(_read_call(object_of(block), place, transcript.notes))
         elif kind.endswith("tool_result"):
             answers.append((_read_answer(object_of(block), place, transcript.notes), place))
             parts.append("")  # the text after a result is a text of its own
         elif kind not in _SILENT_BLOCKS:
-            text = read_text([block], place, transcript.notes) or ""
-            if parts and isinstance(parts[-1], str):
-                parts[-1] += text
-            else:
-                parts.append(text)
+            _append_text(parts, read_text([block], place, transcript.notes))
     transcript.add_model_message(parts)
     for answer, place in answers:
         transcript.add_answer(answer, place)
 
 
+def _append_text(parts: list[str | Request], text: str | None) -> None:
+    """Add a text to the parts of a message; it continues a text before it."""
+    if parts and isinstance(parts[-1], str):
+        parts[-1] += text or ""
+    else:
+        parts.append(text or "")
+
+
 def _read_user(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:
     others: list[object] = []
     for index, block in enumerate(blocks):
-        place, kind = f"{path}[{index}]", part_type(block) or ""
+        place, kind = f"{path}[{index}]", str(part_type(block))
         if kind.endswith("tool_result"):
             transcript.add_answer(_read_answer(object_of(block), place, transcript.notes), place)
         elif kind.endswith("tool_use"):
@@ -97,6 +101,7 @@ def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
         caller=read_id(object_of(fields.get("caller")).get("tool_id"), f"{path}.caller.tool_id", notes),
         error=error,
         source=path,
+        is_parsed=isinstance(arguments, dict),
     )
 
 

@@ -7,6 +7,7 @@ forms that leave empty arguments out (Google's) do they count as `{}`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -38,6 +39,9 @@ _CONTENT_KEYS = ("response", "result", "output", "content")
 _TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
 _ANSWER_TYPES = ("tool_result", "tool_call_response", "call_output", "function_result")
 _CALL_TYPES = ("tool_use", "tool_call", "function_call")
+_RUN_BY_AGENT = re.compile("^(tool_result|tool_call_response)$|mcp|function")
+"""Types of answers of tools that the provider does not run."""
+
 _RUNNERS = {"mcp_tool_use": ToolCallType.MCP, "server_tool_use": ToolCallType.HOSTED}
 _FAILED = frozenset({"error", "failed"})
 _MARKS_OF_MESSAGES = ('"role"', '"parts"', '"tool', '"function')
@@ -55,9 +59,11 @@ def call_body(fields: Fields) -> tuple[Fields, ToolCallType]:
 
     That is the value of OpenAI's `function` or `custom`, or the object itself if a framework has flattened it.
     """
-    function, custom = as_object(fields.get("function")), as_object(fields.get("custom"))
-    if custom is not None and function is None:
-        return custom, ToolCallType.CUSTOM
+    function = as_object(fields.get("function"))
+    if function is None and "custom" in fields:
+        custom = as_object(fields["custom"])
+        if custom is not None:
+            return custom, ToolCallType.CUSTOM
     return function or fields, ToolCallType.FUNCTION
 
 
@@ -82,14 +88,17 @@ def with_arguments(request: Request, arguments: object) -> Request:
     """Return a call with these arguments; a text that is not an object makes it an invalid call."""
     if request.type is ToolCallType.CUSTOM and isinstance(arguments, str):
         return replace(request, arguments={"input": arguments})
-    wrapper = decoded(arguments) if isinstance(arguments, str) and '"_raw"' in arguments else arguments
-    if isinstance(wrapper, dict) and wrapper.keys() == {"_raw"}:  # OpenLLMetry's form of a text that is not JSON
-        arguments = wrapper["_raw"]
     try:
-        arguments, reason = arguments_of(arguments)
+        arguments, reason = arguments_of(_raw_arguments(arguments))
     except InvalidDataError as error:
         return replace(request, arguments=ABSENT, error=str(error))
     return replace(request, arguments=arguments, error=reason)
+
+
+def _raw_arguments(arguments: object) -> object:
+    """Return the text in `{"_raw": text}`, OpenLLMetry's form of a text that is not JSON; else the arguments."""
+    wrapper = decoded(arguments) if isinstance(arguments, str) and '"_raw"' in arguments else arguments
+    return wrapper["_raw"] if isinstance(wrapper, dict) and wrapper.keys() == {"_raw"} else arguments
 
 
 def answer_of(fields: Fields, *, call_id: object = None, name: object = None) -> Answer:
@@ -112,14 +121,27 @@ def piece_of(part: object, path: str) -> Piece | None:
     if isinstance(part, str):
         return part
     fields = object_of(part)
-    kind = str(fields.get("type") or fields.get("block_type") or "").replace("-", "_")
-    if kind in _TEXT_TYPES or (not kind and "text" in fields):
+    kind = _kind_of(fields)
+    if kind in _TEXT_TYPES:
         text = first_of(fields, "text", "content")
         return text if isinstance(text, str) else None
     if kind.endswith(_ANSWER_TYPES):
         return _typed_answer(fields, kind)
     if kind.endswith(_CALL_TYPES):
         return _typed_call(fields, kind, path)
+    return _untyped_piece(fields, path)
+
+
+def _kind_of(fields: Fields) -> str:
+    """Return the type of a part in snake_case; `text` if it has only a text."""
+    kind = fields.get("type") or fields.get("block_type")
+    if not kind:
+        return "text" if "text" in fields else ""
+    return str(kind).replace("-", "_")
+
+
+def _untyped_piece(fields: Fields, path: str) -> Piece | None:
+    """Return the call or the answer that stands under its own key in a part."""
     for key, read in _UNTYPED_READERS.items():
         body = as_object(fields.get(key))
         if body is not None:
@@ -130,17 +152,22 @@ def piece_of(part: object, path: str) -> Piece | None:
 def _typed_call(fields: Fields, kind: str, path: str) -> Request | None:
     """Return the call of a part with the type of a call."""
     if kind == "server_tool_call":
-        details = object_of(fields.get("server_tool_call"))
-        arguments = {key: value for key, value in details.items() if key != "type"}
-        call = {
-            "name": fields.get("name") or details.get("type"),
-            "id": fields.get("id"),
-            "arguments": fields.get("arguments", arguments or None),
-        }
-        return call_of(call, path=path, type=ToolCallType.HOSTED, sure=True)
+        return _server_call(fields, path)
     if kind in _RUNNERS:
         return call_of(fields, path=path, type=_RUNNERS[kind], sure=True)
     return call_of({**fields, **object_of(fields.get(kind))}, path=path, sure=True)
+
+
+def _server_call(fields: Fields, path: str) -> Request | None:
+    """Return a call of a tool that the provider runs, in OpenTelemetry's form."""
+    details = object_of(fields.get("server_tool_call"))
+    arguments = {key: value for key, value in details.items() if key != "type"}
+    call = {
+        "name": fields.get("name") or details.get("type"),
+        "id": fields.get("id"),
+        "arguments": fields.get("arguments", arguments or None),
+    }
+    return call_of(call, path=path, type=ToolCallType.HOSTED, sure=True)
 
 
 def _typed_answer(fields: Fields, kind: str) -> Answer:
@@ -154,8 +181,7 @@ def _typed_answer(fields: Fields, kind: str) -> Answer:
     if kind == "tool_result" and "toolCallId" in fields and "value" in output:  # Vercel's
         failed = str(output.get("type", "")).startswith("error")
         return replace(answer, content=output["value"], failed=answer.failed or failed)
-    is_own = kind in ("tool_result", "tool_call_response") or "mcp" in kind or "function" in kind
-    return replace(answer, ran=not is_own)
+    return replace(answer, ran=_RUN_BY_AGENT.search(kind) is None)
 
 
 def _haystack_answer(body: Fields, _path: str) -> Answer:

@@ -5,17 +5,19 @@ A message that another format is sure to have is refused, so that calls in a for
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, TypeAlias
 
-from toolmark.formats.messages.field_readers import Fields, Notes, list_of, object_of, part_type, text_of
+from toolmark.formats.messages.field_readers import Fields, Notes, list_of, object_of, part_type
 
 if TYPE_CHECKING:
     from toolmark.formats.messages.transcript import Entry, FormatName
 
-_CALL_PARTS = ("tool", "function_call")
-"""A content part whose type contains one of these is a call or its answer. OpenAI's messages have no such parts."""
+_CALL_PART = re.compile("tool|function_call")
+"""In the type of a content part: it is a call or its answer. OpenAI's messages have no such parts."""
 
 _ITEM_TYPES = frozenset(
     {
@@ -43,15 +45,17 @@ _LANGCHAIN_TYPES = frozenset({"ai", "human", "AIMessage", "HumanMessage", "AIMes
 _AMBIGUOUS_LANGCHAIN_TYPES = frozenset({"tool", "system", "function", "remove", "developer", "chat"})
 """Types that other things have, too; they are a message's only if it has content."""
 
-_CHAT_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
-"""Keys of an ordinary chat message. With plain text as content, one with no other key can have no other form."""
+_CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
+_CHAT_KEYS = frozenset({"role", "content", "name", "annotations", "audio"}) | _CALL_KEYS
+"""Keys of a chat message. With plain text as content, one with no other key can have no other form."""
 
 _ANSWER_ROLES = ("tool", "function")
+_INSTRUCTION_ROLES = ("system", "developer")
 
 _OTHER_SHAPES = (
-    (("kind", "parts"), "Pydantic AI messages"),
-    (("choices",), "a whole response of OpenAI's Chat Completions API; give its choices[0].message"),
-    (("messages",), "an object that holds the messages; give its 'messages'"),
+    ({"kind", "parts"}, "Pydantic AI messages"),
+    ({"choices"}, "a whole response of OpenAI's Chat Completions API; give its choices[0].message"),
+    ({"messages"}, "an object that holds the messages; give its 'messages'"),
 )
 """Keys of objects without a role that are not messages of a supported format, with a description."""
 
@@ -67,6 +71,21 @@ class Evidence:
     phrase: str
     conclusive: bool = True
 
+    def rules_out(self, format: FormatName) -> bool:
+        """Return whether reading the message as this format would lose calls."""
+        return self.conclusive and self.format != format
+
+
+_LANGCHAIN = Evidence("langchain", "LangChain messages")
+
+_HINTS = (
+    (Evidence("anthropic", "Anthropic messages", conclusive=False), {"stop_reason"}, _ANTHROPIC_PARTS),
+    (Evidence("openai-responses", "items of OpenAI's Responses API", conclusive=False), set[str](), _RESPONSES_PARTS),
+    (Evidence("openai-chat", "OpenAI chat messages", conclusive=False), {"tool_calls", "refusal"}, _CHAT_PARTS),
+)
+"""Hints, each with the keys of a message and the types of content parts that give it."""
+
+_Check: TypeAlias = Callable[[Fields], "Evidence | None"]
 
 Hint: TypeAlias = "tuple[FormatName, str, str]"
 """A format, the path of the value whose form is evidence for it, and a description of that form."""
@@ -100,8 +119,12 @@ def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes
     """Return the messages that may have a format; each one that has another format is a problem."""
     fitting: list[Entry] = []
     for path, entry in entries:
-        evidence = evidence_of(object_of(entry))
-        if evidence is not None and evidence.conclusive and evidence.format != format:
+        message = object_of(entry)
+        if format == "openai-chat" and _can_only_be_chat(message):
+            fitting.append((path, entry))
+            continue
+        evidence = evidence_of(message)
+        if evidence is not None and evidence.rules_out(format):
             notes.problem(path, f"expected a message or item of {format!r}; this looks like {evidence.phrase}")
         else:
             fitting.append((path, entry))
@@ -110,91 +133,134 @@ def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes
 
 def evidence_of(message: Fields) -> Evidence | None:
     """Return the evidence for a format in a message or item, `None` if it is equal in all formats."""
-    role = message.get("role")
-    if isinstance(role, str) and message.keys() <= _CHAT_KEYS and not isinstance(message.get("content"), (list, tuple)):
-        has_calls = "tool_calls" in message or role in _ANSWER_ROLES
-        return (_key_evidence(message) or _hint(message)) if has_calls else None
-    if role is None:
-        return _type_evidence(message) or _shape_evidence(message)
-    return _type_evidence(message) or _part_evidence(message) or _key_evidence(message) or _hint(message)
+    if _can_only_be_chat(message):
+        return _chat_evidence(message)
+    for check in _CHECKS_WITHOUT_ROLE if message.get("role") is None else _CHECKS_WITH_ROLE:
+        evidence = check(message)
+        if evidence is not None:
+            return evidence
+    return None
+
+
+def _can_only_be_chat(message: Fields) -> bool:
+    """Return whether a message has a role, plain text or nothing as content, and no key of another format."""
+    return (
+        message.keys() <= _CHAT_KEYS
+        and type(message.get("content")) in (str, NoneType)
+        and isinstance(message.get("role"), str)
+    )
+
+
+def _chat_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in a message that can only be one of a chat: its calls, or that it is an answer."""
+    if message["role"] in _ANSWER_ROLES or not _CALL_KEYS.isdisjoint(message):
+        return _key_evidence(message) or _hint(message)
+    return None
 
 
 def _type_evidence(message: Fields) -> Evidence | None:
-    kind, has_role = text_of(message.get("type")) or "", message.get("role") is not None
-    if "lc" in message or (not has_role and _is_langchain(kind, message)):
-        return Evidence("langchain", "LangChain messages")
-    is_item = kind in _ITEM_TYPES and (not has_role or kind == "additional_tools")
-    if is_item or kind.endswith(("_call", "_call_output")):
+    """Return the evidence in the type of an object without a role."""
+    kind = _type_of(message)
+    if "lc" in message or _is_langchain_type(kind, message):
+        return _LANGCHAIN
+    return _item_evidence(kind, _ITEM_TYPES)
+
+
+def _type_evidence_beside_role(message: Fields) -> Evidence | None:
+    """Return the evidence in the type of a message, which counts only where no other message has it."""
+    if "lc" in message:
+        return _LANGCHAIN
+    return _item_evidence(_type_of(message), {"additional_tools"})
+
+
+def _type_of(value: object) -> str:
+    return part_type(value) or ""
+
+
+def _is_langchain_type(kind: str, message: Fields) -> bool:
+    if kind in _AMBIGUOUS_LANGCHAIN_TYPES:
+        return "content" in message or "data" in message
+    return kind in _LANGCHAIN_TYPES
+
+
+def _item_evidence(kind: str, item_types: Collection[str]) -> Evidence | None:
+    if kind in item_types or kind.endswith(("_call", "_call_output")):
         return Evidence("openai-responses", f"items of OpenAI's Responses API (type {kind!r})")
     return None
 
 
-def _is_langchain(kind: str, message: Fields) -> bool:
-    has_content = "content" in message or "data" in message
-    return kind in _LANGCHAIN_TYPES or (has_content and kind in _AMBIGUOUS_LANGCHAIN_TYPES)
-
-
 def _shape_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in the keys of an object without a role."""
     if message.get("object") == "response":
         return Evidence(None, "a whole response of OpenAI's Responses API; give its 'output'")
     for keys, phrase in _OTHER_SHAPES:
-        if message.keys() >= set(keys):
+        if message.keys() >= keys:
             return Evidence(None, phrase)
     return None
 
 
 def _part_evidence(message: Fields) -> Evidence | None:
-    if message["role"] in ("system", "developer"):
+    """Return the evidence in the content parts of a message that are calls or answers."""
+    role = message["role"]
+    if role in _INSTRUCTION_ROLES:
         return None  # instructions may add and remove tools, and hold no calls
-    evidence = [_call_part_evidence(part, message["role"]) for part in list_of(message.get("content"))]
-    conclusive = [one for one in evidence if one is not None]
+    parts = list_of(message.get("content"))
+    evidence = list(filter(None, (_call_part_evidence(part, role) for part in parts)))
     # Some converters keep the provider's blocks next to the `tool_calls` that they made from them.
-    if not conclusive or len(list_of(message.get("tool_calls"))) >= len(conclusive):
-        return None
-    return conclusive[0]
+    return evidence[0] if len(evidence) > len(list_of(message.get("tool_calls"))) else None
 
 
 def _call_part_evidence(part: object, role: object) -> Evidence | None:
     if object_of(part).keys() & {"toolUse", "toolResult"}:
         phrase = "messages of Amazon Bedrock's Converse API (a content part with 'toolUse' or 'toolResult')"
         return Evidence(None, phrase)
-    kind = part_type(part) or ""
+    kind = _type_of(part)
     if kind.endswith(("tool_use", "tool_result")):
         return Evidence("anthropic", f"Anthropic messages (a content part of type {kind!r})")
     if kind.startswith("tool-"):
         return Evidence(None, f"messages of the Vercel AI SDK (a content part of type {kind!r})")
-    if role != "tool" and any(mark in kind for mark in _CALL_PARTS):
+    if role != "tool" and _CALL_PART.search(kind):
         return Evidence(None, f"another format (a content part of type {kind!r})")
     return None
 
 
 def _key_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in the role of a message and in the keys that hold its calls."""
     for key in ("tool_calls", "function_call"):
         if message.get(key):
             return Evidence("openai-chat", f"OpenAI chat messages (calls under {key!r})")
     if message["role"] in _ANSWER_ROLES:
         return Evidence("openai-chat", f"OpenAI chat messages (role {message['role']!r})")
+    return _unsupported_call_evidence(message)
+
+
+def _unsupported_call_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in calls of a message that stand where no format that is read has them."""
     if message.get("toolCalls"):
         return Evidence(None, "another format (calls under 'toolCalls'; they belong under 'tool_calls')")
     if isinstance(message.get("parts"), (list, tuple)) and "content" not in message:
         return Evidence(None, "messages with 'parts', as Google's Gemini and OpenTelemetry have them")
     if object_of(message.get("additional_kwargs")).get("tool_calls"):
         return Evidence(None, "LangChain or LlamaIndex messages (calls under 'additional_kwargs')")
-    blocks = list_of(message.get("blocks"))
-    if any(str(object_of(block).get("block_type")) == "tool_call" for block in blocks):
+    if any(str(object_of(block).get("block_type")) == "tool_call" for block in list_of(message.get("blocks"))):
         return Evidence(None, "LlamaIndex messages (a block of type 'tool_call')")
     return None
 
 
 def _hint(message: Fields) -> Evidence | None:
     """Return evidence that is not conclusive: the message means the same in all formats."""
-    kinds = {part_type(part) for part in list_of(message.get("content"))}
-    if message.get("type") == "message" and "stop_reason" not in message and "text" not in kinds:
+    types = {part_type(part) for part in list_of(message.get("content"))}
+    if _is_message_item(message) and "text" not in types:
         return Evidence("openai-responses", "items of OpenAI's Responses API (type 'message')", conclusive=False)
-    if "stop_reason" in message or kinds & _ANTHROPIC_PARTS:
-        return Evidence("anthropic", "Anthropic messages", conclusive=False)
-    if kinds & _RESPONSES_PARTS:
-        return Evidence("openai-responses", "items of OpenAI's Responses API", conclusive=False)
-    if kinds & _CHAT_PARTS or "tool_calls" in message or "refusal" in message:
-        return Evidence("openai-chat", "OpenAI chat messages", conclusive=False)
+    for hint, keys, part_types in _HINTS:
+        if not (keys.isdisjoint(message) and part_types.isdisjoint(types)):
+            return hint
     return None
+
+
+def _is_message_item(message: Fields) -> bool:
+    return message.get("type") == "message" and "stop_reason" not in message
+
+
+_CHECKS_WITHOUT_ROLE: tuple[_Check, ...] = (_type_evidence, _shape_evidence)
+_CHECKS_WITH_ROLE: tuple[_Check, ...] = (_type_evidence_beside_role, _part_evidence, _key_evidence, _hint)

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from toolmark._internal.json import short_repr, to_json_value
 from toolmark.cases import RunStatus
 from toolmark.formats.messages.detect import Hint, evidence_of
-from toolmark.formats.messages.field_readers import Fields, Notes, as_object, object_of, read_list, text_of
+from toolmark.formats.messages.field_readers import (
+    Fields,
+    Notes,
+    object_of,
+    present_keys,
+    read_list,
+    read_object,
+    text_of,
+)
 from toolmark.formats.messages.stream_assembly import assemble_response
 from toolmark.formats.messages.transcript import Entry, entries_of
 
@@ -51,23 +59,26 @@ class Envelope:
 
     def add(self, value: object, path: str) -> None:
         """Add a list of messages, a stream, a message, a request, a response, or a pair of the two."""
-        if isinstance(value, (list, tuple)):
-            response = assemble_response(value, path, self.notes)
-            if response is None:
-                self.entries += entries_of(value, path, self.notes)
-                return
-            value = response
-        fields = as_object(value)
+        if not isinstance(value, (list, tuple)):
+            self._add_object(value, path)
+            return
+        response = assemble_response(value, path, self.notes)
+        if response is None:
+            self.entries += entries_of(value, path, self.notes)
+        else:
+            self._add_object(response, path)
+
+    def _add_object(self, value: object, path: str) -> None:
+        """Add anything but a list."""
+        fields = read_object(value, path, self.notes, "a list of messages, or an object that holds one")
         if fields is None:
-            expected = "a list of messages, or an object that holds one"
-            self.notes.problem(path, f"expected {expected}, got {short_repr(value)}")
-        elif "role" in fields or ((evidence := evidence_of(fields)) is not None and evidence.format is not None):
+            return
+        if _is_message(fields):
             self._add_message(fields, path)
         elif "request" in fields or isinstance(fields.get("body"), Mapping):
-            for key in ("request", "response", "body"):
+            for key in present_keys(fields, ("request", "response", "body")):
                 before = len(self.entries)
-                if fields.get(key) is not None:
-                    self.add(fields[key], f"{path}.{key}")
+                self.add(fields[key], f"{path}.{key}")
                 self._drop_repeated(before)
         else:
             self._add_body(fields, path)
@@ -81,39 +92,43 @@ class Envelope:
 
     def _add_body(self, fields: Fields, path: str) -> None:
         """Add the body of a request, of a response, or of both in one object."""
-        keys: list[str] = []
-        for alternatives in (_REQUEST_KEYS, _RESPONSE_KEYS):
-            present = [key for key in alternatives if fields.get(key) is not None]
-            keys += present
-            if len(present) > 1:
-                both = " and ".join(map(repr, present))
-                self.notes.problem(path, f"has {both}, which hold the same kind of content; give one of them")
-                return
+        keys = self._content_keys(fields, path)
         if not keys:
-            error = fields.get("error")
-            self.notes.problem(
-                path, f"is an error, not a response: {short_repr(error)}" if error else _unknown_body(fields)
-            )
             return
         self._add_tools(fields, path)
         if fields.get("previous_response_id"):
             message = "continues a response that is not in the data; its calls are missing"
             self.notes.warn(f"{path}.previous_response_id", message)
         for key in keys:
-            before, place = len(self.entries), f"{path}.{key}"
-            if isinstance(fields[key], str):
-                role = "user" if key in _REQUEST_KEYS else "assistant"
-                self.entries.append((place, {"role": role, "content": fields[key]}))
-            elif key == "choices":
-                self._add_choices(fields[key], place)
-            else:
-                self.add(fields[key], place)
+            before = len(self.entries)
+            self._add_content(key, fields[key], f"{path}.{key}")
             self._drop_repeated(before)
         if fields.get("object") == "response":
             self.hints.append(("openai-responses", path, "a response of OpenAI's Responses API"))
             self._set_response_end(fields)
         if keys[-1] in _RESPONSE_KEYS:
             self._add_usage(fields)
+
+    def _content_keys(self, fields: Fields, path: str) -> list[str]:
+        """Return the keys of a body with messages, that of the request first; none, with a problem, if unclear."""
+        requests, responses = present_keys(fields, _REQUEST_KEYS), present_keys(fields, _RESPONSE_KEYS)
+        for keys in (requests, responses):
+            if len(keys) > 1:
+                both = " and ".join(map(repr, keys))
+                self.notes.problem(path, f"has {both}, which hold the same kind of content; give one of them")
+                return []
+        if not requests + responses:
+            self.notes.problem(path, _missing_content(fields))
+        return requests + responses
+
+    def _add_content(self, key: str, value: object, path: str) -> None:
+        """Add the value under a key of a body."""
+        if isinstance(value, str):
+            self.entries.append((path, {"role": "user" if key in _REQUEST_KEYS else "assistant", "content": value}))
+        elif key == "choices":
+            self._add_choices(value, path)
+        else:
+            self.add(value, path)
 
     def _add_choices(self, choices: object, path: str) -> None:
         self.hints.append(("openai-chat", path, "a response of OpenAI's Chat Completions API"))
@@ -142,10 +157,9 @@ class Envelope:
             self.notes.warn(new[0][0], f"repeats {old[0][0]}; it counts once")
 
     def _add_tools(self, fields: Fields, path: str) -> None:
-        for key in ("tools", "functions"):
-            if fields.get(key) is not None:
-                tools = read_list(fields[key], f"{path}.{key}", self.notes, "a list of tools")
-                self.tools += [tool for tool in tools if tool not in self.tools]
+        for key in present_keys(fields, ("tools", "functions")):
+            tools = read_list(fields[key], f"{path}.{key}", self.notes, "a list of tools")
+            self.tools += [tool for tool in tools if tool not in self.tools]
 
     def _add_usage(self, fields: Fields) -> None:
         usage = object_of(fields.get("usage"))
@@ -178,7 +192,17 @@ def unpack(value: object, path: str, notes: Notes) -> Envelope:
     return envelope
 
 
-def _unknown_body(fields: Fields) -> str:
+def _is_message(fields: Fields) -> bool:
+    """Return whether an object is a message or an item of a supported format."""
+    evidence = None if "role" in fields else evidence_of(fields)
+    return "role" in fields or (evidence is not None and evidence.format is not None)
+
+
+def _missing_content(fields: Fields) -> str:
+    """Return the problem of a body without messages."""
+    error = fields.get("error")
+    if error:
+        return f"is an error, not a response: {short_repr(error)}"
     keys = ", ".join(map(repr, list(fields)[:8]))
     return (
         "expected a list of messages or items, a request ('messages' or 'input'), a response ('choices', 'output' or a "

@@ -6,7 +6,7 @@ of the value and notes a problem or a warning when the type is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from dataclasses import fields as fields_of
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 
 from toolmark._internal.json import parse_json, parse_json_value, short_repr, to_json_value
+from toolmark._internal.model import drop_none
 from toolmark.errors import InvalidDataError, Problem
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -72,14 +73,16 @@ def as_object(value: object) -> Fields | None:
         return value
     if type(value) in _NOT_OBJECTS or isinstance(value, type):
         return None
-    if isinstance(value, Mapping):
-        return value
+    return value if isinstance(value, Mapping) else _sdk_fields(value)
+
+
+def _sdk_fields(value: Any) -> Fields | None:  # noqa: ANN401 - any value
+    """Return the fields of an SDK object, `None` for anything else."""
     if isinstance(value, BaseModel):
         # Clients build their objects unchecked, so a field may hold what its type rules out.
         return value.model_dump(exclude_none=True, warnings=False)
     if is_dataclass(value):
-        items = [(field.name, getattr(value, field.name)) for field in fields_of(value)]
-        return {name: item for name, item in items if item is not None}
+        return drop_none({field.name: getattr(value, field.name) for field in fields_of(value)})
     dump = getattr(value, "model_dump", None)
     fields = dump() if callable(dump) else None
     return fields if isinstance(fields, Mapping) else None
@@ -115,6 +118,11 @@ def id_of(value: object) -> str | None:
 def first_of(fields: Fields, *keys: str) -> Any:  # noqa: ANN401 - a JSON value
     """Return the first value under one of these keys that is not `None`."""
     return next((fields[key] for key in keys if fields.get(key) is not None), None)
+
+
+def present_keys(fields: Fields, keys: Iterable[str]) -> list[str]:
+    """Return those of these keys whose value is not `None`."""
+    return [key for key in keys if fields.get(key) is not None]
 
 
 def decoded(value: object) -> Any:  # noqa: ANN401 - a JSON value
@@ -174,13 +182,13 @@ def arguments_of(value: object) -> tuple[Any, str | None]:
     The value is an object or the JSON text of one. `None` and blank text, which some providers send for a call without
     arguments, read as `{}`. An object (not a text) that is too deeply nested raises `InvalidDataError`.
     """
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if value is None:
         return {}, None
     if isinstance(value, str):
         try:
             arguments = parse_json_value(value)
         except InvalidDataError as error:
-            return value, str(error)
+            return (value, str(error)) if value.strip() else ({}, None)
     else:
         arguments = to_json_value(value)
     if isinstance(arguments, dict):
@@ -237,18 +245,24 @@ def read_text(content: object, path: str, notes: Notes) -> str | None:
     """
     if content is None or isinstance(content, str):
         return content or None
+    text, left_out = _text_of_parts(content)
+    if not left_out:
+        return text or None
+    kinds = ", ".join(dict.fromkeys(map(repr, left_out)))
+    notes.warn(path, f"holds more than text ({kinds}); only the text was kept")
+    return text
+
+
+def _text_of_parts(content: object) -> tuple[str, list[str]]:
+    """Return the text of a list of content parts, and the types of the parts that are left out of it."""
+    if not isinstance(content, (list, tuple)):
+        return "", [type(content).__name__]
     texts: list[str] = []
     left_out: list[str] = []
-    for part in list_of(content):
+    for part in content:
         text, kind = part_text(part), part_type(part) or type(part).__name__
         if text is not None:
             texts.append(text)
         elif kind not in _SILENT_PARTS:
             left_out.append(kind)
-    if not isinstance(content, (list, tuple)):
-        left_out = [type(content).__name__]
-    if left_out:
-        kinds = ", ".join(dict.fromkeys(map(repr, left_out)))
-        notes.warn(path, f"holds more than text ({kinds}); only the text was kept")
-        return "".join(texts)
-    return "".join(texts) or None
+    return "".join(texts), left_out

@@ -7,7 +7,8 @@ unreadable arguments under `invalid_tool_calls`, those that the provider ran in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from toolmark._internal.json import short_repr
@@ -29,17 +30,7 @@ from toolmark.formats.messages.field_readers import (
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder
 from toolmark.matching.json_compare import ABSENT
 
-_KINDS = {
-    "AIMessage": "ai",
-    "AIMessageChunk": "ai",
-    "HumanMessage": "human",
-    "HumanMessageChunk": "human",
-    "ToolMessage": "tool",
-    "ToolMessageChunk": "tool",
-    "FunctionMessage": "function",
-    "SystemMessage": "system",
-    "ChatMessage": "chat",
-}
+_CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)?$")
 _TYPES = frozenset({"ai", "human", "tool", "function", "system", "chat", "remove", "developer"})
 _KIND_OF_ROLE = {"user": "human", "assistant": "ai", "tool": "tool", "system": "system"}
 _USAGE = ("input_tokens", "output_tokens", "total_tokens")
@@ -51,18 +42,27 @@ def message_fields(value: object) -> Fields | None:
     fields = object_of(value)
     if not fields or "role" in fields:
         return None
-    kind, inner = str(fields.get("type")), fields
-    if fields.get("lc") is not None and kind == "constructor":
-        names = list_of(fields.get("id"))
-        kind, inner = str(names[-1]) if names else "", object_of(fields.get("kwargs"))
-    elif "data" in fields:
-        inner = object_of(fields["data"])
-    kind = _KINDS.get(kind, kind)
-    if kind not in _TYPES or not (kind == "remove" or "content" in inner or "tool_calls" in inner):
+    name, inner = _kind_and_fields(fields)
+    kind = "".join(_CLASS_NAME.findall(name)).lower() or name
+    if not _is_message(kind, inner):
         return None
     if kind == "chat":
         kind = _KIND_OF_ROLE.get(str(inner.get("role")), "system")
     return {**inner, "type": kind}
+
+
+def _kind_and_fields(fields: Fields) -> tuple[str, Fields]:
+    """Return the type of a message, or the name of its class, and the object with its fields."""
+    kind = str(fields.get("type"))
+    if fields.get("lc") is not None and kind == "constructor":
+        return str(["", *list_of(fields.get("id"))][-1]), object_of(fields.get("kwargs"))
+    if "data" in fields:
+        return kind, object_of(fields["data"])
+    return kind, fields
+
+
+def _is_message(kind: str, fields: Fields) -> bool:
+    return kind in _TYPES and (kind == "remove" or "content" in fields or "tool_calls" in fields)
 
 
 def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
@@ -82,16 +82,22 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
 
 def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
     requests, answers = calls_of(fields, path, transcript.notes)
-    pieces = [piece_of(part, path) for part in parts_of(fields.get("content"))]
-    text = "".join(piece for piece in pieces if isinstance(piece, str))
-    transcript.add_model_message([text, *requests])
-    usage = object_of(fields.get("usage_metadata"))
-    counts = {name: usage[name] for name in _USAGE if isinstance(usage.get(name), int)}
+    transcript.add_model_message([_text_in(fields, path), *requests])
     model = text_of(object_of(fields.get("response_metadata")).get("model_name"))
+    counts = _token_counts(object_of(fields.get("usage_metadata")))
     if model or counts:
         transcript.add_model_use(model, counts)
     for answer in answers:
         transcript.add_answer(replace(answer, ran=True), path)
+
+
+def _text_in(fields: Fields, path: str) -> str:
+    pieces = [piece_of(part, path) for part in parts_of(fields.get("content"))]
+    return "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+def _token_counts(usage: Fields) -> dict[str, int]:
+    return {name: usage[name] for name in _USAGE if isinstance(usage.get(name), int)}
 
 
 def calls_of(fields: Fields, path: str, notes: Notes) -> tuple[list[Request], list[Answer]]:
@@ -99,22 +105,11 @@ def calls_of(fields: Fields, path: str, notes: Notes) -> tuple[list[Request], li
 
     Blocks that repeat an entry of `tool_calls` are skipped. A call without a name is a problem.
     """
-    requests: list[Request] = []
-    for key in ("tool_calls", "invalid_tool_calls"):
-        for index, entry in enumerate(parts_of(fields.get(key))):
-            place, call = f"{path}.{key}[{index}]", object_of(entry)
-            request = call_of(call, path=place, empty={})
-            if request is None:
-                name = short_repr(call.get("name"))
-                notes.problem(f"{place}.name", f"a call needs the name of its tool, got {name}")
-            elif key == "tool_calls":
-                requests.append(request)
-            else:
-                # The arguments are invalid even if they are empty: LangChain says so by the key.
-                raw = str(first_of(call, "args", "arguments") or "")
-                requests.append(replace(request, arguments=raw, error=text_of(call.get("error")) or request.error))
-    if not requests:
-        requests = _provider_calls(fields, path)
+    requests = [
+        *_listed_calls(fields, "tool_calls", path, notes),
+        *_listed_calls(fields, "invalid_tool_calls", path, notes),
+    ]
+    requests = requests or _provider_calls(fields, path)
     answers: list[Answer] = []
     for index, block in enumerate(parts_of(fields.get("content"))):
         piece = piece_of(block, f"{path}.content[{index}]")
@@ -123,6 +118,21 @@ def calls_of(fields: Fields, path: str, notes: Notes) -> tuple[list[Request], li
         elif isinstance(piece, Request) and piece.type in _RUN_BY_PROVIDER:
             requests.append(piece)
     return requests, answers
+
+
+def _listed_calls(fields: Fields, key: str, path: str, notes: Notes) -> Iterator[Request]:
+    """Yield the calls of one list of a message; one without a name is a problem."""
+    for index, entry in enumerate(parts_of(fields.get(key))):
+        place, call = f"{path}.{key}[{index}]", object_of(entry)
+        request = call_of(call, path=place, empty={})
+        if request is None:
+            notes.problem(f"{place}.name", f"a call needs the name of its tool, got {short_repr(call.get('name'))}")
+        elif key == "invalid_tool_calls":
+            # The arguments are invalid even if they are empty: LangChain says so by the key.
+            raw = str(first_of(call, "args", "arguments") or "")
+            yield replace(request, arguments=raw, error=text_of(call.get("error")) or request.error)
+        else:
+            yield request
 
 
 def _provider_calls(fields: Fields, path: str) -> list[Request]:

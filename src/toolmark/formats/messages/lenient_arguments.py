@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from types import NoneType
 from typing import Any, Final
 
 from toolmark._internal.json import MAX_DEPTH, JsonObject, parse_json_value, to_json_value
@@ -115,4 +116,4 @@ def _is_json(value: object) -> bool:
         return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return all(map(_is_json, value))
-    return value is None or isinstance(value, (str, bool, int, float))
+    return isinstance(value, (str, bool, int, float, NoneType))

@@ -22,6 +22,9 @@ _RUN_BY_AGENT = frozenset({"local_shell", "shell", "apply_patch", "computer", "c
 _CALL_NAMES = {"computer": "computer_use_preview", "computer_use": "computer_use_preview"}
 """Tools of OpenAI whose calls have another name."""
 
+_DESCRIBED = {"": ToolCallType.FUNCTION, "function": ToolCallType.FUNCTION, "custom": ToolCallType.CUSTOM}
+"""Types of tools that come with their name, each with the type of their calls."""
+
 _SETS_OF_TOOLS = frozenset({"mcp", "tool_search"})
 
 _SERVER_TOOLS = ("web_search", "web_fetch", "code_execution", "tool_search", "advisor")
@@ -34,11 +37,12 @@ def offered_tools(format: FormatName, tools: Sequence[object]) -> tuple[list[Too
     Others could be called where a server, a search or a set brings tools that are not named here. A tool that cannot be
     read counts as such: it may well have been called.
     """
+    read_specs = _anthropic_specs if format == "anthropic" else _openai_specs
     specs: list[ToolSpec] = []
     all_known = True
     for tool in tools:
         try:
-            read = (_anthropic_specs if format == "anthropic" else _openai_specs)(object_of(tool))
+            read = read_specs(object_of(tool))
         except InvalidDataError:
             read = []
         specs += read
@@ -47,12 +51,11 @@ def offered_tools(format: FormatName, tools: Sequence[object]) -> tuple[list[Too
 
 
 def _openai_specs(tool: Fields) -> list[ToolSpec]:
-    kind = str(tool.get("type") or "")
+    kind = _kind_of(tool)
     if kind == "namespace":
         return [spec for entry in list_of(tool.get("tools")) for spec in _openai_specs(object_of(entry))]
-    if kind in ("", "function", "custom") or "input_schema" in tool:
-        body = as_object(tool.get(kind)) if kind in ("function", "custom") else None
-        return [_spec(body or tool, ToolCallType.CUSTOM if kind == "custom" else ToolCallType.FUNCTION)]
+    if kind in _DESCRIBED or "input_schema" in tool:
+        return [_spec(as_object(tool.get(kind)) or tool, _DESCRIBED.get(kind, ToolCallType.FUNCTION))]
     name = _DATED.sub("", kind)
     if name in _SETS_OF_TOOLS:
         return []
@@ -63,8 +66,12 @@ def _openai_specs(tool: Fields) -> list[ToolSpec]:
 def _anthropic_specs(tool: Fields) -> list[ToolSpec]:
     if "name" not in tool:  # a set of tools, or those of a server
         return []
-    is_hosted = str(tool.get("type") or "").startswith(_SERVER_TOOLS)
+    is_hosted = _kind_of(tool).startswith(_SERVER_TOOLS)
     return [_spec(tool, ToolCallType.HOSTED if is_hosted else ToolCallType.FUNCTION)]
+
+
+def _kind_of(tool: Fields) -> str:
+    return str(tool.get("type") or "")
 
 
 def _spec(tool: Fields, type: ToolCallType) -> ToolSpec:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from toolmark._internal.json import short_repr
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import call_body
@@ -23,7 +24,6 @@ from toolmark.formats.messages.field_readers import (
     read_id,
     read_list,
     read_name,
-    read_object,
     read_text,
     text_of,
 )
@@ -52,39 +52,46 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
 
 def _read_assistant(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
     notes = transcript.notes
-    requests: list[Request] = []
-    if fields.get("tool_calls") is not None:
-        calls = read_list(fields["tool_calls"], f"{path}.tool_calls", notes, "a list of calls")
-        requests = [_read_call(entry, f"{path}.tool_calls[{index}]", notes) for index, entry in enumerate(calls)]
-    legacy = _read_legacy_call(fields.get("function_call"), f"{path}.function_call", requests, notes)
-    is_legacy = bool(legacy) and not requests
-    requests += legacy
+    calls = _read_calls(fields.get("tool_calls"), path, notes)
+    legacy_calls = _read_legacy_call(fields.get("function_call"), path, calls, notes)
     text = read_text(fields.get("content"), f"{path}.content", notes)
-    if text is not None and _CALL_IN_TEXT in text and not requests:
+    if text is None:
+        # A refusal and the transcript of speech stand beside the content, which is then empty.
+        text = text_of(fields.get("refusal")) or text_of(object_of(fields.get("audio")).get("transcript"))
+    elif _CALL_IN_TEXT in text and not (calls or legacy_calls):
         notes.warn(f"{path}.content", f"{_CALL_IN_TEXT!r} in the text was not read as a call; parse it into tool_calls")
-    # A refusal and the transcript of speech stand beside the content, which is then empty.
-    words = text or text_of(fields.get("refusal")) or text_of(object_of(fields.get("audio")).get("transcript")) or ""
-    transcript.add_model_message([words, *requests], legacy=is_legacy)
+    transcript.add_model_message([text or "", *calls, *legacy_calls], legacy=not calls)
+
+
+def _read_calls(value: object, path: str, notes: Notes) -> list[Request]:
+    """Return the calls in the `tool_calls` of the message at `path`."""
+    if value is None:
+        return []
+    place = f"{path}.tool_calls"
+    entries = read_list(value, place, notes, "a list of calls")
+    return [_read_call(entry, f"{place}[{index}]", notes) for index, entry in enumerate(entries)]
 
 
 def _read_legacy_call(value: object, path: str, others: list[Request], notes: Notes) -> list[Request]:
-    """Return the call of a `function_call` as a list; an empty one if there is none, or if it repeats another call."""
+    """Return the `function_call` of the message at `path` as a list; an empty one if it is empty or repeats another."""
     if value is None:
         return []
     body = as_object(value)
     if body is not None and not any(body.values()):  # some servers send an empty object
         return []
-    request = _read_body(body or {}, path, notes, type=ToolCallType.FUNCTION, source=path)
+    place = f"{path}.function_call"
+    request = _read_body(body or {}, place, notes, type=ToolCallType.FUNCTION, source=place)
     for other in others:
         if (other.name, other.arguments) == (request.name, request.arguments):
-            notes.warn(path, f"repeats the call {other.source}; it counts once")
+            notes.warn(place, f"repeats the call {other.source}; it counts once")
             return []
     return [request]
 
 
 def _read_call(entry: object, path: str, notes: Notes) -> Request:
-    fields = read_object(entry, path, notes, "a call (an object)")
+    fields = as_object(entry)
     if fields is None:
+        notes.problem(path, f"expected a call (an object), got {short_repr(entry)}")
         return Request("", source=path)
     body, kind = call_body(fields)
     body_path = f"{path}.function" if "function" in fields else path
@@ -100,7 +107,7 @@ def _read_body(
     if type is ToolCallType.CUSTOM:
         return Request(name, {} if body.get("input") is None else {"input": body["input"]}, id, type, source=source)
     arguments, error = read_arguments(body.get("arguments", body.get("args")), source, notes)
-    return Request(name, arguments, id, type, error=error, source=source)
+    return Request(name, arguments, id, type, error=error, source=source, is_parsed=isinstance(arguments, dict))
 
 
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:

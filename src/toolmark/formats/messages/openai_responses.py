@@ -88,19 +88,21 @@ def read_responses_answer(item: object) -> Answer | None:
     fields = object_of(item)
     kind = text_of(fields.get("type")) or ""
     if kind == "mcp_approval_response":
-        approved = fields.get("approve") is True
-        content = text_of(fields.get("reason")) or ABSENT
-        return Answer(text_of(fields.get("approval_request_id")), None, content, failed=not approved, approved=approved)
+        return _approval(fields)
     if kind != "program_output" and not kind.endswith("_call_output"):
         return None
     output = fields.get("result" if kind == "program_output" else "output")
     content = ABSENT if output is None else output_of(output)
-    call_id = text_of(fields.get("call_id"))
-    if kind == "local_shell_call_output":
-        call_id = call_id or text_of(fields.get("id"))
+    call_id = _local_shell_id(fields) if kind == "local_shell_call_output" else text_of(fields.get("call_id"))
     failed = text_of(fields.get("status")) in _FAILED
     error = _error_text(content, fields) if failed else None
     return Answer(call_id, text_of(fields.get("name")), content, failed=failed, error=error)
+
+
+def _approval(fields: Fields) -> Answer:
+    approved = fields.get("approve") is True
+    content = text_of(fields.get("reason")) or ABSENT
+    return Answer(text_of(fields.get("approval_request_id")), None, content, failed=not approved, approved=approved)
 
 
 def read_items(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
@@ -162,11 +164,15 @@ def _read_item(fields: Fields, path: str, message: _ModelMessage) -> None:
         _read_message(fields, path, message)
     elif kind in _TOOL_LISTS:
         message.transcript.offer_tools(_tools_of(fields, path, notes), all_known=False)
-    elif kind in _REFERENCES:
-        notes.warn(path, f"{kind!r} refers to items that are not in the data; calls among them are missing")
     elif kind not in _SILENT:
-        reason = "it has neither a role nor a type" if kind is None else f"the type {short_repr(kind)} is unknown"
-        notes.warn(path, f"{reason}; the item was left out")
+        notes.warn(path, _reason_left_out(kind))
+
+
+def _reason_left_out(kind: str | None) -> str:
+    if kind in _REFERENCES:
+        return f"{kind!r} refers to items that are not in the data; calls among them are missing"
+    reason = "it has neither a role nor a type" if kind is None else f"the type {short_repr(kind)} is unknown"
+    return f"{reason}; the item was left out"
 
 
 def _read_message(fields: Fields, path: str, message: _ModelMessage) -> None:
@@ -216,8 +222,12 @@ def _computer_call(fields: Fields) -> Request:
 
 
 def _local_shell_call(fields: Fields) -> Request:
-    call_id = text_of(fields.get("call_id")) or text_of(fields.get("id"))
-    return Request("local_shell", _without_nulls(fields.get("action")), call_id, ToolCallType.FUNCTION)
+    arguments = _without_nulls(fields.get("action"))
+    return Request("local_shell", arguments, _local_shell_id(fields), ToolCallType.FUNCTION)
+
+
+def _local_shell_id(fields: Fields) -> str | None:
+    return text_of(fields.get("call_id")) or text_of(fields.get("id"))
 
 
 def _shell_call(fields: Fields) -> Request:
@@ -300,10 +310,15 @@ def _error_text(content: object, fields: Fields) -> str:
     error = text_of(details.get("message")) or output_of(details.get("content")) or error
     if error:
         return error if isinstance(error, str) else json_text(plain(error))
-    if isinstance(content, list):
-        chunks = [object_of(chunk) for chunk in content]
-        content = "\n".join(str(chunk[key]) for chunk in chunks for key in ("stdout", "stderr") if chunk.get(key))
-    return text_of(content) or f"status: {fields.get('status')}"
+    return text_of(_printed(content)) or f"status: {fields.get('status')}"
+
+
+def _printed(content: object) -> object:
+    """Return the text that the commands of a shell printed; the content of any other tool as it is."""
+    if not isinstance(content, list):
+        return content
+    chunks = map(object_of, content)
+    return "\n".join(str(chunk[key]) for chunk in chunks for key in ("stdout", "stderr") if chunk.get(key))
 
 
 def _without_nulls(value: object) -> dict[str, Any]:

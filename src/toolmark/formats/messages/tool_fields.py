@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
+from toolmark._internal.model import drop_none
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.formats.messages.content_parts import call_body
@@ -13,13 +15,14 @@ from toolmark.formats.messages.field_readers import (
     Notes,
     arguments_of,
     as_object,
-    first_of,
     object_of,
+    present_keys,
     read_id,
     read_list,
     text_of,
 )
 from toolmark.formats.messages.lenient_arguments import repair_arguments
+from toolmark.matching.json_compare import ABSENT
 
 _ARGUMENT_KEYS = ("input_parameters", "inputParameters", "args", "arguments")
 _ID_KEYS = ("id", "tool_call_id")
@@ -67,16 +70,24 @@ def readable_tool(tool: object, path: str, notes: Notes, *, called: bool) -> obj
         return tool
     for key in _ARGUMENT_KEYS:
         raw = tool.get(key)
-        if not isinstance(raw, str) or arguments_of(raw)[1] is None:
-            continue
-        arguments = repair_arguments(raw, tool["name"], path, notes)
-        if arguments is None:
-            continue
-        execution = tool.get("execution") or {}
-        if called and isinstance(execution, dict):
-            return {**tool, key: arguments, "execution": {**execution, "requested_parameters": raw}}
-        return {**tool, key: arguments}
+        arguments = _repaired_text(raw, tool["name"], path, notes)
+        if arguments is not None:
+            return {**tool, key: arguments, **(_with_requested(tool.get("execution"), raw) if called else {})}
     return tool
+
+
+def _repaired_text(raw: object, name: str, path: str, notes: Notes) -> JsonObject | None:
+    """Return the argument object that a text means, `None` for the JSON text of an object and for anything else."""
+    if not isinstance(raw, str) or arguments_of(raw)[1] is None:
+        return None
+    return repair_arguments(raw, name, path, notes)
+
+
+def _with_requested(execution: Any, raw: object) -> JsonObject:  # noqa: ANN401 - any value
+    """Return the record of an execution as a field, with the text of the model in it."""
+    if execution and not isinstance(execution, dict):
+        return {}  # the call itself refuses it
+    return {"execution": {**(execution or {}), "requested_parameters": raw}}
 
 
 def _read_tool(entry: object, path: str, notes: Notes, *, expected: bool) -> JsonObject:
@@ -91,20 +102,20 @@ def _read_tool(entry: object, path: str, notes: Notes, *, expected: bool) -> Jso
     name = text_of(body.get("name"))
     if name is None:
         raise _invalid("$.name", f"a call needs the name of its tool, got {short_repr(body.get('name'))}")
-    tool: JsonObject = {key: fields[key] for key in _PLAIN_KEYS if fields.get(key) is not None}
-    tool["name"] = name
     call_id = read_id(_one_of(_ID_KEYS, fields, path, notes), f"{path}.id", notes)
-    if call_id is not None:
-        tool["id"] = call_id
+    # In OpenAI's form the type belongs to the form; it is not an expectation.
+    call_type: str | None = None if expected else kind
     if body is fields:
-        tool |= _read_type(fields, path, notes, expected=expected)
-    elif not expected:  # in OpenAI's form the type belongs to the form; it is not an expectation
-        tool["type"] = kind
+        call_type = _read_type(fields, path, notes, expected=expected)
+    plain = {key: fields.get(key) for key in _PLAIN_KEYS}
+    tool = drop_none({"name": name, "id": call_id, "type": call_type, **plain})
     arguments = _one_of(_ARGUMENT_KEYS, body, path, notes)
     if kind is ToolCallType.CUSTOM and body.get("input") is not None:
         tool["input_parameters"] = {"input": body["input"]}
+    elif isinstance(arguments, dict):
+        tool["input_parameters"] = arguments
     elif arguments is not None:
-        _set_arguments(tool, arguments, path, notes, expected=expected)
+        _set_other_arguments(tool, arguments, path, notes, expected=expected)
     return tool
 
 
@@ -114,58 +125,69 @@ def _invalid(path: str, message: str) -> InvalidDataError:
 
 def _one_of(keys: tuple[str, ...], fields: Fields, path: str, notes: Notes) -> object:
     """Return the value under one of several names for the same field, `None` if there is none."""
-    names = [key for key in keys if fields.get(key) is not None]
-    value = first_of(fields, *keys)
-    if any(to_json_value(fields[key]) != to_json_value(value) for key in names[1:]):
-        notes.problem(path, f"{' and '.join(map(repr, names))} are the same field with different values; give one")
-    return value
+    names = present_keys(fields, keys)
+    if len(names) > 1:
+        first, *others = (to_json_value(fields[key]) for key in names)
+        if others != [first] * len(others):
+            notes.problem(path, f"{' and '.join(map(repr, names))} are the same field with different values; give one")
+    return fields[names[0]] if names else None
 
 
-def _read_type(fields: Fields, path: str, notes: Notes, *, expected: bool) -> JsonObject:
-    """Return the type of a call as a field, if the entry has one."""
-    types: list[str] = []
-    for key in ("type", "kind"):
-        value = fields.get(key)
-        kind = (text_of(value) or "").lower()
-        if value is None or kind in _STEP_KINDS:
-            continue
-        if kind in _TYPES:
-            # A kind describes a recorded step; in an expectation it would demand what nobody meant to demand.
-            if key == "type" or not expected:
-                types.append(kind)
-        elif key == "type" and expected:
-            notes.problem(f"{path}.type", f"expected one of {', '.join(sorted(_TYPES))}, got {short_repr(value)}")
-        else:
-            notes.warn(f"{path}.{key}", f"{short_repr(value)} is not a type of call; it was left out")
-    return {"type": types[0]} if types else {}
+def _read_type(fields: Fields, path: str, notes: Notes, *, expected: bool) -> str | None:
+    """Return the type of a call, if the entry has one."""
+    call_type = _type_under("type", fields, path, notes, is_required=expected)
+    kind = _type_under("kind", fields, path, notes, is_required=False)
+    # A kind describes a recorded step; in an expectation it would demand what nobody meant to demand.
+    return kind if call_type is None and not expected else call_type
 
 
-def _set_arguments(tool: JsonObject, value: object, path: str, notes: Notes, *, expected: bool) -> None:
+def _type_under(key: str, fields: Fields, path: str, notes: Notes, *, is_required: bool) -> str | None:
+    """Return the value under a key if it is a type of call; another one is a warning or (`is_required`) a problem."""
+    value = fields.get(key)
+    if value is None:
+        return None
+    kind = str(text_of(value)).lower()
+    if kind in _TYPES:
+        return kind
+    if kind in _STEP_KINDS:
+        return None
+    if is_required:
+        notes.problem(f"{path}.{key}", f"expected one of {', '.join(sorted(_TYPES))}, got {short_repr(value)}")
+    else:
+        notes.warn(f"{path}.{key}", f"{short_repr(value)} is not a type of call; it was left out")
+    return None
+
+
+def _set_other_arguments(tool: JsonObject, value: object, path: str, notes: Notes, *, expected: bool) -> None:
+    """Set the arguments that a text means; text that is not an object is a problem or a warning."""
     tool["input_parameters"], reason = arguments_of(value)
     if reason is None:
         return
     name = tool["name"]
     arguments = repair_arguments(value, name, path, notes)
-    execution = {**object_of(tool.get("execution")), "requested_parameters": value}
-    if arguments is None and expected:
-        notes.problem(path, f"the arguments of {name!r} are not a JSON object: {reason}")
-    elif arguments is None:
-        notes.warn(path, f"the arguments of {name!r} are not a JSON object ({reason}); they count as {{}}")
-        execution["status"] = CallStatus.INVALID_ARGUMENTS
-        if "output" in tool:  # the model saw an answer, but the tool cannot have run
-            execution["model_output"] = tool.pop("output")
     tool["input_parameters"] = arguments or {}
     if not expected:
-        tool["execution"] = execution
+        tool["execution"] = {**object_of(tool.get("execution")), "requested_parameters": value}
+    if arguments is not None:
+        return
+    if expected:
+        notes.problem(path, f"the arguments of {name!r} are not a JSON object: {reason}")
+        return
+    notes.warn(path, f"the arguments of {name!r} are not a JSON object ({reason}); they count as {{}}")
+    tool["execution"]["status"] = CallStatus.INVALID_ARGUMENTS
+    if "output" in tool:  # the model saw an answer, but the tool cannot have run
+        tool["execution"]["model_output"] = tool.pop("output")
 
 
 def _ignored_fields(fields: Fields, path: str) -> Iterator[tuple[str, str]]:
     """Yield a message and a path for each field of an entry that is null or that a call does not have."""
     body, _ = call_body(fields)
-    nulls = [key for key in ("output", "type") if fields.get(key, "") is None]
-    nulls += [key for key in _ARGUMENT_KEYS if body.get(key, "") is None]
-    for key in nulls:
+    for key in _null_keys(fields, ("output", "type")) + _null_keys(body, _ARGUMENT_KEYS):
         yield f"{key!r} is null and was read as not set", f"{path}.{key}"
     for key in fields:
         if key not in _KEYS:
             yield f"{key!r} is not a field of a call and was left out", path
+
+
+def _null_keys(fields: Fields, keys: Iterable[str]) -> list[str]:
+    return [key for key in keys if fields.get(key, ABSENT) is None]

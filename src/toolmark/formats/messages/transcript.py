@@ -6,9 +6,8 @@ paired by `RunBuilder`, as they are for recorders.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -16,8 +15,8 @@ from toolmark._internal.json import short_repr
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
-from toolmark.cases import ConversationalTestCase, Run, RunStatus, Turn
-from toolmark.formats.messages.field_readers import Fields, Notes, read_list, read_object
+from toolmark.cases import ConversationalTestCase, Handoff, Run, RunStatus, Turn
+from toolmark.formats.messages.field_readers import Fields, Notes, as_object, read_list
 from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.matching.json_compare import ABSENT
 
@@ -32,7 +31,7 @@ _RUN_BY_PROVIDER = (ToolCallType.HOSTED, ToolCallType.MCP)
 _BY_ORDER = "answers were paired with calls by name, where given, and order"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
     """The answer of one message or item to a call that another one asked for.
 
@@ -109,35 +108,36 @@ class Transcript:
                 turns.append(Turn(role="user", content=exchange.input or ""))
             if exchange.has_agent:
                 turns.append(Turn(role="assistant", content=exchange.last_text or "", tools_called=run.tools_called))
-        fields: dict[str, Any] = {"turns": turns}
-        if self.run.available_tools:
-            fields["available_tools"] = self.run.available_tools
-        if self.run.warnings:
-            fields["metadata"] = {"warnings": self.run.warnings}
-        return ConversationalTestCase(**fields)
+        metadata = {"warnings": self.run.warnings} if self.run.warnings else None
+        fields = {"turns": turns, "available_tools": self.run.available_tools or None, "metadata": metadata}
+        return ConversationalTestCase(**drop_none(fields))
 
     def _turn(self, places: Mapping[str | None, int], exchange: _Exchange, *, is_last: bool) -> Run:
-        run = self.run
         indices = sorted(places[source] for source in exchange.sources if source in places)
-        handoffs = [
-            handoff.model_copy(update={"call": indices.index(handoff.call)})
-            for handoff in run.handoffs
-            if handoff.call in indices
-        ]
         fields: dict[str, Any] = {
             "input": exchange.input,
             "actual_output": exchange.output,
-            "calls": [run.calls[index] for index in indices],
-            "handoffs": handoffs or None,
-            "available_tools": run.available_tools,
-            "warnings": run.warnings or None,
+            "calls": [self.run.calls[index] for index in indices],
+            "handoffs": self._handoffs_of(indices) or None,
+            "available_tools": self.run.available_tools,
+            "warnings": self.run.warnings or None,
         }
-        status = run.status if is_last else RunStatus.OK
-        if status is RunStatus.OK and exchange.output is None:
-            status = RunStatus.STOPPED
+        return Run(**drop_none(fields | self._end_of(exchange, is_last=is_last)))
+
+    def _end_of(self, exchange: _Exchange, *, is_last: bool) -> dict[str, Any]:
+        """Return the status and the error of a turn; nothing if it ended well. Only the last one ends as the run."""
+        status, error = (self.run.status, self.run.error) if is_last else (RunStatus.OK, None)
         if status is not RunStatus.OK:
-            fields |= {"status": status, "error": run.error if is_last else None}
-        return Run(**drop_none(fields))
+            return {"status": status, "error": error}
+        return {"status": RunStatus.STOPPED, "error": error} if exchange.output is None else {}
+
+    def _handoffs_of(self, indices: list[int]) -> list[Handoff]:
+        """Return the hand-offs among these calls, with positions in their list."""
+        return [
+            handoff.model_copy(update={"call": indices.index(handoff.call)})
+            for handoff in self.run.handoffs
+            if handoff.call in indices
+        ]
 
 
 class TranscriptBuilder:
@@ -154,11 +154,11 @@ class TranscriptBuilder:
         self._runs = RunBuilder()
         self._exchanges: list[_Exchange] = []
         self._answers: list[tuple[Answer, str]] = []
-        self._ids: list[tuple[str, str]] = []
+        self._paths_by_id: dict[str, list[str]] = {}
         self._calls_without_id: list[str] = []
         self._answers_without_id: list[str] = []
         self._legacy_calls: list[str] = []
-        self._approvals: set[str] = set()
+        self._approvals: set[str | None] = set()
         """Ids of the undecided requests for approval in the last message."""
         self._input: str | None = None
         self._output: str | None = None
@@ -182,8 +182,7 @@ class TranscriptBuilder:
             return
         self._flush_answers()
         self._runs.user_spoke()
-        if self._input is None:
-            self._input = text or None
+        self._input = self._input or text or None
         if not self._exchanges or self._exchanges[-1].has_agent:
             self._exchanges.append(_Exchange())
         self._exchanges[-1].user_texts.append(text)
@@ -203,9 +202,12 @@ class TranscriptBuilder:
         exchange.has_agent = True
         requests: list[Request] = []
         text = text_after_calls = None
+        runs_a_tool = False
         for part in parts:
             if isinstance(part, Request):
-                requests.append(self._placed(part, exchange, legacy=legacy))
+                self._place(part, exchange, legacy=legacy)
+                requests.append(part)
+                runs_a_tool |= part.type not in _RUN_BY_PROVIDER
                 text_after_calls = None
             elif part:
                 text = text_after_calls = part
@@ -214,10 +216,8 @@ class TranscriptBuilder:
         exchange.last_text = text or exchange.last_text
         if not requests:
             exchange.output = text or self._output
-        elif all(request.type in _RUN_BY_PROVIDER for request in requests):
-            exchange.output = text_after_calls
-        else:  # the agent still has to run its tools, so no text here is the final answer
-            exchange.output = None
+        else:  # while the agent still has to run its tools, no text here is the final answer
+            exchange.output = None if runs_a_tool else text_after_calls
         self._output = exchange.output
 
     def add_answer(self, answer: Answer, path: str, *, legacy: bool = False) -> None:
@@ -226,11 +226,11 @@ class TranscriptBuilder:
         if answer.call_id is None and not legacy:
             self._answers_without_id.append(path)
         if answer.approved is not None:
-            self._approvals.discard(answer.call_id or "")
+            self._approvals.discard(answer.call_id)
         if not answer.ran:
             self._output = None
-            for exchange in self._exchanges[-1:]:
-                exchange.output = None
+            if self._exchanges:
+                self._exchanges[-1].output = None
 
     def warn_without_model(self, path: str) -> None:
         """Warn if there is no message of the model, so that the empty list of calls is not mistaken for a choice."""
@@ -248,42 +248,43 @@ class TranscriptBuilder:
             status = RunStatus.STOPPED
         self._runs.started(self._input)
         self._runs.ended(self._output, status=status, error=error, may_wait=bool(self._approvals))
-        built = self._runs.build()
-        self.notes.warnings.extend(built.warnings)
-        fields = {name: getattr(built, name) for name in built.model_fields_set}
+        fields = self._runs.fields(copy=False)
+        self.notes.warnings.extend(fields["warnings"])
         fields["warnings"] = list(self.notes.warnings)
         run = Run(**{name: value for name, value in fields.items() if value not in ([], {}, RunStatus.OK)})
         return Transcript(format, run, self._exchanges)
 
-    def _placed(self, request: Request, exchange: _Exchange, *, legacy: bool) -> Request:
+    def _place(self, request: Request, exchange: _Exchange, *, legacy: bool) -> None:
+        """Note where a request stands, and complete it: its source, hand-off and repaired arguments."""
         path = request.source or "$"
-        source = path.removeprefix("$.")
+        request.source = source = path.removeprefix("$.")
+        request.handoff = request.name in self._handoff_names
         exchange.sources.add(source)
         if legacy:
             self._legacy_calls.append(path)
         elif request.id:
-            self._ids.append((path, request.id))
+            self._paths_by_id.setdefault(request.id, []).append(path)
         elif not request.ran:
             self._calls_without_id.append(path)
-        changes: dict[str, Any] = {"source": source, "handoff": request.name in self._handoff_names}
         if request.arguments is not None and not isinstance(request.arguments, dict):
-            changes |= self._repaired(request, path)
-        return replace(request, **changes)
+            self._repair(request, path)
 
-    def _repaired(self, request: Request, path: str) -> dict[str, Any]:
-        """Return the changes of a request whose arguments are not an object, with a warning about them."""
+    def _repair(self, request: Request, path: str) -> None:
+        """Repair arguments that are not an object if they can be, with a warning in either case."""
         arguments = repair_arguments(request.arguments, request.name, path, self.notes)
         if arguments is not None:
-            return {"arguments": arguments, "raw": request.arguments, "error": None}
+            request.raw, request.arguments, request.error = request.arguments, arguments, None
+            return
         reason = f" ({request.error})" if request.error else ""
         self.notes.warn(path, f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}")
-        return {}
 
     def _flush_answers(self) -> None:
         """Hand over the answers since the last message.
 
         Those with an id come first: each can belong to one call only, so that those without take what remains.
         """
+        if not self._answers:
+            return
         for answer, path in sorted(self._answers, key=lambda entry: entry[0].call_id is None):
             if answer.approved:
                 continue
@@ -306,10 +307,11 @@ class TranscriptBuilder:
         self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
         legacy = "'function_call' is the old form without ids; answers were paired with calls by name and order"
         self.notes.warn_once(self._legacy_calls, legacy)
-        for call_id, number in Counter(call_id for _, call_id in self._ids).items():
-            if number > 1:
-                second = [path for path, other in self._ids if other == call_id][1]
-                self.notes.warn(second, f"id {call_id!r} has {number} calls; answers with it were paired in order")
+        for call_id, paths in self._paths_by_id.items():
+            if len(paths) > 1:
+                self.notes.warn(
+                    paths[1], f"id {call_id!r} has {len(paths)} calls; answers with it were paired in order"
+                )
 
 
 def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
@@ -319,15 +321,14 @@ def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
 
 
 def messages_with_role(
-    entries: Iterable[Entry], roles: Collection[str], notes: Notes
+    entries: Iterable[Entry], roles: tuple[str, ...], notes: Notes
 ) -> Iterator[tuple[str, str, Fields]]:
     """Yield the path, the role and the fields of each message; one without any of these roles is a problem."""
     for path, message in entries:
-        fields = read_object(message, path, notes, "a message (an object with a role)")
+        fields = as_object(message)
         if fields is None:
-            continue
-        role = fields.get("role")
-        if isinstance(role, str) and role in roles:
+            notes.problem(path, f"expected a message (an object with a role), got {short_repr(message)}")
+        elif (role := fields.get("role")) in roles:
             yield path, role, fields
         else:
             notes.problem(f"{path}.role", f"expected one of {', '.join(roles)}, got {short_repr(role)}")

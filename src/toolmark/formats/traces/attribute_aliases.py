@@ -14,6 +14,8 @@ from toolmark.formats.messages.field_readers import object_of
 from toolmark.formats.traces.attribute_readers import json_object, printed_object, string_of
 
 _MLFLOW_KIND = "mlflow.spanType"
+_OPENINFERENCE_KIND = "openinference.span.kind"
+_BEEAI_MARKS = frozenset({"metadata.class_name", "metadata.path"})
 _LITELLM_SPAN = "raw_gen_ai_request"
 """Name of LiteLLM's span of a raw request; the span around it may have no messages."""
 _LITELLM_REPLY = re.compile(r"(?:llm\.)?(.*)\.(choices|content)", re.DOTALL)
@@ -42,8 +44,22 @@ def with_common_names(attributes: dict[str, Any], span_name: str) -> dict[str, A
         return {key: _mlflow_value(value) for key, value in attributes.items()}
     if span_name == _LITELLM_SPAN:
         return {**_litellm_request(attributes), **attributes}
+    if _OPENINFERENCE_KIND in attributes and _BEEAI_MARKS & attributes.keys():
+        return {**attributes, **_beeai_names(attributes)}
     template = string_of(attributes.get("logfire.msg_template"))
     return {**_logfire_names(attributes, template), **attributes} if template else attributes
+
+
+def _beeai_names(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return what differs from OpenInference in a span of the BeeAI framework."""
+    # Events of a tool or an agent (an error, a retry, an answer) have spans of their own, with the kind of the span
+    # that they are of.
+    if "metadata.path" in attributes and "metadata.id" in attributes:
+        return {_OPENINFERENCE_KIND: "CHAIN"}
+    arguments = json_object(attributes.get("input.value"))
+    if "tool.name" in attributes and sorted(arguments) == ["input", "options"]:
+        return {"input.value": arguments["input"]}
+    return {}
 
 
 def _logfire_names(attributes: dict[str, Any], template: str) -> dict[str, Any]:

@@ -66,3 +66,24 @@ def entries_of(value: object, path: str) -> Iterator[tuple[str, Any]]:
         return
     for index, entry in enumerate(value):
         yield from entries_of(entry, f"{path}[{index}]")
+
+
+def object_under(fields: Fields, key: str) -> Fields:
+    """Return the object that a value holds as JSON text, or that Phoenix spreads over several keys: `key.inner.name`.
+
+    Such an object keeps the dotted names inside of it.
+    """
+    prefix = f"{key}."
+    spread = {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
+    return json_object(fields.get(key)) or spread
+
+
+def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield nested attributes under dotted names; lists without objects stay lists."""
+    if isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
+        value = dict(enumerate(value))
+    if not isinstance(value, Mapping):
+        yield prefix.removesuffix("."), value
+        return
+    for key, inner in value.items():
+        yield from flat(inner, f"{prefix}{key}.")

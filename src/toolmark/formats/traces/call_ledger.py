@@ -8,24 +8,23 @@ request of its id, else to one of its name nearby, equal arguments first.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
+from operator import attrgetter
 from typing import TypeVar
 
 from toolmark._internal.json import json_text
 from toolmark.capture import Request
 from toolmark.formats.messages.transcript import Answer
+from toolmark.formats.traces.call_ids import call_id_of, with_equal_ids
 from toolmark.formats.traces.received_arguments import received_arguments
 from toolmark.formats.traces.span_tree import Span, may_be_equal, relative_path
 from toolmark.formats.traces.trace_messages import Message, requests_in
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 _T = TypeVar("_T")
-_BEFORE_ALL_REPLIES = -1_000_000_000
-_ITEM_PREFIXES = ("fc_", "ctc_")
-"""Prefixes of the ids of output items of OpenAI's Responses API. No answer refers to an item."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,14 +41,49 @@ class Call:
     answer: Answer | None = None
     handoff_to: str | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing came of the call: no run, no answer and no hand-off."""
+        return not (self.runs or self.answer or self.handoff_to)
+
+    @property
+    def accepts_run(self) -> bool:
+        """Whether one more run may belong to it: a second run of a call is a retry, of a failed run only."""
+        return not self.runs or self.runs[-1].error is not None
+
+    def has_id_of(self, request: Request) -> bool:
+        """Return whether a request from another place has the name and the id of this call."""
+        return request.id is not None and (request.name, request.id) == (self.request.name, self.request.id)
+
+    def lacks_id_of(self, request: Request) -> bool:
+        """Return whether only the id of a request is missing here."""
+        return request.id is not None and self.request.id is None and self.request.arguments is not ABSENT
+
     def may_be(self, request: Request) -> bool:
         """Return whether a request of this name from another place may be this call: equal ids, else arguments."""
-        own = self.request
-        if own.id is not None and own.id == request.id:
-            return True
-        if None not in (_call_id_of(own), _call_id_of(request)):
+        lacks_id = None in (call_id_of(self.request), call_id_of(request))
+        return self.has_id_of(request) or (lacks_id and may_be_equal(self.request.arguments, request.arguments))
+
+    def may_start(self, span: Span) -> bool:
+        """Return whether a tool may have run for this call, as far as scope, time and ids show."""
+        # A call with another id is another call.
+        lacks_id = None in (call_id_of(self.request), span.tool_run.call_id)
+        return lacks_id and self.batch.span.scope is span.scope and self.batch.came_before(span)
+
+    def may_hand_off(self, span: Span) -> bool:
+        """Return whether the call may have led to this hand-off: it is earlier, and named for the agent."""
+        if self.runs or self.handoff_to or not _is_before(self.batch.span, span):
             return False
-        return may_be_equal(own.arguments, request.arguments)
+        # The SDK names the tool `transfer_to_<agent>`, with underscores for spaces.
+        letters = _letters(span.handoff_to or "")
+        return letters != "" and _letters(self.request.name).endswith(letters)
+
+    def add_answer(self, answer: Answer) -> None:
+        """Add an answer; the first one counts, but any may show a failure."""
+        first = self.answer = self.answer or answer
+        # Only some records of an answer say that the tool failed.
+        if answer.failed and not first.failed and answer.call_id is not None:
+            self.answer = replace(first, failed=True, error=first.error or answer.error)
 
 
 @dataclass(slots=True, eq=False)
@@ -58,19 +92,38 @@ class CallBatch:
 
     Attributes:
         span: The span whose reply, or whose history, has the message.
-        order: Start of the span, position of the span, position among the batches.
+        order: Start of the span, position of the span, whether the message is its reply, position among the batches.
         calls: The calls in their order.
         in_history: The message is in a history only, so that its own time is unknown.
     """
 
     span: Span
-    order: tuple[datetime, int, int]
+    order: tuple[datetime, int, bool, int]
     calls: list[Call] = field(default_factory=list)
     in_history: bool = False
+
+    @property
+    def scope_id(self) -> str | None:
+        """Id of the tool span around the model; `None` where there is none."""
+        return None if self.span.scope is None else self.span.scope.id
 
     def came_before(self, span: Span) -> bool:
         """Return whether a tool span may have run for a call of this batch."""
         return self.in_history or self.order[:2] <= span.order
+
+    def is_near_before(self, span: Span) -> bool:
+        """Return whether the batch came before another span of the same tool and agent."""
+        return self.span is not span and self.span.is_near(span) and self.came_before(span)
+
+    def move_before_runs(self) -> None:
+        """Order a batch of a history before the runs of its calls, however late the history was recorded."""
+        starts = [span.order for call in self.calls for span in call.runs]
+        self.order = (*min([self.order[:2], *starts]), *self.order[2:])
+
+    def put_first(self, calls: Iterable[Call]) -> None:
+        """Move those of these calls that are in the batch to its start."""
+        own = [call for call in calls if call.batch is self]
+        self.calls = list(dict.fromkeys([*own, *self.calls]))
 
 
 @dataclass(slots=True)
@@ -84,11 +137,22 @@ class _History:
     """Calls that a request of this history was matched with."""
     answered: set[Call] = field(default_factory=set)
     """Calls with an answer, which may come before their request."""
+    new_calls: list[Call] = field(default_factory=list)
+    """Calls that only this history shows, since the user's last message."""
 
     def add_request(self, call: Call) -> None:
         self.used.add(call)
         if call not in self.answered:
             self.waiting[call] = None
+
+    def add_answer(self, call: Call, answer: Answer) -> None:
+        self.answered.add(call)
+        self.waiting.pop(call, None)
+        call.add_answer(answer)
+
+    def equal_calls(self, calls: Iterable[Call], request: Request) -> Iterator[Call]:
+        """Yield the calls that a request of this name may repeat, without those that an earlier request repeats."""
+        return (call for call in calls if call not in self.used and call.may_be(request))
 
 
 class CallLedger:
@@ -113,7 +177,7 @@ class CallLedger:
         self._nameless_answers: dict[Span, list[tuple[Answer, str]]] = defaultdict(list)
         """Answers without an id and a name that follow no request, with their places, by the span of the history."""
         self._by_name: dict[str, list[Call]] = defaultdict(list)
-        self._by_id: dict[str, list[Call]] = defaultdict(list)
+        self._by_id: dict[str | None, list[Call]] = defaultdict(list)
         self._by_content: dict[tuple[str, str], list[Call]] = defaultdict(list)
         """Calls by name and id, or by name and arguments. Without it long histories take quadratic time."""
         self._without_id: Counter[str] = Counter()
@@ -138,32 +202,31 @@ class CallLedger:
 
     def add_history(self, span: Span, messages: Sequence[Message]) -> None:
         """Add the calls and answers of a history that are new; the others complete what the ledger has."""
-        last_user = max([-1, *(index for index, message in enumerate(messages) if message.speaker == "user")])
         history = _History(span)
-        # Neither repair of ids changes a history whose ids agree, which is nearly every history.
-        for index, message in enumerate(_with_request_ids(_with_answer_ids(messages))):
+        for message in with_equal_ids(messages):
+            if message.speaker == "user":
+                self.history_calls += map(attrgetter("source"), history.new_calls)
+                history.new_calls = []
             if message.answer is not None:
                 self._add_answer(message.answer, message.path, history)
                 continue
-            repeated = [self._repeated_call(request, history) for request in message.requests]
-            for call in self._with_new_calls(message.requests, repeated, span, is_old=index < last_user):
+            for call in self._calls_in_history(message.requests, history):
                 history.add_request(call)
 
-    def _with_new_calls(
-        self, requests: Sequence[Request], repeated: list[Call | None], span: Span, *, is_old: bool
-    ) -> list[Call]:
+    def _calls_in_history(self, requests: Sequence[Request], history: _History) -> list[Call]:
         """Return the calls of a message of a history, with those added that are not in the ledger yet."""
-        present = [call for call in repeated if call is not None]
+        repeated = [self._repeated_call(request, history) for request in requests]
+        present = list(filter(None, repeated))
         if len(present) == len(requests):
             return present
         # If others of the message are in this trace, the reply was captured in part, and the new calls belong to it.
-        reply = next((call.batch for call in present if call.batch.span.trace == span.trace), None)
-        batch = reply or self._new_batch(span, in_history=True)
+        reply = next((call.batch for call in present if call.batch.span.trace == history.span.trace), None)
+        batch = reply or self._new_batch(history.span, in_history=True)
         pairs = zip(requests, repeated, strict=True)
         calls = [call or self._add(request, batch, batch.span) for request, call in pairs]
-        if is_old and reply is None:
-            self.history_calls += [call.source for call in calls if call not in present]
-        batch.calls = list(dict.fromkeys([*(call for call in calls if call.batch is batch), *batch.calls]))
+        if reply is None:
+            history.new_calls += batch.calls
+        batch.put_first(calls)
         return calls
 
     def add_run(self, span: Span) -> None:
@@ -177,15 +240,19 @@ class CallLedger:
         call.runs.append(span)
         self._complete(call, replace(call.request, id=run.call_id))
 
-    def settle(self) -> None:
-        """Order the batches of histories, and pair answers that name no call; all spans must be added before."""
+    def settle(self, models: Sequence[Span]) -> None:
+        """Complete the ledger, once all replies, histories and runs are added.
+
+        Batches of histories get their time, tool runs without a request get one if a model or an agent asked for them,
+        and answers that name no call of a message get the call that they belong to.
+        """
         for batch in self.batches:
             if batch.in_history:
-                # A call of a history was requested before its tool ran, however late the history was recorded.
-                starts = [span.order for call in batch.calls for span in call.runs]
-                batch.order = (*min([batch.order[:2], *starts]), batch.order[2])
+                batch.move_before_runs()
         for span, answers in self._nameless_answers.items():
             self._pair_nameless(span, answers)
+        self._infer_requests(models)
+        self._pair_early_answers()
 
     def _pair_nameless(self, span: Span, answers: list[tuple[Answer, str]]) -> None:
         """Pair answers that name neither a call nor a tool, as those of OpenInference for Haystack.
@@ -193,69 +260,54 @@ class CallLedger:
         If the history has one such answer for each call before it, they are in the order of the calls. Otherwise an
         answer belongs to the only call that waits. If no call waits, it repeats an answer; if several do, it is lost.
         """
-        near = [call for call in self.calls if call.batch.span is not span and call.batch.span.is_near(span)]
-        calls = [call for call in near if call.batch.came_before(span)]
+        calls = [call for call in self.calls if call.batch.is_near_before(span)]
+        waiting = [call for call in calls if call.is_open]
         if len(answers) == len(calls):
             for call, (answer, _) in zip(calls, answers, strict=True):
-                call.answer = call.answer or answer
-        for answer, path in answers:
-            waiting = [call for call in calls if not (call.runs or call.answer)]
-            if len(waiting) == 1:
-                waiting[0].answer = answer
-            elif waiting or not calls:
+                call.add_answer(answer)
+        elif len(waiting) == 1:
+            waiting[0].add_answer(answers[0][0])
+        elif waiting or not calls:
+            self.lost_answers += [path for _, path in answers]
+
+    def _pair_early_answers(self) -> None:
+        """Pair answers to ids that only the span of a tool has."""
+        for answer, path in self._early_answers:
+            calls = self._by_id[answer.call_id]
+            if calls:
+                calls[0].add_answer(answer)
+            else:
                 self.lost_answers.append(path)
 
-    def infer_requests(self, models: Sequence[Span]) -> None:
-        """Give tool runs without a request to the model before them whose reply was not captured, or to their agent.
-
-        Where the replies were captured and show no such call, a program called the tool.
-        """
-        silent = [model for model in models if _may_hide_calls(model)]
+    def _infer_requests(self, models: Sequence[Span]) -> None:
+        """Give tool runs without a request to the model or the agent that must have asked for them."""
+        silent = list(filter(_may_hide_calls, models))
         scopes_with_replies = {model.scope for model in models if model.reply is not None}
         batches: dict[Span, CallBatch] = {}
         code_runs: list[Span] = []
         for span in self.runs_without_request:
-            # A client that runs tools itself (Google GenAI) traces them inside of the request, and keeps only the
-            # last reply. Its calls are inferred one by one.
-            in_request = span.around is not None and span.around.reply is not None
-            owner = span if in_request else _model_before(span, silent)
-            if owner is None and (span.within is None or span.scope in scopes_with_replies):
+            owner = _requester_of(span, silent, scopes_with_replies)
+            if owner is None:
                 code_runs.append(span)
                 continue
-            owner = owner or span
             if owner not in batches:
                 batches[owner] = self._new_batch(owner)
             run = span.tool_run
-            run.arguments = received_arguments(span)
             request = Request(run.tool, run.arguments, run.call_id, run.type, source=span.path)
             self._add(request, batches[owner], span).runs.append(span)
         self.runs_without_request = code_runs
-        for answer, path in self._early_answers:
-            calls = self._by_id[answer.call_id or ""]
-            if calls:
-                calls[0].answer = calls[0].answer or answer
-            else:
-                self.lost_answers.append(path)
 
     def add_handoff(self, span: Span) -> None:
         """Add a hand-off to the latest request for it, else to a new request, since its own was not captured."""
-        target, letters = span.handoff_to, _letters(span.handoff_to or "")
-        for call in reversed(self.calls):
-            # The SDK names the tool `transfer_to_<agent>`, with underscores for spaces.
-            is_named = letters and _letters(call.request.name).endswith(letters)
-            is_earlier = call.batch.span.scope is span.scope and call.batch.span.order <= span.order
-            if is_named and is_earlier and not (call.runs or call.handoff_to):
-                call.handoff_to = target
-                return
-        name = f"transfer_to_{(target or 'agent').lower().replace(' ', '_')}"
-        call = self._add(Request(name, ABSENT, source=span.path), self._new_batch(span), span)
-        call.handoff_to = target or name
+        name = f"transfer_to_{(span.handoff_to or 'agent').lower().replace(' ', '_')}"
+        call = next((call for call in reversed(self.calls) if call.may_hand_off(span)), None)
+        if call is None:
+            call = self._add(Request(name, ABSENT, source=span.path), self._new_batch(span), span)
+        call.handoff_to = span.handoff_to or name
 
     def _new_batch(self, span: Span, *, in_history: bool = False) -> CallBatch:
-        number = len(self.batches)
-        if in_history:  # a message of a history came before the reply to that history
-            number += _BEFORE_ALL_REPLIES
-        batch = CallBatch(span, (*span.order, number), in_history=in_history)
+        # A message of a history came before the reply to that history.
+        batch = CallBatch(span, (*span.order, not in_history, len(self.batches)), in_history=in_history)
         self.batches.append(batch)
         return batch
 
@@ -269,7 +321,7 @@ class CallLedger:
         batch.calls.append(call)
         self.calls.append(call)
         self._by_name[request.name].append(call)
-        self._without_id[request.name] += _call_id_of(request) is None
+        self._without_id[request.name] += call_id_of(request) is None
         self._index(call)
         return call
 
@@ -281,18 +333,17 @@ class CallLedger:
 
     def _complete(self, call: Call, other: Request) -> None:
         """Complete a call with the id and the arguments of another record of it."""
-        arguments, other_id = call.request.arguments, _call_id_of(other)
-        # OpenLLMetry writes `{}` for streamed arguments; a history with the same id has the real ones.
-        is_incomplete = arguments is ABSENT or (arguments == {} and other.arguments)
-        if is_incomplete and other.arguments is not ABSENT:
+        other_id = call_id_of(other)
+        if _lacks_arguments_of(call.request, other):
             call.request = replace(call.request, arguments=other.arguments, error=other.error)
-        if other_id is not None and _call_id_of(call.request) is None:
+        if other_id is not None and call_id_of(call.request) is None:
             call.request = replace(call.request, id=other_id)
             self._index(call)
 
     def _repeated_call(self, request: Request, history: _History) -> Call | None:
         """Return the call that a request in a history repeats, completed by it; `None` for a new one."""
-        call = next(self._candidates(request, history), None)
+        candidates = self._candidates(request, history)
+        call = next((call for call in candidates if call not in history.used), None)
         if call is not None:
             self._complete(call, request)
             history.used.add(call)
@@ -300,45 +351,31 @@ class CallLedger:
 
     def _candidates(self, request: Request, history: _History) -> Iterator[Call]:
         """Yield the calls that a request may repeat: one of its id, else an equal one, those of this trace first."""
-
-        def unused(calls: Iterable[Call]) -> Iterator[Call]:
-            return (call for call in calls if call not in history.used)
-
         earlier = self._earlier[request.name]
-        if request.id is not None:
-            for call in unused(chain(self._by_id[request.id], earlier)):
-                if (call.request.name, call.request.id) == (request.name, request.id):
-                    yield call
+        yield from (call for call in chain(self._by_id[request.id], earlier) if call.has_id_of(request))
         own_replies: list[Call] = []
-        for call in unused(self._similar(request)):
-            if call.may_be(request):
-                # The reply to this very history is hardly in it, so a call of that reply is the last choice.
-                if call.batch.span is history.span:
-                    own_replies.append(call)
-                else:
-                    yield call
-        for call in unused(earlier):
-            # Some tracers keep ids in histories only, so an earlier reply may lack the id.
-            lacks_id = request.id is not None and call.request.id is None and call.request.arguments is not ABSENT
-            if (self._same_session or lacks_id) and call.may_be(request):
+        for call in history.equal_calls(self._similar(request), request):
+            # The reply to this very history is hardly in it, so a call of that reply is the last choice.
+            if call.batch.span is history.span:
+                own_replies.append(call)
+            else:
                 yield call
+        if not self._same_session:
+            # Some tracers keep ids in histories only, so an earlier reply may lack the id.
+            earlier = [call for call in earlier if call.lacks_id_of(request)]
+        yield from history.equal_calls(earlier, request)
         yield from own_replies
 
     def _similar(self, request: Request) -> Iterator[Call]:
         """Yield the calls of this trace that may equal a request, likely ones first."""
         yield from self._by_content.get(_content_key(request), ())
-        if _call_id_of(request) is None or self._without_id[request.name]:
+        if call_id_of(request) is None or self._without_id[request.name]:
             yield from self._by_name[request.name]
 
     def _add_answer(self, answer: Answer, path: str, history: _History) -> None:
         call = next(self._answerable(answer, history), None)
         if call is not None:
-            history.answered.add(call)
-            history.waiting.pop(call, None)
-            first = call.answer = call.answer or answer
-            # Only some records of an answer say that the tool failed.
-            if answer.failed and not first.failed and answer.call_id is not None:
-                call.answer = replace(first, failed=True, error=first.error or answer.error)
+            history.add_answer(call, answer)
         elif answer.call_id is None and answer.name is None:
             self._nameless_answers[history.span].append((answer, path))
         else:
@@ -346,31 +383,41 @@ class CallLedger:
 
     def _answerable(self, answer: Answer, history: _History) -> Iterator[Call]:
         """Yield the calls that an answer may belong to, the best first."""
-        waiting = list(history.waiting)
         if answer.call_id is None:
-            yield from (call for call in waiting if answer.name in (None, call.request.name))
+            yield from (call for call in history.waiting if answer.name in (None, call.request.name))
             return
-        yield from (call for call in waiting if call.request.id == answer.call_id)
+        yield from _with_id(answer.call_id, history.waiting)
         yield from sorted(self._by_id[answer.call_id], key=lambda call: call.answer is not None)
-        yield from (call for call in waiting if (call.request.id, call.request.name) == (None, answer.name))
-        yield from (call for call in chain(*self._earlier.values()) if call.request.id == answer.call_id)
+        yield from (call for call in _with_id(None, history.waiting) if call.request.name == answer.name)
+        yield from _with_id(answer.call_id, chain(*self._earlier.values()))
 
     def _find_request(self, span: Span) -> Call | None:
         """Return the call that a tool ran for."""
-        run = span.tool_run
-        if run.call_id is not None:
-            calls = _prefer(self._by_id[run.call_id], lambda call: call.request.name == run.tool)
-            calls = _prefer(calls, lambda call: call.batch.span.scope is span.scope)
-            if calls:
-                return _best_request(calls, span)
-        named = [call for call in self._by_name[run.tool] if call.batch.span.scope is span.scope]
-        calls = [call for call in named if call.batch.came_before(span)]
-        if run.call_id is not None:  # a call with another id is another call
-            calls = [call for call in calls if _call_id_of(call.request) is None]
-        calls = _prefer(calls, lambda call: call.batch.span.is_near(span))
-        # A second run of a call is a retry, and only a failed run is retried.
-        calls = [call for call in calls if not call.runs or call.runs[-1].error is not None]
+        calls = self._calls_with_id(span) or self._calls_with_name(span)
         return _best_request(calls, span) if calls else None
+
+    def _calls_with_id(self, span: Span) -> list[Call]:
+        """Return the calls of a run's id, only those of its tool and its scope if there are such."""
+        calls = _prefer(self._by_id[span.tool_run.call_id], lambda call: call.request.name == span.tool_run.tool)
+        return _prefer(calls, lambda call: call.batch.span.scope is span.scope)
+
+    def _calls_with_name(self, span: Span) -> list[Call]:
+        """Return the calls of a run's tool that wait for a run, only those in the same agent if there are such."""
+        calls = [call for call in self._by_name[span.tool_run.tool] if call.may_start(span)]
+        near = _prefer(calls, lambda call: call.batch.span.is_near(span))
+        return [call for call in near if call.accepts_run]
+
+
+def _with_id(call_id: str | None, calls: Iterable[Call]) -> Iterator[Call]:
+    return (call for call in calls if call.request.id == call_id)
+
+
+def _lacks_arguments_of(request: Request, other: Request) -> bool:
+    """Return whether another record of a request has arguments that this one lacks."""
+    if other.arguments is ABSENT:
+        return False
+    # OpenLLMetry writes `{}` for streamed arguments; a history with the same id has the real ones.
+    return request.arguments is ABSENT or (request.arguments == {} and bool(other.arguments))
 
 
 def _prefer(items: list[_T], is_better: Callable[[_T], bool]) -> list[_T]:
@@ -380,18 +427,37 @@ def _prefer(items: list[_T], is_better: Callable[[_T], bool]) -> list[_T]:
 
 def _best_request(calls: list[Call], span: Span) -> Call:
     """Return the call that a run belongs to: equal arguments first, then one without a run, then the oldest."""
-    received = [received_arguments(span, call.request.arguments) for call in calls]
-    equal = {call for call, value in zip(calls, received, strict=True) if json_equal(value, call.request.arguments)}
+    equal = {call for call in calls if _equals_request(call, span)}
     waiting = [call for call in calls if not call.runs]
     if waiting:
         return min(waiting, key=lambda call: (call not in equal, not call.batch.came_before(span)))
     return _prefer(calls, equal.__contains__)[-1]
 
 
-def _model_before(span: Span, models: list[Span]) -> Span | None:
-    """Return the last of these models before a span, in the same agent if there is one."""
-    before = [model for model in models if model.scope is span.scope and model.order <= span.order]
-    return next(reversed(_prefer(before, span.is_near)), None)
+def _equals_request(call: Call, span: Span) -> bool:
+    requested = call.request.arguments
+    return json_equal(received_arguments(span, requested), requested)
+
+
+def _is_before(span: Span, other: Span) -> bool:
+    """Return whether a span precedes another one in the same tool."""
+    return span.scope is other.scope and span.order <= other.order
+
+
+def _requester_of(run: Span, silent: list[Span], scopes_with_replies: Container[Span | None]) -> Span | None:
+    """Return the span that must have requested a tool run; `None` where a program called the tool.
+
+    That is the model before it whose reply was not captured, or the agent. Where the replies were captured and show no
+    such call, a program called the tool.
+    """
+    # A client that runs tools itself (Google GenAI) traces them inside of the request, and keeps only the last reply.
+    # Its calls are inferred one by one.
+    if run.around is not None and run.around.reply is not None:
+        return run
+    before = [model for model in silent if _is_before(model, run)]
+    if before:
+        return _prefer(before, run.is_near)[-1]
+    return None if run.within is None or run.scope in scopes_with_replies else run
 
 
 def _may_hide_calls(model: Span) -> bool:
@@ -410,54 +476,3 @@ def _content_key(request: Request) -> tuple[str, str]:
 
 def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name.lower()))
-
-
-def _call_id_of(request: Request) -> str | None:
-    """Return the id by which answers refer to a call; `None` where the tracer kept the id of an item."""
-    return None if request.id is None or request.id.startswith(_ITEM_PREFIXES) else request.id
-
-
-def _with_answer_ids(history: Sequence[Message]) -> Sequence[Message]:
-    """Replace the ids of items by the ids that the answers after them have, in their order."""
-    requests = requests_in(history)
-    ids = {None, *(request.id for request in requests)}
-    item_ids = ids - {None, *map(_call_id_of, requests)}
-    if not item_ids:
-        return history
-    waiting: list[str | None] = []
-    new_ids: dict[str | None, str | None] = {}
-    for message in history:
-        # Answers come in the order of their calls, so the order identifies them.
-        waiting += [request.id for request in message.requests if request.id in item_ids]
-        if waiting and message.answered_id not in ids:
-            new_ids[waiting.pop(0)] = message.answered_id
-    return [_with_new_ids(message, new_ids) for message in history]
-
-
-def _with_new_ids(message: Message, new_ids: dict[str | None, str | None]) -> Message:
-    requests = [replace(request, id=new_ids.get(request.id, request.id)) for request in message.requests]
-    return replace(message, requests=tuple(requests))
-
-
-def _with_request_ids(history: Sequence[Message]) -> Sequence[Message]:
-    """Replace the ids of answers that no request has by those of the requests before them, in their order.
-
-    Only where a message of the model is followed by as many such answers as it has calls without an answer.
-    """
-    ids = {request.id for request in requests_in(history)} | {None}
-    answered = {message.answer.call_id for message in history if message.answer is not None}
-    if answered <= ids:
-        return history
-    messages = list(history)
-    waiting: list[str | None] = []
-    strangers: list[tuple[int, Answer]] = []
-    for index, message in enumerate([*history, Message("model", "")]):  # the last one closes the history
-        if message.speaker == "model":
-            # Any other number leaves open which answer is whose; a wrong pair is worse than a lost answer.
-            if len(waiting) == len(strangers) and None not in waiting:
-                for (place, answer), call_id in zip(strangers, waiting, strict=True):
-                    messages[place] = replace(messages[place], answer=replace(answer, call_id=call_id))
-            waiting, strangers = [request.id for request in message.requests if request.id not in answered], []
-        elif message.answer is not None and message.answer.call_id not in ids:
-            strangers.append((index, message.answer))
-    return messages

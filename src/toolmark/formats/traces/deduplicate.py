@@ -8,12 +8,13 @@ spans without content, and some tracers mark the end of a stream by a span of it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import filterfalse
 from operator import attrgetter
 from typing import TypeAlias
 
-from toolmark.formats.traces.span_tree import Span, Tree
-from toolmark.formats.traces.trace_messages import requests_in, texts_of
+from toolmark.formats.traces.span_tree import ModelCall, Span, Tree
+from toolmark.formats.traces.trace_messages import last_text, requests_in
 
 _Exchange: TypeAlias = "tuple[str, tuple[tuple[str, str | None], ...], str]"
 """The user's last text, the names and ids of the calls that the model asked for, and its own text."""
@@ -27,15 +28,23 @@ def drop_silent_copies(trees: Sequence[Tree]) -> None:
     for tree in trees:
         models = tree.of_kind("model")
         for silent, span in _silent_copies(models):
-            # The copy without content may have the counts of tokens that the other span lacks.
-            call, copy = span.model_call, silent.model_call
-            call.usage = call.usage or copy.usage
-            if call.stopped_for_tools is None:
-                call.stopped_for_tools = copy.stopped_for_tools
+            _complete(span.model_call, silent.model_call)
             silent.kind = "other"
         for span in models:
-            if span.around is not None and span.around.kind == "other" and span.reply is None:
+            if _is_within_copy(span):
                 span.kind = "other"
+
+
+def _is_within_copy(model: Span) -> bool:
+    """Return whether a model without a reply lies in one that was dropped."""
+    return model.reply is None and model.around is not None and model.around.kind == "other"
+
+
+def _complete(call: ModelCall, copy: ModelCall) -> None:
+    """Complete a model call: the copy without content may have the counts of tokens that the other one lacks."""
+    call.usage = call.usage or copy.usage
+    if call.stopped_for_tools is None:
+        call.stopped_for_tools = copy.stopped_for_tools
 
 
 def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:
@@ -46,27 +55,27 @@ def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:
     traces of models alone repeat each other: they may be requests made at the same time. A span without a reply repeats
     one of the same response, see `_silent_copies`.
     """
+    copies = {silent for silent, _ in _silent_copies(_models_of(trees))}
     spans_of: dict[_Exchange | None, list[Span]] = defaultdict(list)
-    bare: list[Tree] = []
-    models: list[Span] = []
-    for tree in trees:
-        in_tree = tree.of_kind("model")
-        models += in_tree
-        # The trace of an agent has spans of other kinds; only one without them can be a client's copy.
-        if len(in_tree) == len(tree.spans):
-            bare.append(tree)
-            continue
-        for span in in_tree:
-            spans_of[_exchange(span)].append(span)
-    copies: set[Span | None] = {silent for silent, _ in _silent_copies(models)}
+    for span in _models_of(filterfalse(_has_models_only, trees)):
+        spans_of[_exchange(span)].append(span)
+    spans_of.pop(None, None)
 
     def is_repeated(span: Span) -> bool:
         if span in copies or (span.reply is None and span.around in copies):
             return True
-        exchange = _exchange(span)
-        return exchange is not None and any(_lies_within(span, outer) for outer in spans_of[exchange])
+        return any(_lies_within(span, outer) for outer in spans_of.get(_exchange(span), ()))
 
-    return [tree for tree in bare if all(map(is_repeated, tree.spans))]
+    return [tree for tree in filter(_has_models_only, trees) if all(map(is_repeated, tree.spans))]
+
+
+def _models_of(trees: Iterable[Tree]) -> list[Span]:
+    return [span for tree in trees for span in tree.of_kind("model")]
+
+
+def _has_models_only(tree: Tree) -> bool:
+    """Return whether a trace may be a client's copy: that of an agent has spans of other kinds."""
+    return all(span.kind == "model" for span in tree.spans)
 
 
 def _silent_copies(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
@@ -75,22 +84,29 @@ def _silent_copies(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
     That span names the same response and overlaps in time; or it has no duration, has the same prompt, and is the next
     one that has. Logfire marks the end of a stream by such a span.
     """
+    models = sorted(models, key=attrgetter("order"))
+    yield from _copies_of_responses(models)
+    yield from _starts_of_streams([span for span in models if span.prompt])
+
+
+def _copies_of_responses(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
     firsts: dict[str | Span, Span] = {}
-    for span in sorted(models, key=lambda span: (span.reply is None, span.order)):  # spans with a reply first
+    for span in sorted(models, key=lambda span: span.reply is None):  # spans with a reply first
         first = firsts.setdefault(span.model_call.response_id or span, span)
         if first is not span and span.reply is None and _overlap(span, first):
             yield span, first
+
+
+def _starts_of_streams(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
     waiting: list[Span] = []
-    for span in sorted(models, key=attrgetter("order")):
-        if not span.prompt:
-            continue
+    for span in models:
         if span.reply is None:
             waiting.append(span)
         elif span.started_at is not None and span.started_at == span.ended_at:
-            silent = next((silent for silent in waiting if _prompt_key(silent) == _prompt_key(span)), None)
-            if silent is not None:
-                waiting.remove(silent)
-                yield silent, span
+            start = next((silent for silent in waiting if _prompt_key(silent) == _prompt_key(span)), None)
+            if start is not None:
+                waiting.remove(start)
+                yield start, span
 
 
 def _prompt_key(span: Span) -> list[object]:
@@ -116,8 +132,8 @@ def _lies_within(span: Span, outer: Span) -> bool:
 def _exchange(span: Span) -> _Exchange | None:
     """Return what identifies the exchange with a model; `None` where it identifies nothing."""
     reply = span.reply_messages
-    calls = tuple((request.name, request.id) for request in requests_in(reply))
-    text = "".join(message.text or "" for message in reply).strip()
-    if not (calls or text) or any(call_id is None for _, call_id in calls):
+    requests = requests_in(reply)
+    text = "".join(filter(None, map(attrgetter("text"), reply))).strip()
+    if not (requests or text) or None in {request.id for request in requests}:
         return None
-    return next(iter(texts_of(reversed(span.prompt), "user")), ""), calls, text
+    return last_text(span.prompt, "user") or "", tuple((request.name, request.id) for request in requests), text

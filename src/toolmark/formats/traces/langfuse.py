@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolmark._internal.json import short_repr
-from toolmark.formats.messages.content_parts import call_of, cut_off
+from toolmark.formats.messages.content_parts import call_of
 from toolmark.formats.messages.field_readers import (
     Fields,
     Notes,
@@ -25,15 +25,17 @@ from toolmark.formats.messages.field_readers import (
 from toolmark.formats.traces.attribute_readers import (
     all_entries,
     entries_of,
+    flat,
     json_list,
     json_object,
     string_of,
     token_counts,
 )
-from toolmark.formats.traces.semantic_conventions import flat, interpret, unwrap_result
-from toolmark.formats.traces.span_messages import RawSpan, note_cut_off
+from toolmark.formats.traces.semantic_conventions import interpret
+from toolmark.formats.traces.span_messages import RawSpan, whole_value
 from toolmark.formats.traces.span_tree import Span, ToolRun
 from toolmark.formats.traces.timestamps import time_of
+from toolmark.formats.traces.tool_spans import langchain_answer, unwrap_result
 from toolmark.formats.traces.trace_messages import (
     Message,
     Speaker,
@@ -45,6 +47,10 @@ from toolmark.formats.traces.trace_messages import (
 from toolmark.matching.json_compare import ABSENT
 
 _OPERATIONS = {"GENERATION": "chat", "TOOL": "execute_tool", "AGENT": "invoke_agent"}
+_ATTRIBUTES_OF_TYPE: dict[str, dict[str, Any]] = {
+    name: {"gen_ai.operation.name": operation, "ai.operationId": None} for name, operation in _OPERATIONS.items()
+}
+"""Langfuse's own type of an observation wins over the attributes of its span."""
 _TYPES = _OPERATIONS.keys() | {"SPAN", "EVENT", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
 _USAGE = {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)}
 _CAPITAL = re.compile(r"[A-Z]")
@@ -84,7 +90,7 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
 
 def _trace(fields: Fields, path: str, notes: Notes) -> Iterator[Span]:
     trace = as_object(fields.get("trace")) or fields
-    session, tags = text_of(_get(trace, "sessionId")), list(map(str, list_of(trace.get("tags"))))
+    session = text_of(_get(trace, "sessionId"))
     for index, entry in enumerate(fields["observations"]):
         place, observation = f"{path}.observations[{index}]", object_of(entry)
         if "type" not in observation:
@@ -93,35 +99,25 @@ def _trace(fields: Fields, path: str, notes: Notes) -> Iterator[Span]:
         span = _span({"traceId": trace.get("id"), **observation}, place)
         span.session = session or span.session
         if span.parent is None:
-            span.tags = tags
-            span.input_text = span.input_text or _text_in(trace.get("input"), "user")
-            span.output_text = span.output_text or _text_in(trace.get("output"), "model")
+            _complete_root(span, trace)
         yield span
+
+
+def _complete_root(span: Span, trace: Fields) -> None:
+    """Complete an observation without a parent with what its trace has."""
+    span.tags = list(map(str, list_of(trace.get("tags"))))
+    span.input_text = span.input_text or _text_in(trace.get("input"), "user")
+    span.output_text = span.output_text or _text_in(trace.get("output"), "model")
 
 
 def _span(fields: Fields, path: str) -> Span:
     metadata = json_object(fields.get("metadata"))
-    attributes = dict(json_object(metadata.get("attributes")))
-    if any(isinstance(value, Mapping) for value in attributes.values()):
-        attributes = dict(flat(attributes))
-    span = Span(
-        str(fields.get("id")),
-        string_of(_get(fields, "traceId")),
-        path,
-        text_of(_get(fields, "parentObservationId")),
-        string_of(fields.get("name")),
-        started_at=time_of(_get(fields, "startTime")),
-        ended_at=time_of(_get(fields, "endTime")),
-        session=text_of(_get(fields, "sessionId")),
-    )
-    operation = _OPERATIONS.get(str(fields.get("type")))
-    if operation is not None:  # Langfuse's own type wins over the attributes of the span
-        attributes.pop("ai.operationId", None)
-        attributes["gen_ai.operation.name"] = operation
-    span = interpret(RawSpan(span, attributes))
+    raw = RawSpan(_bare_span(fields, path), _attributes_in(metadata))
+    raw.attributes |= _ATTRIBUTES_OF_TYPE.get(str(fields.get("type")), {})
+    span = interpret(raw)
     if fields.get("level") == "ERROR":
         span.error = text_of(_get(fields, "statusMessage")) or span.error or "failed"
-    if operation is None and span.kind == "other" and _returns_tool_message(fields):
+    if span.kind == "other" and _is_untyped_tool(fields):
         span.kind, span.tool_run.tool = "tool", span.name
     if span.kind == "tool":
         _read_tool(fields, span.tool_run)
@@ -132,38 +128,59 @@ def _span(fields: Fields, path: str) -> Span:
     return span
 
 
-def _returns_tool_message(fields: Fields) -> bool:
-    """Return whether a span without a type returned LangChain's tool message, so that it is the span of that tool."""
-    output = json_object(fields.get("output"))
-    if "lc" not in output and output.get("type") != "tool":
-        return False
-    answers = [message.answer for message in messages_in(output, "$", "tool")]
-    return len(answers) == 1 and answers[0] is not None and answers[0].name in (None, fields.get("name"))
+def _bare_span(fields: Fields, path: str) -> Span:
+    return Span(
+        str(fields.get("id")),
+        string_of(_get(fields, "traceId")),
+        path,
+        text_of(_get(fields, "parentObservationId")),
+        string_of(fields.get("name")),
+        started_at=time_of(_get(fields, "startTime")),
+        ended_at=time_of(_get(fields, "endTime")),
+        session=text_of(_get(fields, "sessionId")),
+    )
+
+
+def _attributes_in(metadata: Fields) -> dict[str, Any]:
+    """Return the attributes of the OpenTelemetry span that an observation came from."""
+    attributes = json_object(metadata.get("attributes"))
+    is_nested = any(isinstance(value, Mapping) for value in attributes.values())
+    return dict(flat(attributes) if is_nested else attributes)
+
+
+def _is_untyped_tool(fields: Fields) -> bool:
+    """Return whether an observation without the type of a tool returned LangChain's message of that tool."""
+    answer = langchain_answer(json_object(fields.get("output")))
+    return (
+        str(fields.get("type")) not in _OPERATIONS and answer is not None and answer.name in (None, fields.get("name"))
+    )
 
 
 def _read_tool(fields: Fields, run: ToolRun) -> None:
-    # The observation has its input and output also where its span had no such attributes.
-    if fields.get("input") is not None:
-        run.arguments = decoded(fields["input"])
-    if fields.get("output") is not None:
-        run.result = decoded(fields["output"])
+    # The observation has its input and output also where its span had no such attributes. They are empty where Langfuse
+    # did not read those of the span, which then count.
+    tool_input, output = decoded(fields.get("input")), decoded(fields.get("output"))
+    if not _is_blank(tool_input) or run.arguments in (ABSENT, None):
+        run.arguments = run.arguments if fields.get("input") is None else tool_input
+    if not _is_blank(output) or run.result in (ABSENT, None):
+        run.result = run.result if fields.get("output") is None else output
     if run.result is None:  # the JSON text `null`
         run.result = ABSENT
     unwrap_result(run)
 
 
+def _is_blank(value: object) -> bool:
+    return value is None or value in ("", "null", {}, [])
+
+
 def _read_messages(fields: Fields, span: Span) -> None:
-    contents: dict[str, Any] = {}
-    for key in ("input", "output"):
-        if cut_off(fields.get(key)):
-            note_cut_off(span, f"{span.path}.{key}")
-        else:
-            contents[key] = fields.get(key)
-    prompt = messages_in(contents.get("input"), f"{span.path}.input", "user")
-    reply = messages_in(contents.get("output"), f"{span.path}.output", "model")
-    span.input_text = _text_in(contents.get("input"), "user")
-    span.output_text = span.output_text or _text_in(contents.get("output"), "model")
-    span.prompt = prompt or span.prompt
+    input_path, output_path = f"{span.path}.input", f"{span.path}.output"
+    inputs = whole_value(fields.get("input"), span, input_path)
+    outputs = whole_value(fields.get("output"), span, output_path)
+    reply = messages_in(outputs, output_path, "model")
+    span.input_text = _text_in(inputs, "user")
+    span.output_text = span.output_text or _text_in(outputs, "model")
+    span.prompt = messages_in(inputs, input_path, "user") or span.prompt
     # The output counts, unless the attributes of the span show more calls.
     if reply and len(requests_in(reply)) >= len(requests_in(span.reply_messages)):
         span.reply = reply
@@ -182,8 +199,10 @@ def _read_model(fields: Fields, metadata: Fields, span: Span) -> None:
 def _listed_calls(fields: Fields, path: str) -> list[Message]:
     """Return the calls that Langfuse lists next to an output whose form is not read here, or at least their names."""
     calls = json_list(_get(fields, "toolCalls")) or json_list(_get(fields, "toolCallNames"))
-    entries = [as_object(decoded(entry)) or {"name": entry} for entry in calls]
-    requests = [call_of(entry, path=f"{path}.toolCalls[{index}]") for index, entry in enumerate(entries)]
+    requests = [
+        call_of(as_object(decoded(entry)) or {"name": entry}, path=f"{path}.toolCalls[{index}]")
+        for index, entry in enumerate(calls)
+    ]
     named = tuple(filter(None, requests))
     return [Message("model", f"{path}.toolCalls", None, named)] if named else []
 

@@ -12,9 +12,9 @@ from typing import Any
 from toolmark._internal.json import short_repr
 from toolmark.formats.messages.field_readers import Fields, Notes, decoded, first_of, id_of, list_of, object_of, text_of
 from toolmark.formats.traces.attribute_readers import all_entries, string_of, token_counts
-from toolmark.formats.traces.semantic_conventions import unwrap_result
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of
+from toolmark.formats.traces.tool_spans import unwrap_result
 from toolmark.formats.traces.trace_messages import last_text, messages_in
 from toolmark.matching.json_compare import ABSENT
 
@@ -43,9 +43,7 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
         entries: The values in the file, each with its path.
         notes: Receives a problem for everything that cannot be read.
     """
-    spans: list[Span] = []
-    for path, value in entries:
-        spans += _spans(value, path, notes)
+    spans = list(_spans(entries, notes))
     _drop_hidden_values(spans)
     return spans
 
@@ -56,13 +54,8 @@ def _drop_hidden_values(spans: list[Span]) -> None:
     The client writes `{}` for hidden values, and `{}` is also a valid value. Models show which of the two it is:
     a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
     """
-    no_inputs: set[str] = set()
-    no_outputs: set[str] = set()
-    for span in spans:
-        if span.kind == "model" and not span.prompt:
-            no_inputs.add(span.trace)
-        if span.kind == "model" and span.reply is None and span.error is None:
-            no_outputs.add(span.trace)
+    no_inputs = {span.trace for span in filter(_lacks_prompt, spans)}
+    no_outputs = {span.trace for span in filter(_lacks_reply, spans)}
     for span in spans:
         run = span.tool_run
         if span.trace in no_inputs and run.arguments == {}:
@@ -71,9 +64,17 @@ def _drop_hidden_values(spans: list[Span]) -> None:
             run.result = ABSENT
 
 
-def _spans(value: object, path: str, notes: Notes) -> Iterator[Span]:
+def _lacks_prompt(span: Span) -> bool:
+    return span.kind == "model" and not span.prompt
+
+
+def _lacks_reply(span: Span) -> bool:
+    return span.kind == "model" and span.reply is None and span.error is None
+
+
+def _spans(entries: list[tuple[str, Any]], notes: Notes) -> Iterator[Span]:
     # A stack in the place of recursion: child runs may be nested deeper than Python recurses.
-    stack: list[tuple[object, str, str, str]] = [(value, path, "", "")]
+    stack: list[tuple[object, str, str, str]] = [(value, path, "", "") for path, value in reversed(entries)]
     while stack:
         entry, place, trace, parent = stack.pop()
         fields = object_of(entry)
@@ -106,12 +107,10 @@ def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
         time_of(fields.get("end_time"), unit="ms"),
         agent=text_of(metadata.get("lc_agent_name")),
         session=id_of(first_of(metadata, *_SESSIONS)),
+        error=_error_of(fields),
     )
     if span.parent is None:
         span.tags = list(map(str, list_of(fields.get("tags"))))
-    error = text_of(fields.get("error"))
-    if error is not None:
-        span.error = error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0]
     if span.kind == "tool":
         span.tool_run = _tool_run(span.name, fields, extra)
     else:
@@ -119,6 +118,12 @@ def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
     if span.kind == "model":
         _read_model(fields, extra, metadata, span)
     return span
+
+
+def _error_of(fields: Fields) -> str | None:
+    """Return the error of a run without its traceback."""
+    error = text_of(fields.get("error"))
+    return error and (error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0])
 
 
 def _tool_run(name: str, fields: Fields, extra: Fields) -> ToolRun:
@@ -136,11 +141,14 @@ def _read_messages(fields: Fields, span: Span) -> None:
     span.prompt = messages_in(object_of(fields.get("inputs")), f"{span.path}.inputs", "user")
     if fields.get("outputs"):
         span.reply = messages_in(fields["outputs"], f"{span.path}.outputs", "model")
-    reply = span.reply_messages
-    if span.parent is None and span.kind == "other" and any(message.speaker == "model" for message in reply):
-        # Exports often have the root runs alone: one that answers like a model is the agent.
+    if span.kind == "other" and _is_agent(span):
         span.kind, span.agent = "agent", span.agent or span.name
-    span.input_text, span.output_text = last_text(span.prompt, "user"), last_text(reply, "model")
+    span.input_text, span.output_text = last_text(span.prompt, "user"), last_text(span.reply_messages, "model")
+
+
+def _is_agent(span: Span) -> bool:
+    """Return whether a root run answers like a model: exports often have the root runs alone, without their models."""
+    return span.parent is None and any(message.speaker == "model" for message in span.reply_messages)
 
 
 def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> None:

@@ -6,7 +6,7 @@ that ran. Where the model is asked over Chat Completions, its messages are in th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from toolmark._internal.json import short_repr
@@ -54,30 +54,28 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     """
     spans: list[Span] = []
     sessions: dict[str, str | None] = {}
-    for path, value in entries:
-        for place, fields in _records(value, path, notes):
-            if fields.get("object") == "trace":
-                trace = str(fields.get("id"))
-                sessions[trace] = text_of(fields.get("group_id")) or sessions.get(trace)
-            else:
-                spans.append(_span(fields, place))
+    for path, fields in _records(entries, notes):
+        if fields.get("object") == "trace":
+            trace = str(fields.get("id"))
+            sessions[trace] = text_of(fields.get("group_id")) or sessions.get(trace)
+        else:
+            spans.append(_span(fields, path))
     for span in spans:
         span.session = sessions.get(span.trace)
     return spans
 
 
-def _records(value: object, path: str, notes: Notes) -> Iterator[tuple[str, Fields]]:
-    """Yield the traces and the spans in a value."""
-    for place, entry in entries_of(value, path):
+def _records(entries: Iterable[tuple[str, Any]], notes: Notes) -> Iterator[tuple[str, Fields]]:
+    """Yield the traces and the spans in values, each with its path."""
+    for path, entry in entries:
         fields = object_of(entry)
-        is_record = fields.get("object") in _OBJECTS
-        if is_record:
-            yield place, fields
+        if fields.get("object") in _OBJECTS:
+            yield path, fields
         elif not isinstance(fields.get("data"), list):
-            notes.problem(place, f"expected a trace or span of the OpenAI Agents SDK, got {short_repr(entry)}")
-        for key in ("spans", "data") if is_record else ("data",):
+            notes.problem(path, f"expected a trace or span of the OpenAI Agents SDK, got {short_repr(entry)}")
+        for key in ("spans", "data"):
             if isinstance(fields.get(key), list):
-                yield from _records(fields[key], f"{place}.{key}", notes)
+                yield from _records(entries_of(fields[key], f"{path}.{key}"), notes)
 
 
 def _span(fields: Fields, path: str) -> Span:
@@ -91,24 +89,33 @@ def _span(fields: Fields, path: str) -> Span:
         _KINDS.get(str(data.get("type")), "other"),
         time_of(fields.get("started_at")),
         time_of(fields.get("ended_at")),
+        error=_error_of(fields),
     )
-    error = as_object(fields.get("error"))
-    if error is not None:
-        parts = (error.get("message"), first_of(object_of(error.get("data")), "error", "message"))
-        span.error = ": ".join(map(str, filter(None, parts))) or "failed"
-    if span.kind == "tool":
-        span.tool_run = _tool_run(span.name, data)
-    elif span.kind == "model":
-        _read_model(data, span)
-    elif span.kind == "agent":
-        span.agent = text_of(data.get("name"))
-    elif span.kind == "handoff":
-        span.handoff_to, span.agent = text_of(data.get("to_agent")), text_of(data.get("from_agent"))
+    read = _READERS.get(span.kind)
+    if read is not None:
+        read(data, span)
     return span
 
 
-def _tool_run(name: str, data: Fields) -> ToolRun:
-    run = ToolRun(name)
+def _error_of(fields: Fields) -> str | None:
+    """Return why a span failed; `None` where it did not."""
+    error = as_object(fields.get("error"))
+    if error is None:
+        return None
+    parts = (error.get("message"), first_of(object_of(error.get("data")), "error", "message"))
+    return ": ".join(map(str, filter(None, parts))) or "failed"
+
+
+def _read_agent(data: Fields, span: Span) -> None:
+    span.agent = text_of(data.get("name"))
+
+
+def _read_handoff(data: Fields, span: Span) -> None:
+    span.handoff_to, span.agent = text_of(data.get("to_agent")), text_of(data.get("from_agent"))
+
+
+def _read_tool(data: Fields, span: Span) -> None:
+    run = span.tool_run = ToolRun(span.name)
     # Without sensitive data the SDK leaves both empty. A function without parameters receives the text `{}`.
     if data.get("input") not in (None, ""):
         run.arguments = data["input"]
@@ -116,7 +123,6 @@ def _tool_run(name: str, data: Fields) -> ToolRun:
     server = as_object(data.get("mcp_data"))
     if server is not None:
         run.type, run.server = ToolCallType.MCP, text_of(server.get("server"))
-    return run
 
 
 def _read_model(data: Fields, span: Span) -> None:
@@ -129,3 +135,11 @@ def _read_model(data: Fields, span: Span) -> None:
     usage = as_object(data.get("usage")) or object_of(response.get("usage"))
     model = text_of(data.get("model")) or text_of(response.get("model"))
     span.model_call = ModelCall(model, usage=token_counts(usage, _USAGE, least=0))
+
+
+_READERS: dict[SpanKind, Callable[[Fields, Span], None]] = {
+    "tool": _read_tool,
+    "model": _read_model,
+    "agent": _read_agent,
+    "handoff": _read_handoff,
+}

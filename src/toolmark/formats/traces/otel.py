@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,8 +17,8 @@ from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark.formats.messages.field_readers import Fields, Notes, as_object, first_of, list_of, object_of, text_of
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of, string_of
-from toolmark.formats.traces.semantic_conventions import flat, interpret
+from toolmark.formats.traces.attribute_readers import all_entries, entries_of, flat, string_of
+from toolmark.formats.traces.semantic_conventions import interpret
 from toolmark.formats.traces.span_messages import Event, RawSpan
 from toolmark.formats.traces.span_tree import Span
 from toolmark.formats.traces.timestamps import time_of, unit_of
@@ -40,6 +40,7 @@ _GROUPS = (
 _LOGS = ("logRecords", "log_records")
 _WRAPPERS = ("trace", "traces", "data", "spans")
 _SPAN_IDS = ("spanId", "span_id", "spanID")
+_TRACE_IDS = ("traceId", "trace_id", "traceID", "context.trace_id")
 _PARENT_IDS = ("parentSpanId", "parent_span_id", "parentId", "parent_id")
 _CONTEXTS = ("context", "spanContext", "span_context", "context.span_id", "parentSpanContext")
 _TIMES = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "attributes", "timestamp")
@@ -60,12 +61,12 @@ class _Record:
 
 def is_otel(fields: Fields) -> bool:
     """Return whether `spans_in` reads an object."""
-    if _is_span(fields) or any(isinstance(fields.get(key), list) for key in _GROUPS):
+    if _is_span(fields) or _keys_with(list, fields, _GROUPS):
         return True
-    key = _wrapper_key(fields, _WRAPPERS)
-    if key is None or (isinstance(fields[key], dict) and "observations" in fields):  # Langfuse has a `trace` too
+    wrappers = _keys_with((list, dict), fields, _WRAPPERS)
+    if not wrappers or (isinstance(fields[wrappers[0]], dict) and "observations" in fields):  # Langfuse has `trace` too
         return False
-    return all_entries(fields[key], is_otel)
+    return all_entries(fields[wrappers[0]], is_otel)
 
 
 def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
@@ -77,11 +78,8 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     """
     spans: dict[tuple[str, str], RawSpan] = {}
     all_spans: list[RawSpan] = []
-    records: list[_Record] = []
-    for path, value in entries:
-        records += _records(value, path, notes)
     # Log records come after all spans, since a file may have them on an earlier line than the span they belong to.
-    for record in sorted(records, key=attrgetter("is_log")):
+    for record in sorted(_records(entries, notes), key=attrgetter("is_log")):
         raw = _log_owner(record, spans) if record.is_log else _raw_span(record, notes)
         if raw is not None:
             spans[raw.span.trace, raw.span.id] = raw
@@ -117,33 +115,35 @@ def _is_span(fields: Fields) -> bool:
     return first_of(fields, "spanId", "span_id") is not None and bool(keys & set(_TIMES))
 
 
-def _wrapper_key(fields: Fields, keys: tuple[str, ...]) -> str | None:
-    return next((key for key in keys if isinstance(fields.get(key), (list, dict))), None)
+def _keys_with(types: type | tuple[type, ...], fields: Fields, keys: Iterable[str]) -> list[str]:
+    """Return those of the keys that have a value of one of the types."""
+    return [key for key in keys if isinstance(fields.get(key), types)]
 
 
-def _records(
-    value: object, path: str, notes: Notes, *, are_logs: bool = False, session: str | None = None
-) -> Iterator[_Record]:
-    """Yield the spans and log records of a value in their order."""
-    for place, entry in entries_of(value, path):
+def _records(entries: Iterable[tuple[str, Any]], notes: Notes, session: str | None = None) -> Iterator[_Record]:
+    """Yield the spans and log records of values in their order."""
+    for path, entry in entries:
         fields = as_object(entry)
-        if are_logs:
-            yield _Record(place, fields or {}, is_log=True)
-            continue
         if fields is None:
-            notes.problem(place, f"expected a span, or an object that holds spans, got {short_repr(entry)}")
-            continue
-        groups = [key for key in (*_GROUPS, *_LOGS) if isinstance(fields.get(key), list)]
-        for key in groups:
-            yield from _records(fields[key], f"{place}.{key}", notes, are_logs=key in _LOGS, session=session)
-        inner = _wrapper_key(fields, ("spans", *_WRAPPERS))
-        if _is_span(fields) and not groups:
-            yield _Record(place, fields, session=session)
-        elif inner is not None:
-            session_of_inner = session or _mlflow_session(fields)
-            yield from _records(fields[inner], f"{place}.{inner}", notes, session=session_of_inner)
-        elif not groups and fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}:
-            notes.problem(place, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
+            notes.problem(path, f"expected a span, or an object that holds spans, got {short_repr(entry)}")
+        elif _is_span(fields) and not _keys_with(list, fields, (*_GROUPS, *_LOGS)):
+            yield _Record(path, fields, session=session)
+        else:
+            yield from _records_inside(fields, path, notes, session or _mlflow_session(fields))
+
+
+def _records_inside(fields: Fields, path: str, notes: Notes, session: str | None) -> Iterator[_Record]:
+    """Yield the spans and log records of an object that holds some."""
+    keys = _keys_with(list, fields, (*_GROUPS, *_LOGS))
+    keys += _keys_with((list, dict), fields, ("spans", *_WRAPPERS))[:1]
+    for key in keys:
+        entries = entries_of(fields[key], f"{path}.{key}")
+        if key in _LOGS:
+            yield from (_Record(place, object_of(entry), is_log=True) for place, entry in entries)
+        else:
+            yield from _records(entries, notes, session)
+    if not keys and fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}:
+        notes.problem(path, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
 
 
 def _mlflow_session(fields: Fields) -> str | None:
@@ -153,36 +153,41 @@ def _mlflow_session(fields: Fields) -> str | None:
 
 
 def _raw_span(record: _Record, notes: Notes) -> RawSpan | None:
-    # SDKs and Phoenix dump ids in a context, OTLP on the span itself, and data frames of Phoenix in flat columns.
     fields, path = record.fields, record.path
+    # SDKs and Phoenix dump ids in a context, OTLP on the span itself, and data frames of Phoenix in flat columns.
     context = object_of(first_of(fields, "context", "spanContext", "span_context"))
-    parent = object_of(first_of(fields, "parent", "parentSpanContext", "parent_span_context"))
     span_id = _id(first_of(context, *_SPAN_IDS) or first_of(fields, *_SPAN_IDS, "context.span_id", "id"))
     if not span_id:
         notes.problem(path, "a span needs an id")
         return None
-    trace_keys = ("traceId", "trace_id", "traceID", "context.trace_id")
-    trace = _id(first_of(context, *trace_keys) or first_of(fields, *trace_keys))
-    parent_id = first_of(parent, *_SPAN_IDS) or first_of(fields, *_PARENT_IDS) or _jaeger_parent(fields, trace)
-    attributes = _attributes(first_of(fields, "attributes", "tags"))
-    # A data frame of Phoenix has a column for each attribute.
-    columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
-    attributes |= {key: value for key, value in flat(columns) if value is not None}
-    if record.session:
-        attributes["mlflow.trace.session"] = record.session
-    if isinstance(fields.get("span_kind"), str):  # Phoenix takes the kind out of the attributes
-        attributes.setdefault("openinference.span.kind", fields["span_kind"])
+    trace = _id(first_of(context, *_TRACE_IDS) or first_of(fields, *_TRACE_IDS))
     name = string_of(first_of(fields, "name", "operationName"))
-    span = Span(span_id, trace, path, _id(parent_id) or None, name)
+    attributes = {
+        "mlflow.trace.session": record.session,
+        "openinference.span.kind": fields.get("span_kind"),  # Phoenix takes the kind out of the attributes
+        **_attributes(first_of(fields, "attributes", "tags")),
+        **_attributes_in_columns(fields),
+    }
+    span = Span(span_id, trace, path, _parent_id(fields, trace), name, error=_error_of(fields, attributes))
     span.started_at, span.ended_at = _times(fields)
-    span.error = _error(fields, attributes)
     events = enumerate(list_of(first_of(fields, "events", "logs")))
     return RawSpan(span, attributes, [_event(entry, f"{path}.events[{index}]", "name") for index, entry in events])
 
 
+def _attributes_in_columns(fields: Fields) -> dict[str, Any]:
+    """Return the attributes of a data frame of Phoenix, which has a column for each, also where a span has no value."""
+    columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
+    return {key: value for key, value in flat(columns) if value is not None}
+
+
+def _parent_id(fields: Fields, trace: str) -> str | None:
+    parent = object_of(first_of(fields, "parent", "parentSpanContext", "parent_span_context"))
+    parent_id = first_of(parent, *_SPAN_IDS) or first_of(fields, *_PARENT_IDS) or _jaeger_parent(fields, trace)
+    return _id(parent_id) or None
+
+
 def _jaeger_parent(fields: Fields, trace: str) -> object:
-    for entry in list_of(fields.get("references")):
-        reference = object_of(entry)
+    for reference in map(object_of, list_of(fields.get("references"))):
         if reference.get("refType") == "CHILD_OF" and _id(reference.get("traceID")) in ("", trace):
             return reference.get("spanID")
     return None
@@ -208,16 +213,19 @@ def _time(fields: Fields, snake: str, camel: str) -> datetime | None:
     return time_of(value, unit=unit_of(value))
 
 
-def _error(fields: Fields, attributes: Mapping[str, Any]) -> str | None:
+def _error_of(fields: Fields, attributes: Fields) -> str | None:
     """Return why a span failed; `None` where its status is not an error."""
-    status = fields.get("status")
-    inner = object_of(status)
-    code = first_of(inner, "code", "status_code") or first_of(fields, "status_code", "statusCode")
-    code = code or text_of(status) or attributes.get("otel.status_code")
-    if str(code) not in _FAILED and attributes.get("error") is not True:
+    status = object_of(fields.get("status"))
+    if attributes.get("error") is not True and str(_status_code(fields, attributes)) not in _FAILED:
         return None
-    message = first_of(inner, "message", "description") or first_of(fields, "status_message", "statusMessage")
+    message = first_of(status, "message", "description") or first_of(fields, "status_message", "statusMessage")
     return text_of(message) or text_of(attributes.get("otel.status_description")) or "failed"
+
+
+def _status_code(fields: Fields, attributes: Fields) -> object:
+    status = fields.get("status")
+    code = first_of(object_of(status), "code", "status_code") or first_of(fields, "status_code", "statusCode")
+    return code or text_of(status) or attributes.get("otel.status_code")
 
 
 def _event(value: object, path: str, *name_keys: str) -> Event:
@@ -233,8 +241,7 @@ def _attributes(value: object) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(flat(value))
     attributes: dict[str, Any] = {}
-    for entry in list_of(value):
-        fields = object_of(entry)
+    for fields in map(object_of, list_of(value)):
         if isinstance(fields.get("key"), str):
             attributes[fields["key"]] = _value(fields.get("value"))
     return attributes
@@ -249,15 +256,31 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
     present = [(kind, inner) for kind, inner in named.items() if inner is not None]  # Phoenix writes all kinds as keys
     if not named.keys() <= _VALUES or len(present) > 1:
         return dict(fields)
-    for kind, inner in present:
-        if kind == "intValue" and isinstance(inner, str) and inner.lstrip("-").isdigit():
-            return int(inner)  # Protobuf's JSON mapping writes 64-bit integers as text
-        if kind == "arrayValue":
-            return list(map(_value, list_of(object_of(inner).get("values"))))
-        if kind == "kvlistValue":
-            return _attributes(list_of(object_of(inner).get("values")))
-        return inner
-    return None
+    if not present:
+        return None
+    kind, inner = present[0]
+    return _VALUE_READERS[kind](inner) if kind in _VALUE_READERS else inner
+
+
+def _integer(value: object) -> object:
+    # Protobuf's JSON mapping writes 64-bit integers as text.
+    return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
+
+
+def _array(value: object) -> list[Any]:
+    return list(map(_value, list_of(object_of(value).get("values"))))
+
+
+def _key_value_list(value: object) -> dict[str, Any]:
+    return _attributes(list_of(object_of(value).get("values")))
+
+
+_VALUE_READERS: dict[str, Callable[[object], object]] = {
+    "intValue": _integer,
+    "arrayValue": _array,
+    "kvlistValue": _key_value_list,
+}
+"""Readers of the kinds of an `AnyValue` whose JSON is not the plain value."""
 
 
 def _id(value: object) -> str:
@@ -267,10 +290,15 @@ def _id(value: object) -> str:
     text = str(value)
     if isinstance(value, int):
         text = f"{value:x}".zfill(16 if value < 1 << 64 else 32)
-    if _HEX.match(text):
-        text = text.removeprefix("0x").lower()
-        return text if text.strip("0") else ""  # an id of zeros means that there is none
-    if len(text) in (12, 24) and text.endswith("="):  # Protobuf's JSON mapping writes bytes as base64
+    if not _HEX.match(text):
+        return _hexadecimal(text)
+    text = text.removeprefix("0x").lower()
+    return text if text.strip("0") else ""  # an id of zeros means that there is none
+
+
+def _hexadecimal(text: str) -> str:
+    """Return the hexadecimal digits of an id in base64, as Protobuf's JSON writes it; any other text as it is."""
+    if len(text) in (12, 24) and text.endswith("="):
         with suppress(ValueError):
             return base64.b64decode(text, validate=True).hex()
     return text

@@ -29,8 +29,7 @@ def received_arguments(span: Span, requested: object = ABSENT) -> object:
         requested: The arguments that the model requested. An object equal to them is not unwrapped, since a model may
             call a tool whose parameters are named `input`, or `args` and `kwargs`.
     """
-    run = span.tool_run
-    value = run.arguments
+    value = span.tool_run.arguments
     if value is ABSENT:
         return ABSENT
     fields = _object_in(value)
@@ -43,12 +42,16 @@ def received_arguments(span: Span, requested: object = ABSENT) -> object:
     if _is_python_call(fields):
         return _arguments_by_name(fields, span, requested)
     if isinstance(value, dict) and fields.keys() == {"input"}:
-        inner = _object_in(value["input"])
-        if inner is not None and (run.input_wrapped or json_equal(inner, requested)):
-            return inner
-        if inner is None and run.input_wrapped and requested is not ABSENT:
-            return ABSENT
+        return _argument_of_input(fields, requested, is_wrapped=span.tool_run.input_wrapped)
     return fields
+
+
+def _argument_of_input(fields: Mapping[str, Any], requested: object, *, is_wrapped: bool) -> object:
+    """Return the arguments of `{"input": ...}`: a framework's object around them, or the arguments themselves."""
+    inner = _object_in(fields["input"])
+    if inner is None:
+        return ABSENT if is_wrapped and requested is not ABSENT else fields
+    return inner if is_wrapped or json_equal(inner, requested) else fields
 
 
 def _argument_of_text(span: Span, requested: object) -> object:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import cut_off
-from toolmark.formats.messages.field_readers import as_object, decoded, first_of, text_of
+from toolmark.formats.messages.field_readers import as_object, decoded, first_of, object_of, text_of
 from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.attribute_readers import first_key, json_object
 from toolmark.formats.traces.span_tree import Span
@@ -26,6 +26,7 @@ from toolmark.formats.traces.trace_messages import (
     messages_in,
     read_once,
     requests_in,
+    texts_of,
     with_arguments_of,
 )
 from toolmark.matching.json_compare import ABSENT, json_equal
@@ -106,6 +107,10 @@ class RawSpan:
         """Return the JSON path of an attribute."""
         return f"{self.span.path}.attributes['{key}']"
 
+    def events_named(self, *names: str) -> list[Event]:
+        """Return the events with one of these names."""
+        return [event for event in self.events if event.name in names]
+
 
 @dataclass(frozen=True, slots=True)
 class _Side:
@@ -185,21 +190,31 @@ def _is_reply_missing(attributes: Attributes) -> bool:
 
 def _messages_of(raw: RawSpan, side: _Side) -> list[Message]:
     """Return one side of a model call from the attributes of its span, else from its events."""
+    return _messages_in_lists(raw, side) or _messages_in_values(raw, side) or _messages_in_events(raw, side)
+
+
+def _messages_in_lists(raw: RawSpan, side: _Side) -> list[Message]:
+    """Return one side of a model call from indexed attributes."""
     for prefix in side.indexed:
         messages = _indexed_messages(raw, prefix, side.speaker)
         if messages:
             return _complete(messages, raw, side)
-    fallback: list[Message] = []
+    return []
+
+
+def _messages_in_values(raw: RawSpan, side: _Side) -> list[Message]:
+    """Return one side of a model call from the first attribute that holds all of it, else from the first of any."""
+    partial_reply: list[Message] = []
     for key in side.keys:
         messages = _messages_at(raw, key, side.speaker)
-        if not messages or (side is _PROMPT and _is_method_input(messages, raw.attributes[key])):
+        if side is _PROMPT and _is_method_input(messages, raw.attributes.get(key)):
             continue
         # OpenLLMetry leaves out calls that come with text; they are in the framework's output, another attribute.
-        is_partial = side is _REPLY and raw.span.model_call.stopped_for_tools and not requests_in(messages)
-        if not is_partial:
+        is_complete = side is _PROMPT or not raw.span.model_call.stopped_for_tools or requests_in(messages)
+        if messages and is_complete:
             return messages
-        fallback = fallback or messages
-    return fallback or _messages_in_events(raw, side)
+        partial_reply = partial_reply or messages
+    return partial_reply
 
 
 def _indexed_messages(raw: RawSpan, prefix: str, speaker: Speaker) -> list[Message]:
@@ -217,13 +232,8 @@ def _indexed_message(entry: Attributes, speaker: Speaker) -> list[Message]:
 
 def _messages_at(raw: RawSpan, key: str, speaker: Speaker) -> list[Message]:
     """Return the messages in one attribute; a text whose end is missing is a warning."""
-    value = _captured(raw.attributes, key)
-    if value is None:
-        return []
-    if cut_off(value):
-        note_cut_off(raw.span, raw.place_of(key))
-        return []
-    return messages_in(value, raw.place_of(key), speaker)
+    value = whole_value(_captured(raw.attributes, key), raw.span, raw.place_of(key))
+    return [] if value is None else messages_in(value, raw.place_of(key), speaker)
 
 
 def _captured(attributes: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON value
@@ -239,9 +249,12 @@ def _captured(attributes: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON
     return value
 
 
-def note_cut_off(span: Span, path: str) -> None:
-    """Warn of messages whose end is missing: OpenTelemetry SDKs may limit the length of attributes."""
+def whole_value(value: object, span: Span, path: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a value; `None`, with a warning, for messages whose end is missing, since SDKs may limit attributes."""
+    if not cut_off(value):
+        return value
     span.doubt(path, "the JSON text is cut off; its messages, and any calls in them, were not read")
+    return None
 
 
 def _is_method_input(messages: list[Message], value: object) -> bool:
@@ -249,7 +262,9 @@ def _is_method_input(messages: list[Message], value: object) -> bool:
 
     It is JSON, or a printed Python object where Haystack cannot write JSON.
     """
-    return messages[0].text == value and (as_object(decoded(value)) is not None or str(value).startswith("{'"))
+    return texts_of(messages, "user") == [value] and (
+        as_object(decoded(value)) is not None or str(value).startswith("{'")
+    )
 
 
 def _complete(messages: list[Message], raw: RawSpan, side: _Side) -> list[Message]:
@@ -265,16 +280,18 @@ def _complete(messages: list[Message], raw: RawSpan, side: _Side) -> list[Messag
     whole = messages_in(text, raw.place_of(side.whole), side.speaker)
     if (side is _REPLY and _has_more_calls(whole, messages)) or _has_more_names(whole, messages):
         return whole
-    calls, others = requests_in(messages), requests_in(whole)
-    matches: list[Request | None] = [*others]
-    if len(calls) != len(others) or not all(map(_may_be_equal, calls, others)):
-        # The two lists do not correspond one to one, so only an id identifies a call in the other list.
-        by_id: dict[tuple[str, str | None], Request] = {}
-        by_id |= {(other.name, other.id): other for other in others if other.id is not None}
-        matches = [by_id.get((call.name, call.id)) for call in calls]
+    matches = iter(_matches(requests_in(messages), requests_in(whole)))
     failed = {answer.call_id for answer in answers_in(whole) if answer.failed} - {None}
-    remaining = iter(matches)
-    return [_completed(message, remaining, failed) for message in messages]
+    return [_completed(message, matches, failed) for message in messages]
+
+
+def _matches(calls: list[Request], others: list[Request]) -> list[Request | None]:
+    """Return the other record of each call; `None` where there is none."""
+    if len(calls) == len(others) and all(map(_may_be_equal, calls, others)):
+        return [*others]
+    # The two lists do not correspond one to one, so only an id identifies a call in the other list.
+    by_id = {(other.name, other.id): other for other in others}
+    return [None if call.id is None else by_id.get((call.name, call.id)) for call in calls]
 
 
 def _may_be_incomplete(messages: list[Message], text: str) -> bool:
@@ -366,25 +383,22 @@ def _messages_in_events(raw: RawSpan, side: _Side) -> list[Message]:
 
     The GenAI conventions had one event for each message until 2025, and have one event with all messages since.
     """
-    messages: list[Message] = []
-    for event in raw.events:
-        fields = event.fields
-        if fields.keys() & {*_PROMPT.event_keys, *_REPLY.event_keys}:
-            value = first_of(fields, *side.event_keys)
-            messages += messages_in(value, f"{event.path}['{side.event_keys[0]}']", side.speaker)
-        elif event.name == side.llama_index_event:
-            messages += _llama_index_messages(event, side)
-        elif side is _PROMPT:
-            match = _MESSAGE_EVENT.match(event.name)
-            if match is not None:
-                messages += _event_message({"role": match.group(1), **fields}, event.path)
-        elif event.name == "gen_ai.choice":
-            content = decoded(fields.pop("message", None))
-            message = as_object(content)
-            if message is None:
-                message = {} if content is None else {"content": content}
-            messages += _event_message({"role": "assistant", **fields, **message}, event.path)
-    return messages
+    return [message for event in raw.events for message in _messages_in_event(event, side)]
+
+
+def _messages_in_event(event: Event, side: _Side) -> list[Message]:
+    fields, role = event.fields, _MESSAGE_EVENT.match(event.name)
+    if fields.keys() & {*_PROMPT.event_keys, *_REPLY.event_keys}:
+        value = first_of(fields, *side.event_keys)
+        return messages_in(value, f"{event.path}['{side.event_keys[0]}']", side.speaker)
+    if event.name == side.llama_index_event:
+        return _llama_index_messages(event, side)
+    if side is _PROMPT and role:
+        return _event_message({"role": role[1], **fields}, event.path)
+    if side is _REPLY and event.name == "gen_ai.choice":
+        content = decoded(fields.pop("message", None))
+        return _event_message({"role": "assistant", "content": content, **fields, **object_of(content)}, event.path)
+    return []
 
 
 def _llama_index_messages(event: Event, side: _Side) -> list[Message]:

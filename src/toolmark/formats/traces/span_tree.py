@@ -187,11 +187,7 @@ class Tree:
 
 def tree_of(spans: Iterable[Span]) -> Tree:
     """Return the spans of one trace as a tree; of a span that was exported twice, the more complete copy counts."""
-    by_id: dict[str | None, Span] = {}
-    for span in spans:
-        # A span may be exported while it runs, and once more when it ends.
-        if span.id not in by_id or _completeness(span) >= _completeness(by_id[span.id]):
-            by_id[span.id] = span
+    by_id = _most_complete(spans)
     tree = Tree(list(by_id.values()))
     children: dict[str | None, list[Span]] = defaultdict(list)
     for index, span in enumerate(tree.spans):
@@ -202,17 +198,24 @@ def tree_of(spans: Iterable[Span]) -> Tree:
     # A missing parent may have been sampled away, or be in another file.
     roots = [span for span in tree.spans if span.parent not in by_id or span.parent == span.id]
     placed: set[str] = set()
+    # A span that no root leads to is, over some steps, its own ancestor.
     for root in [*roots, *tree.spans]:
-        if root.id in placed:
-            continue
-        # A span that no root leads to is, over some steps, its own ancestor.
-        tree.roots.append(root)
-        if root.parent is not None:
-            tree.orphans.append(root.path)
-        _place_below(root, children, placed, tree)
+        if root.id not in placed:
+            tree.roots.append(root)
+            _place_below(root, children, placed, tree)
+    tree.orphans = [root.path for root in tree.roots if root.parent is not None]
     tree.spans.sort(key=attrgetter("order"))
     tree.roots.sort(key=attrgetter("order"))
     return tree
+
+
+def _most_complete(spans: Iterable[Span]) -> dict[str | None, Span]:
+    """Return the spans by their ids; a span may be exported while it runs, and once more when it ends."""
+    by_id: dict[str | None, Span] = {}
+    for span in spans:
+        if span.id not in by_id or _completeness(span) >= _completeness(by_id[span.id]):
+            by_id[span.id] = span
+    return by_id
 
 
 def _mark_ancestors(model: Span, by_id: dict[str | None, Span]) -> None:

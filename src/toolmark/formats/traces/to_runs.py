@@ -7,9 +7,9 @@ the order of the models' messages, the tool runs for each, and the answers that 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, filterfalse
 from operator import attrgetter
 
 from toolmark.calls import ToolCallType
@@ -18,22 +18,48 @@ from toolmark.cases import Run, RunStatus
 from toolmark.formats.messages.field_readers import Notes, text_of
 from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.formats.messages.offered_tools import offered_tools
+from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.call_ledger import Call, CallBatch, CallLedger
 from toolmark.formats.traces.deduplicate import drop_silent_copies, repeated_traces
-from toolmark.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, Tree, tree_of
-from toolmark.formats.traces.trace_messages import final_text, last_text, requests_in, texts_of
+from toolmark.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, ToolRun, Tree, tree_of
+from toolmark.formats.traces.trace_messages import Message, final_text, last_text, requests_in, speakers_of, texts_of
 from toolmark.matching.json_compare import ABSENT
 
 
 @dataclass
 class _Trace:
-    """One trace with its models, its calls and its session; `outer_models` do not work for a tool."""
+    """One trace with its models, its calls and its session."""
 
     tree: Tree
     models: list[Span]
-    outer_models: list[Span]
     ledger: CallLedger
     session: str | None
+
+    @property
+    def outer_models(self) -> list[Span]:
+        """The models that do not work for a tool."""
+        return [span for span in self.models if span.scope is None]
+
+    @property
+    def input_text(self) -> str | None:
+        """The user's last words in the first history, else the input of the outermost span."""
+        words = (last_text(model.prompt, "user") for model in self.outer_models)
+        return _first(chain(words, map(attrgetter("input_text"), self._outermost)))
+
+    @property
+    def output_text(self) -> str | None:
+        """The final text of the last model, else the output of the outermost span."""
+        words = (_final_text(model, self.ledger) for model in self.outer_models[-1:])
+        return _first(chain(words, map(attrgetter("output_text"), self._outermost)))
+
+    @property
+    def _outermost(self) -> list[Span]:
+        return [*self.tree.roots, *self.tree.of_kind("agent")]
+
+
+def _first(texts: Iterable[str | None]) -> str | None:
+    """Return the first text that is not empty."""
+    return next(filter(None, texts), None)
 
 
 def runs_of(
@@ -53,7 +79,7 @@ def runs_of(
     for span in spans:
         groups[span.trace].append(span)
     notes, trees = Notes(), list(map(tree_of, groups.values()))
-    idle = [tree for tree in trees if not _has_agent(tree)]
+    idle = list(filterfalse(_has_agent, trees))
     trees = _leave_out(idle, trees, "show no model, agent or tool", notes)
     drop_silent_copies(trees)
     trees = _leave_out(repeated_traces(trees), trees, "repeat requests to models of other traces", notes)
@@ -83,21 +109,27 @@ def _leave_out(trees: list[Tree], all_trees: list[Tree], reason: str, notes: Not
 def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Call]]) -> _Trace:
     """Return a trace with its calls, which are also added to the earlier ones of its conversation."""
     models = _innermost_models(tree)
-    session = next(filter(None, (span.session for span in tree.spans)), None)
-    first_text = None
-    if session is None:  # then the user's first words identify the conversation
-        histories = [span.prompt for span in (*models, *tree.spans)]
-        histories += [span.reply_messages for span in tree.of_kind("agent")]
-        first_text = next(iter(texts_of(chain(*histories), "user")), None)
+    session = _first(span.session for span in tree.spans)
+    first_text = None if session else _first_words(tree, models)
     conversation = earlier[session, first_text]
     # Where no words were captured, every trace has the same key. A call of a history is then an earlier trace's only
     # if no model here can have made it.
-    is_complete = all(model.reply is not None or model.model_call.stopped_for_tools is False for model in models)
-    is_identified = session or first_text or is_complete
+    is_identified = session or first_text or all(map(_shows_all_calls, models))
     ledger = CallLedger(conversation if is_identified else (), same_session=session is not None)
     _fill_ledger(ledger, tree, models)
     conversation += ledger.calls
-    return _Trace(tree, models, [span for span in models if span.scope is None], ledger, session)
+    return _Trace(tree, models, ledger, session)
+
+
+def _first_words(tree: Tree, models: list[Span]) -> str | None:
+    """Return the user's first words, which identify the conversation of a trace without a session."""
+    histories = [span.prompt for span in (*models, *tree.spans)]
+    histories += [span.reply_messages for span in tree.of_kind("agent")]
+    return _first(texts_of(chain(*histories), "user"))
+
+
+def _shows_all_calls(model: Span) -> bool:
+    return model.reply is not None or model.model_call.stopped_for_tools is False
 
 
 def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
@@ -106,26 +138,29 @@ def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
         ledger.add_reply(span)
     for span in models:
         ledger.add_history(span, span.prompt)
-    has_replies, innermost = any(span.reply is not None for span in models), set(models)
+    for span, messages in _outer_histories(tree, models):
+        ledger.add_history(span, messages)
+    for span in tree.of_kind("tool"):
+        ledger.add_run(span)
+    ledger.settle(models)
+    for span in tree.of_kind("handoff"):
+        ledger.add_handoff(span)
+
+
+def _outer_histories(tree: Tree, models: list[Span]) -> Iterator[tuple[Span, list[Message]]]:
+    """Yield the histories of spans around these models, each with its span."""
+    has_replies = any(span.reply is not None for span in models)
     kinds: tuple[SpanKind, ...] = ("agent", "model") if has_replies else ("agent", "model", "handoff", "other")
-    for span in tree.of_kind(*kinds):
-        if span in innermost:
-            continue
+    innermost = set(models)
+    for span in filterfalse(innermost.__contains__, tree.of_kind(*kinds)):
         reply = span.reply_messages
         # The reply of an outer model repeats those of the models inside of it, maybe not the last one. The output of an
         # agent or chain may repeat its input; otherwise the two are one history.
-        repeats = span.kind == "model" and has_replies
-        if repeats or any(message.speaker == "user" for message in reply):
-            ledger.add_history(span, span.prompt)
-            ledger.add_history(span, reply)
+        if span.kind == "model" or "user" in speakers_of(reply):
+            yield span, span.prompt
+            yield span, reply
         else:
-            ledger.add_history(span, [*span.prompt, *reply])
-    for span in tree.of_kind("tool"):
-        ledger.add_run(span)
-    ledger.settle()
-    ledger.infer_requests(models)
-    for span in tree.of_kind("handoff"):
-        ledger.add_handoff(span)
+            yield span, [*span.prompt, *reply]
 
 
 def _innermost_models(tree: Tree) -> list[Span]:
@@ -134,44 +169,41 @@ def _innermost_models(tree: Tree) -> list[Span]:
     A wrapper with a reply counts itself, if the model inside has none.
     """
     models = tree.of_kind("model")
-    wrappers: set[Span] = set()
+    wrappers = _models_around(models)
+    around_replies = _models_around(span for span in models if span.reply is not None)
+    return [span for span in models if span not in wrappers or (span.reply is not None and span not in around_replies)]
+
+
+def _models_around(models: Iterable[Span]) -> set[Span]:
+    """Return all models around these."""
+    outer_models: set[Span] = set()
     for span in models:
         outer = span.around
-        while outer is not None and outer not in wrappers:
-            if span.reply is not None or outer.reply is None:
-                wrappers.add(outer)
+        while outer is not None and outer not in outer_models:
+            outer_models.add(outer)
             outer = outer.around
-    return [span for span in models if span not in wrappers]
+    return outer_models
 
 
 def _build_run(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Run:
-    tree, ledger = trace.tree, trace.ledger
-    for call in ledger.calls:
+    for call in trace.ledger.calls:
         is_handoff = call.handoff_to is not None or call.request.name in handoff_names
-        call.request = _with_valid_fields(replace(call.request, handoff=is_handoff), notes)
-    builder = RunBuilder(run_id=tree.spans[0].trace or None, conversation_id=trace.session)
+        call.request = _with_valid_fields(replace(call.request, handoff=is_handoff), call.source, notes)
+    builder = RunBuilder(run_id=trace.tree.spans[0].trace or None, conversation_id=trace.session)
     for warning in _warnings(trace):
         builder.warn(warning)
-    offered = _record_models(trace, builder)
-    entries: dict[Span | None, list[CallBatch]] = defaultdict(list)
-    code_runs = [CallBatch(span, (*span.order, 0)) for span in ledger.runs_without_request]
-    for batch in (*ledger.batches, *code_runs):
-        entries[batch.span.scope].append(batch)
-    # The builder must know a tool run before the calls inside of it.
-    scopes: list[Span | None] = [None]
-    while scopes:
-        scope = scopes.pop(0)
-        for batch in sorted(entries[scope], key=attrgetter("order")):
-            scopes += _record_batch(batch, builder, () if scope else offered)
+    for span in trace.models:
+        builder.model_used(span.model_call.model, span.model_call.usage)
+    _record_batches(trace.ledger, builder, _record_offered_tools(trace, builder))
     for warning in notes.warnings:
         builder.warn(warning)
     _record_end(trace, builder)
     return builder.build()
 
 
-def _with_valid_fields(request: Request, notes: Notes) -> Request:
+def _with_valid_fields(request: Request, path: str, notes: Notes) -> Request:
     """Return a request with a name, and with arguments that are repaired if that was asked for, or else invalid."""
-    arguments, path = request.arguments, request.source or "$"
+    arguments = request.arguments
     if not request.name:
         notes.warn(path, "a call needs the name of its tool; it is recorded as '(unnamed)'")
         request = replace(request, name="(unnamed)")
@@ -180,44 +212,65 @@ def _with_valid_fields(request: Request, notes: Notes) -> Request:
     repaired_arguments = repair_arguments(arguments, request.name, path, notes)
     if repaired_arguments is not None:
         return replace(request, arguments=repaired_arguments, raw=arguments, error=None)
-    message = f"the arguments of {request.name!r} are not a JSON object ({request.error}); they count as {{}}"
-    notes.warn(path, message)
+    notes.warn(path, f"the arguments of {request.name!r} are not a JSON object ({request.error}); they count as {{}}")
     return request
 
 
-def _record_batch(batch: CallBatch, builder: RunBuilder, offered: Collection[str]) -> list[Span]:
-    """Record a message of a model with the runs and answers of its calls; return the runs.
+def _record_batches(ledger: CallLedger, builder: RunBuilder, offered: Collection[str]) -> None:
+    """Record all messages of models with the runs and answers of their calls, and the runs that a program started.
 
-    A batch without calls is a tool run that the program started itself. `offered` has the names of all tools that the
-    model could choose from; it is empty if they are not known.
+    `offered` has the names of all tools that the outer models could choose from; it is empty if they are not known.
     """
-    scope = batch.span.scope.id if batch.span.scope else None
+    code_runs = [CallBatch(span, (*span.order, True, 0)) for span in ledger.runs_without_request]
+    batches: dict[Span | None, list[CallBatch]] = defaultdict(list)
+    for batch in sorted([*ledger.batches, *code_runs], key=attrgetter("order")):
+        batches[batch.span.scope].append(batch)
+    # The builder must know a tool run before the calls inside of it.
+    queue = batches.pop(None, [])
+    for batch in queue:
+        for run in _record_batch(batch, builder, () if batch.span.scope else offered):
+            queue += batches.pop(run, [])
+
+
+def _record_batch(batch: CallBatch, builder: RunBuilder, offered: Collection[str]) -> list[Span]:
+    """Record a message of a model with the runs and answers of its calls, or a tool run without calls; return runs."""
     if not batch.calls:
-        _record_tool(batch.span, builder, scope)
+        _record_tool(batch.span, builder, batch.scope_id)
         return [batch.span]
-    builder.model_asked([call.request for call in batch.calls], scope=scope, agent=batch.span.agent_name)
+    requests = [call.request for call in batch.calls]
+    builder.model_asked(requests, scope=batch.scope_id, agent=batch.span.agent_name)
     for call in batch.calls:
-        for span in call.runs:
-            _record_tool(span, builder, scope, call.request.id, call.source)
-        if call.handoff_to is not None:
-            builder.handed_off(to=call.handoff_to, request=call.source)
-        answer = call.answer
-        if answer is None or (answer.content is ABSENT and call.runs):
-            continue
-        builder.result_shown(
-            answer.content,
-            call_id=call.request.id,
-            name=call.request.name,
-            failed=answer.failed,
-            error=answer.error,
-            unknown_tool=_is_unknown(call.request, offered),
-            scope=scope,
-            reformatted=bool(call.runs) and call.runs[-1].tool_run.result is not ABSENT,
-            ran=answer.ran,
-            read=True,
-            request=call.source,
-        )
+        _record_call(call, builder, offered)
     return [span for call in batch.calls for span in call.runs]
+
+
+def _record_call(call: Call, builder: RunBuilder, offered: Collection[str]) -> None:
+    """Record what came of a call: its runs, a hand-off, and its answer."""
+    for span in call.runs:
+        _record_tool(span, builder, call.batch.scope_id, call.request.id, call.source)
+    if call.handoff_to is not None:
+        builder.handed_off(to=call.handoff_to, request=call.source)
+    if call.answer is not None:
+        _record_answer(call, call.answer, builder, offered)
+
+
+def _record_answer(call: Call, answer: Answer, builder: RunBuilder, offered: Collection[str]) -> None:
+    """Record the answer to a call, unless it only repeats that the tool ran."""
+    if answer.content is ABSENT and call.runs:
+        return
+    builder.result_shown(
+        answer.content,
+        call_id=call.request.id,
+        name=call.request.name,
+        failed=answer.failed,
+        error=answer.error,
+        unknown_tool=_is_unknown(call.request, offered),
+        scope=call.batch.scope_id,
+        reformatted=any(run.tool_run.result is not ABSENT for run in call.runs[-1:]),
+        ran=answer.ran,
+        read=True,
+        request=call.source,
+    )
 
 
 def _is_unknown(request: Request, offered: Collection[str]) -> bool:
@@ -247,18 +300,20 @@ def _record_tool(
     )
     if span.error is not None:
         builder.tool_failed(span.id, span.error, at=span.ended_at)
-        return
-    error = text_of(run.result) or "failed"
-    builder.tool_ended(span.id, run.result, error=error if run.failed else None, at=span.ended_at)
+    else:
+        builder.tool_ended(span.id, run.result, error=_error_in_result(run), at=span.ended_at)
 
 
-def _record_models(trace: _Trace, builder: RunBuilder) -> set[str]:
-    """Record models, usage and offered tools; return the names of the tools if all of them are known."""
-    for span in trace.models:
-        builder.model_used(span.model_call.model, span.model_call.usage)
+def _error_in_result(run: ToolRun) -> str | None:
+    """Return the result of a failed tool as an error."""
+    return (text_of(run.result) or "failed") if run.failed else None
+
+
+def _record_offered_tools(trace: _Trace, builder: RunBuilder) -> set[str]:
+    """Record the offered tools; return their names if all of them are known."""
     models = trace.outer_models
     # If one model has no list of tools, it may have been offered others than these.
-    is_complete = bool(models) and all(span.offered or (span.within and span.within.offered) for span in models)
+    is_complete = models != [] and all(map(_has_offered_tools, models))
     names: set[str] = set()
     for span in trace.tree.of_kind("model", "agent"):
         if span.scope is None:
@@ -267,6 +322,11 @@ def _record_models(trace: _Trace, builder: RunBuilder) -> set[str]:
             builder.offered(specs, all_known=is_complete)
             names.update(spec.name for spec in specs)
     return names if is_complete else set()
+
+
+def _has_offered_tools(model: Span) -> bool:
+    """Return whether a model, or the agent around it, has a list of tools."""
+    return any(span.offered for span in (model, model.within) if span is not None)
 
 
 def _warnings(trace: _Trace) -> list[str]:
@@ -293,10 +353,13 @@ def _warn_of_missing_calls(trace: _Trace, notes: Notes) -> None:
         spans = {batch.span for batch in batches}
         places = [span.path for span in stopped if span not in spans]
         notes.warn_once(places, "the model stopped to call tools, but the trace does not show the calls")
-    if batches or tree.of_kind("model", "tool", "handoff"):
-        return
-    agents = tree.of_kind("agent")
-    if not any({"user", "model"} <= {message.speaker for message in span.reply_messages} for span in agents):
+    if not (batches or tree.of_kind("model", "tool", "handoff")):
+        _warn_of_agents_alone(tree.of_kind("agent"), notes)
+
+
+def _warn_of_agents_alone(agents: list[Span], notes: Notes) -> None:
+    """Warn of agents without spans inside, unless the reply of one is a whole conversation."""
+    if not any(speakers_of(span.reply_messages) >= {"user", "model"} for span in agents):
         places = [span.path for span in agents]
         notes.warn_once(places, "the agent has no spans of models or tools; calls may be missing")
 
@@ -305,55 +368,51 @@ def _warn_of_missing_replies(trace: _Trace, notes: Notes) -> None:
     """Warn of models without a reply, unless a later model received the history."""
     places: list[str] = []
     for span in reversed(trace.models):
-        if span.reply is None and span.model_call.stopped_for_tools is None and span.error is None:
+        if _lacks_reply(span):
             places.append(span.path)
         if span.prompt:
             break
     notes.warn_once(places[::-1], "the reply of the model was not captured; calls in it may be missing")
 
 
+def _lacks_reply(model: Span) -> bool:
+    """Return whether nothing shows how a model replied."""
+    return model.reply is None and model.model_call.stopped_for_tools is None and model.error is None
+
+
 def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     """Record the input and the output of the run, and how it ended."""
     tree = trace.tree
-    outermost = [*tree.roots, *tree.of_kind("agent")]
-    # The user's last words in the first history, else the input of the outermost span.
-    inputs = chain(
-        (last_text(model.prompt, "user") for model in trace.outer_models), (span.input_text for span in outermost)
-    )
-    # The final text of the last model, else the output of the outermost span.
-    outputs = chain(
-        (_final_text(model, trace.ledger) for model in trace.outer_models[-1:]),
-        (span.output_text for span in outermost),
-    )
-    builder.started(next(filter(None, inputs), None), at=tree.spans[0].started_at)
+    builder.started(trace.input_text, at=tree.spans[0].started_at)
     builder.labelled(metadata={"span_id": tree.roots[0].id})
     for span in tree.spans:
         builder.labelled(tags=span.tags)
     end = max(filter(None, (span.ended_at for span in tree.spans)), default=None)
     error = next((span.error for span in tree.roots if span.error is not None), None)
-    output = next(filter(None, outputs), None)
-    status = RunStatus.OK
     if error is not None:
-        output, status = None, RunStatus.ERROR
-    elif output is None and _has_open_calls(trace.ledger):
-        status = RunStatus.STOPPED
-    builder.ended(output, status=status, error=error, at=end)
+        builder.ended(None, status=RunStatus.ERROR, error=error, at=end)
+        return
+    output = trace.output_text
+    is_stopped = output is None and _has_open_calls(trace.ledger)
+    builder.ended(output, status=RunStatus.STOPPED if is_stopped else RunStatus.OK, at=end)
 
 
 def _has_open_calls(ledger: CallLedger) -> bool:
     """Return whether no call of the last message of a model ran, was answered or handed over."""
-    if not ledger.batches:
-        return False
-    last = max(ledger.batches, key=attrgetter("order"))
-    return not any(call.runs or call.answer or call.handoff_to for call in last.calls)
+    last = max(ledger.batches, key=attrgetter("order"), default=None)
+    return last is not None and all(call.is_open for call in last.calls)
 
 
 def _final_text(model: Span, ledger: CallLedger) -> str | None:
-    """Return the final text of a model, also where its one reply has both the calls and that text.
+    """Return the final text of a model, also where its one reply has both the calls and that text."""
+    text = final_text(model.reply_messages)
+    # The tools of such a reply ran inside of the model's span.
+    if not text and _ran_its_calls(model, ledger):
+        return last_text(model.reply_messages, "model")
+    return text
 
-    The tools of such a reply ran inside of the model's span.
-    """
-    runs = [call.runs for call in ledger.calls if call.batch.span is model]
-    if runs and all(any(run.around is model for run in of_call) for of_call in runs):
-        return final_text(model.reply_messages) or last_text(model.reply_messages, "model")
-    return final_text(model.reply_messages)
+
+def _ran_its_calls(model: Span, ledger: CallLedger) -> bool:
+    """Return whether a model has calls, and all of them ran inside of its span."""
+    calls = [call for call in ledger.calls if call.batch.span is model]
+    return calls != [] and all(model in (run.around for run in call.runs) for call in calls)

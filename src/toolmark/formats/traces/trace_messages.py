@@ -194,6 +194,11 @@ def texts_of(messages: Iterable[Message], speaker: Speaker) -> list[str]:
     return [message.text for message in messages if message.speaker == speaker and message.text]
 
 
+def speakers_of(messages: Iterable[Message]) -> set[Speaker]:
+    """Return who speaks in messages."""
+    return {message.speaker for message in messages}
+
+
 def last_text(messages: Iterable[Message], speaker: Speaker) -> str | None:
     """Return the last text of one speaker."""
     return [None, *texts_of(messages, speaker)][-1]
@@ -212,13 +217,15 @@ def tools_beside_messages(value: object) -> Iterator[Fields]:
     prompt = decoded(value)
     if isinstance(prompt, list):
         # Langfuse's handler for LangChain appends the definitions to the messages, with role `tool`.
-        yield from filter(None, (_tool_definition(object_of(entry)) for entry in prompt))
-        return
-    for entry in list_of(object_of(prompt).get("tools")):
-        fields = object_of(entry)
-        # Haystack serializes a tool as {"type": "haystack.tools...", "data": {...}}.
-        is_haystack = str(fields.get("type")).startswith("haystack.")
-        yield object_of(fields.get("data")) or fields if is_haystack else fields
+        return filter(None, map(_tool_definition, map(object_of, prompt)))
+    return map(_tool_in_list, list_of(object_of(prompt).get("tools")))
+
+
+def _tool_in_list(entry: object) -> Fields:
+    fields = object_of(entry)
+    # Haystack serializes a tool as {"type": "haystack.tools...", "data": {...}}.
+    is_haystack = str(fields.get("type")).startswith("haystack.")
+    return object_of(fields.get("data")) or fields if is_haystack else fields
 
 
 def _tool_definition(message: Fields) -> Fields | None:
@@ -279,19 +286,23 @@ def _bare_call(fields: Fields, path: str) -> Request | None:
     """Return the call that an object outside of a message is."""
     if "role" in fields or "content" in fields:
         return None
-    kind = string_of(fields.get("type"))
-    if (
-        "tool.name" in fields
-        or ("toolCallId" in fields and not fields.keys() & {"result", "output"})
-        or as_object(fields.get("function")) is not None
-        or (kind in ("tool_call", "tool-call") and "name" in fields)
-    ):
+    if _is_plain_call(fields):
         return call_of(fields, path=path)
-    if kind.endswith("_call") and "lc" not in fields:
+    if string_of(fields.get("type")).endswith("_call") and "lc" not in fields:
         item = read_responses_call(fields)
         return item and replace(item, source=path)
     piece = piece_of(fields, path)
     return piece if isinstance(piece, Request) else None
+
+
+def _is_plain_call(fields: Fields) -> bool:
+    """Return whether an object is a call in the form of a framework, without an envelope for its fields."""
+    return (
+        "tool.name" in fields
+        or ("toolCallId" in fields and not fields.keys() & {"result", "output"})
+        or as_object(fields.get("function")) is not None
+        or (fields.get("type") in ("tool_call", "tool-call") and "name" in fields)
+    )
 
 
 def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Message]:
@@ -315,15 +326,19 @@ def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -
     """Return the messages that an object holds under the first of the usual keys that has any."""
     for key, speaker in _WRAPPERS:
         value = fields.get(key)
+        if key == "generations":
+            value = _first_alternatives(value)
         # A text is a message only where the key names the speaker: `content` and `message` may be anyone's.
-        if value is None or (speaker is None and not isinstance(decoded(value), (dict, list))):
-            continue
-        if key == "generations":  # LangChain keeps a list of alternatives for each prompt
-            value = [next(iter(list_of(entry)), entry) for entry in list_of(value)] or value
-        messages = messages_in(value, f"{path}.{key}", speaker or default, depth + 1)
-        if messages:
-            return messages
+        if value is not None and (speaker or isinstance(decoded(value), (dict, list))):
+            messages = messages_in(value, f"{path}.{key}", speaker or default, depth + 1)
+            if messages:
+                return messages
     return []
+
+
+def _first_alternatives(generations: object) -> object:
+    """Return the first of the alternatives that LangChain keeps for each prompt."""
+    return [next(iter(list_of(entry)), entry) for entry in list_of(generations)] or generations
 
 
 def _langchain_message(fields: Fields, path: str) -> list[Message]:
@@ -332,7 +347,7 @@ def _langchain_message(fields: Fields, path: str) -> list[Message]:
         return [Message("tool", path, answer=langchain.result_of(fields, path, notes))]
     text = "".join(_pieces_of(fields.get("content"), path)[0]) or None
     if kind != "ai":
-        return [Message("user" if kind == "human" else "system", path, text)]
+        return [Message(_ROLES.get(kind, "system"), path, text)]
     requests, answers = langchain.calls_of(fields, path, notes)
     # A call without a name is a problem in a list of messages; a trace keeps it, as an unnamed call.
     requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
@@ -344,29 +359,47 @@ def _message(fields: Fields, path: str) -> list[Message]:
     """Return a message with a role, and the answers in it."""
     if _tool_definition(fields):
         return []
-    role = str(fields["role"])
-    speaker: Speaker = _ROLES.get(role, "tool")
-    if speaker == "user" and text_of(fields.get("tool_call_id")):
-        speaker = "tool"  # OpenInference writes Anthropic's answers on Bedrock with the role of the user
+    speaker = _speaker_of(fields)
+    content, place = _content_of(fields, path)
+    calls = _calls_of_message(fields, path)
+    if isinstance(content, str):
+        content, calls_in_text = _structure_in_text(content, place, speaker)
+        calls += calls_in_text
+    if speaker == "tool" and not calls:
+        return _answers(fields, content, place)
+    if isinstance(content, str):
+        return [_plain_message(speaker, path, content or None, calls)]
+    printed = _printed_message(parts_of(content), path) if speaker == "model" and not calls else []
+    return printed or _message_of_parts(content, place, path, speaker, calls)
+
+
+def _speaker_of(fields: Fields) -> Speaker:
+    """Return who speaks in a message with a role; a role that is not in use is the name of a tool (`_tool_name`)."""
+    speaker = _ROLES.get(str(fields["role"]), "tool")
+    # OpenInference writes Anthropic's answers on Bedrock with the role of the user.
+    return "tool" if speaker == "user" and text_of(fields.get("tool_call_id")) else speaker
+
+
+def _plain_message(speaker: Speaker, path: str, text: str | None, calls: Sequence[Request]) -> Message:
+    """Return a message of a speaker; one with calls is the model's, whatever its role."""
+    return Message("model" if calls else speaker, path, text, tuple(calls))
+
+
+def _content_of(fields: Fields, path: str) -> tuple[Any, str]:
+    """Return the content of a message, which may be wrapped once more, and its path."""
     key = first_key(fields, *_CONTENT_KEYS) or "content"
     content = fields.get(key)
-    inner = object_of(content)
-    if isinstance(inner.get("parts"), list):
-        content, key = inner["parts"], f"{key}.parts"
-    place = f"{path}.{key}"
-    calls = _calls_of_message(fields, path)
-    entries = json_list(content) if isinstance(content, str) else []
+    parts = object_of(content).get("parts")
+    return (parts, f"{path}.{key}.parts") if isinstance(parts, list) else (content, f"{path}.{key}")
+
+
+def _structure_in_text(text: str, path: str, speaker: Speaker) -> tuple[str | list[Any] | None, list[Request]]:
+    """Return the parts or the calls that frameworks write as the text of a message, else the text itself."""
+    entries = json_list(text)
     if _are_parts(entries, speaker):
-        content = entries
-    elif speaker in ("model", "tool"):
-        calls_in_text = _bare_calls(entries, place)
-        calls, content = [*calls, *calls_in_text], None if calls_in_text else content
-    if speaker == "tool" and not calls:
-        return _answers(fields, content, place, None if role in _ROLES else role)
-    if isinstance(content, str):
-        return [Message("model" if calls else speaker, path, content or None, tuple(calls))]
-    printed = [] if calls or speaker != "model" else _printed_message(parts_of(content), path)
-    return printed or _message_of_parts(content, place, path, speaker, calls)
+        return entries, []
+    calls = _bare_calls(entries, path) if speaker in ("model", "tool") else []
+    return None if calls else text, calls
 
 
 def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], list[Message]]:
@@ -383,26 +416,27 @@ def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], li
                 requests.append(request)
             case Answer() as answer:
                 answers.append(Message("tool", place, answer=answer))
-            case None:  # reasoning, or media
+            case None:  # reasoning or media
                 pass
     return texts, requests, answers
 
 
 def _message_of_parts(content: object, place: str, path: str, speaker: Speaker, calls: list[Request]) -> list[Message]:
     texts, requests, answers = _pieces_of(content, place)
-    text = "".join(texts) or None
-    blocks = {request.id: request for request in requests}
+    text, requests = "".join(texts) or None, _merge_calls(calls, requests)
+    messages = [_plain_message(speaker, path, text, requests)] if requests or text else []
+    # Anthropic's answers come in a message of the user, ahead of the user's own words.
+    return [*answers, *messages] if speaker == "user" else [*messages, *answers]
+
+
+def _merge_calls(calls: list[Request], part_calls: list[Request]) -> list[Request]:
+    """Return the calls of a message and those among its parts, each once."""
+    blocks = {call.id: call for call in part_calls}
     if blocks.keys() <= {call.id for call in calls}:
         # Some converters keep the provider's blocks next to the calls they derive from them. Empty arguments are in
         # the blocks only.
-        requests = [with_arguments_of(call, blocks.get(call.id or "")) for call in calls]
-    else:
-        requests = [*calls, *requests]
-    messages: list[Message] = []
-    if requests or text is not None:
-        messages = [Message("model" if requests else speaker, path, text, tuple(requests))]
-    # Anthropic's answers come in a message of the user, ahead of the user's own words.
-    return [*answers, *messages] if speaker == "user" else [*messages, *answers]
+        return [with_arguments_of(call, blocks.get(call.id or "")) for call in calls]
+    return [*calls, *part_calls]
 
 
 def with_arguments_of(request: Request, other: Request | None) -> Request:
@@ -420,7 +454,7 @@ def _printed_message(parts: list[Any], path: str) -> list[Message]:
     text = piece_of(parts[0], path) if len(parts) == 1 else None
     if not isinstance(text, str) or not text.startswith("{'"):
         return []
-    fields = printed_object(text) or {}
+    fields = object_of(printed_object(text))
     if fields.get("role") == "assistant" or isinstance(fields.get("output"), list):
         return _object(fields, path, "model", _MAX_DEPTH - 2)
     return []
@@ -455,7 +489,7 @@ def _are_parts(entries: list[Any], speaker: Speaker) -> bool:
     return is_like_parts and any(isinstance(piece_of(entry, ""), expected_type) for entry in entries)
 
 
-def _answers(fields: Fields, content: object, path: str, name: str | None) -> list[Message]:
+def _answers(fields: Fields, content: object, path: str) -> list[Message]:
     """Return the answers of a tool message: those among its parts, else the message itself."""
     texts, _, answers = _pieces_of(content, path)
     if answers:
@@ -464,10 +498,16 @@ def _answers(fields: Fields, content: object, path: str, name: str | None) -> li
     parts = list_of(content)
     if len(texts) == len(parts) and any("content" in object_of(part) for part in parts):
         content = "".join(texts)
-    answer = answer_of({"content": content, **fields}, name=text_of(fields.get("name")) or name)
-    if fields.get("role") == "tool-response":
+    answer = answer_of({"content": content, **fields}, name=_tool_name(fields))
+    if fields["role"] == "tool-response":
         answer = _without_frame(answer)
     return [Message("tool", path, answer=answer)]
+
+
+def _tool_name(fields: Fields) -> str | None:
+    """Return the tool that a message with an answer names, maybe as its role."""
+    role = str(fields["role"])
+    return text_of(fields.get("name")) or (None if role in _ROLES else role)
 
 
 def _without_frame(answer: Answer) -> Answer:

@@ -1,0 +1,93 @@
+"""Ids of calls, and the repair of histories whose requests and answers name the same call by different ids."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from toolmark.capture import Request
+from toolmark.formats.messages.transcript import Answer
+from toolmark.formats.traces.trace_messages import Message, answers_in, requests_in
+
+_ITEM_PREFIXES = ("fc_", "ctc_")
+"""Prefixes of the ids of output items of OpenAI's Responses API. No answer refers to an item."""
+
+
+def call_id_of(request: Request) -> str | None:
+    """Return the id by which answers refer to a call; `None` where the tracer kept the id of an item."""
+    return None if _is_item_id(request.id) else request.id
+
+
+def _is_item_id(request_id: str | None) -> bool:
+    return str(request_id).startswith(_ITEM_PREFIXES)
+
+
+def with_equal_ids(history: Sequence[Message]) -> Sequence[Message]:
+    """Return a history in which requests and answers have the same ids, as far as their order identifies them.
+
+    Nearly every history is returned as it is, since its ids agree.
+    """
+    return _with_request_ids(_with_answer_ids(history))
+
+
+def _request_ids(history: Iterable[Message]) -> set[str | None]:
+    """Return the ids of all requests, and `None`, which an answer without an id has."""
+    return {None, *(request.id for request in requests_in(history))}
+
+
+def _with_answer_ids(history: Sequence[Message]) -> Sequence[Message]:
+    """Replace the ids of items by the ids that the answers after them have, in their order."""
+    ids = _request_ids(history)
+    if not any(map(_is_item_id, ids)):
+        return history
+    new_ids = _answer_ids_of_items(history, ids)
+    return [_with_new_ids(message, new_ids) for message in history]
+
+
+def _answer_ids_of_items(history: Iterable[Message], ids: Collection[str | None]) -> dict[str | None, str | None]:
+    """Return the id of the answer to each item; answers come in the order of their calls."""
+    waiting: list[str | None] = []
+    answer_ids: dict[str | None, str | None] = {}
+    for message in history:
+        waiting += [request.id for request in message.requests if _is_item_id(request.id)]
+        if waiting and message.answered_id not in ids:
+            answer_ids[waiting.pop(0)] = message.answered_id
+    return answer_ids
+
+
+def _with_new_ids(message: Message, new_ids: dict[str | None, str | None]) -> Message:
+    requests = [replace(request, id=new_ids.get(request.id, request.id)) for request in message.requests]
+    return replace(message, requests=tuple(requests))
+
+
+def _with_request_ids(history: Sequence[Message]) -> Sequence[Message]:
+    """Replace the ids of answers that no request has by those of the requests before them, in their order.
+
+    Only where a message of the model is followed by as many such answers as it has calls without an answer.
+    """
+    ids = _request_ids(history)
+    answered = {answer.call_id for answer in answers_in(history)}
+    if answered <= ids:
+        return history
+    messages = list(history)
+    for waiting, strangers in _turns_of(history, ids, answered):
+        # Any other number leaves open which answer is whose; a wrong pair is worse than a lost answer.
+        if len(waiting) == len(strangers) and None not in waiting:
+            for (index, answer), call_id in zip(strangers, waiting, strict=True):
+                messages[index] = replace(messages[index], answer=replace(answer, call_id=call_id))
+    return messages
+
+
+def _turns_of(
+    history: Iterable[Message], ids: Collection[str | None], answered: Collection[str | None]
+) -> Iterator[tuple[list[str | None], list[tuple[int, Answer]]]]:
+    """Yield, for each message of the model, its ids without an answer, and the answers after it without a request."""
+    waiting: list[str | None] = []
+    strangers: list[tuple[int, Answer]] = []
+    for index, message in enumerate(history):
+        if message.speaker == "model":
+            yield waiting, strangers
+            waiting, strangers = [request.id for request in message.requests if request.id not in answered], []
+        elif message.answer is not None and message.answer.call_id not in ids:
+            strangers.append((index, message.answer))
+    yield waiting, strangers

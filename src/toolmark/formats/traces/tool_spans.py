@@ -1,0 +1,179 @@
+"""Tool runs and hand-offs that OpenTelemetry spans record, and the results inside of what frameworks return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from toolmark.calls import ToolCallType
+from toolmark.formats.messages.content_parts import content_of
+from toolmark.formats.messages.field_readers import Fields, as_object, decoded, first_of, object_of, text_of
+from toolmark.formats.messages.transcript import Answer
+from toolmark.formats.traces.attribute_readers import first_key, json_object, object_under
+from toolmark.formats.traces.span_kinds import name_in
+from toolmark.formats.traces.span_messages import INPUTS, OUTPUTS, Attributes, Event, RawSpan, is_hidden
+from toolmark.formats.traces.span_tree import ToolRun
+from toolmark.formats.traces.trace_messages import answers_in, messages_in
+from toolmark.matching.json_compare import ABSENT
+
+_TOOL_NAMES = (
+    "gen_ai.tool.name",
+    "tool.name",
+    "ai.toolCall.name",
+    # OpenLLMetry puts the name of any entity here, so names that only tools have come first.
+    "traceloop.entity.name",
+    "tool_name",
+    "tool_call.function.name",
+    "haystack.tool.name",
+)
+_CALL_IDS = ("gen_ai.tool.call.id", "tool.id", "tool_call.id", "ai.toolCall.id", "tool_call_id")
+_NO_IDS = (None, "", "<not specified>", "unknown")
+"""Placeholders for an id that the tracer does not know; the last two are Google ADK's and Agent Framework's."""
+_ARGUMENTS = (
+    # The conventions' own name is exact. `input.value` and those below it hold any input, of a tool or not.
+    "gen_ai.tool.call.arguments",
+    "gen_ai.tool.args",
+    "tool_arguments",
+    "ai.toolCall.args",
+    "gcp.vertex.agent.tool_call_args",
+    "tool_call.function.arguments",
+    "tool.arguments",
+    *INPUTS,
+    "haystack.agent.step.tool.input",
+)
+_RESULTS = (
+    "gen_ai.tool.call.result",
+    "tool_response",
+    "ai.toolCall.result",
+    "gcp.vertex.agent.tool_response",
+    "gen_ai.output",
+    *OUTPUTS,
+    "haystack.agent.step.tool.output",
+)
+_FUNCTION_RESPONSE = frozenset({"id", "name", "response"})
+"""Keys of Google's part around the result of a tool, which OpenInference keeps whole."""
+_HANDOFF_PREFIX = "handoff to "
+
+
+def handoff_target(raw: RawSpan) -> str | None:
+    """Return the agent that a hand-off names; OpenInference and Logfire write hand-offs as tool spans."""
+    attributes, name = raw.attributes, raw.span.name
+    if first_key(attributes, *_TOOL_NAMES):
+        return None
+    if str(attributes.get("logfire.msg_template")).startswith("Handoff: "):
+        return text_of(attributes.get("to_agent"))
+    return name.removeprefix(_HANDOFF_PREFIX) if name.startswith(_HANDOFF_PREFIX) else None
+
+
+def tool_run_of(raw: RawSpan) -> ToolRun:
+    """Return the run of a tool that a span records in its attributes and events."""
+    attributes, name = raw.attributes, raw.span.name
+    call_id = first_of(attributes, *_CALL_IDS)
+    run = ToolRun(
+        text_of(first_of(attributes, *_TOOL_NAMES)) or name_in(name) or name.removesuffix(".__call__"),
+        None if call_id in _NO_IDS else str(call_id),
+        _unwrap(_first_captured(attributes, _ARGUMENTS), "inputs", marker="input_str"),
+        _unwrap(decoded(_first_captured(attributes, _RESULTS)), "output", marker="kwargs"),
+        parameters=_parameter_names(attributes),
+        input_wrapped=any(key.startswith("langsmith.") for key in attributes),
+        type=_type_of(attributes),
+    )
+    _unwrap_mcp(run)
+    # Strands, and the conventions of 2024, keep arguments and results in events.
+    for event in raw.events:
+        _complete_from_event(run, event)
+    if attributes.get("haystack.tool.error") is True:
+        run.result, run.failed = json_object(run.result).get("error", run.result), True
+    unwrap_result(run)
+    return run
+
+
+def _parameter_names(attributes: Attributes) -> tuple[str, ...]:
+    """Return the names of the tool's parameters, from its JSON Schema or from an object with a key for each."""
+    schema = object_under(attributes, "tool.parameters")
+    properties = object_under(schema, "properties") or schema
+    return tuple(dict.fromkeys(name.partition(".")[0] for name in properties))
+
+
+def _type_of(attributes: Attributes) -> ToolCallType | None:
+    is_mcp = attributes.get("mcp.method.name") is not None or attributes.get("gen_ai.tool.type") == "mcp"
+    return ToolCallType.MCP if is_mcp else None
+
+
+def _complete_from_event(run: ToolRun, event: Event) -> None:
+    """Read arguments and result from an event where the attributes of the span have none, as with Strands."""
+    if run.arguments is ABSENT:
+        run.arguments = _arguments_in(event)
+    if run.result is ABSENT:
+        run.result = _result_in(event)
+
+
+def _arguments_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
+    if event.name == "gen_ai.tool.message" and event.fields.get("content") is not None:
+        return event.fields["content"]
+    return _first_captured(event.attributes, _ARGUMENTS[:1])
+
+
+def _result_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
+    if event.name == "gen_ai.choice" and event.fields.get("message") is not None:
+        return content_of(event.fields["message"])
+    return _first_captured(event.attributes, _RESULTS[:1])
+
+
+def _unwrap_mcp(run: ToolRun) -> None:
+    """Unwrap an MCP call of OpenLLMetry: the arguments come with the name of the tool, the result in an object."""
+    arguments = json_object(run.arguments)
+    if set(arguments) != {"tool_name", "arguments"} or arguments["tool_name"] != run.tool:
+        return
+    run.arguments = arguments["arguments"]
+    result = object_of(run.result)
+    if "result" in result and result.keys() <= {"result", "is_error"}:
+        run.result = result["result"]
+
+
+def _unwrap(value: object, key: str, *, marker: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value under `key` of an object of OpenLLMetry, which `marker` identifies; any other value as it is."""
+    wrapper = json_object(value)
+    return wrapper[key] if marker in wrapper and wrapper.get(key) is not None else value
+
+
+def _first_captured(attributes: Attributes, keys: Iterable[str]) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the first of these attributes that has a value; `ABSENT` where there is none, or where it was hidden."""
+    value = first_of(attributes, *keys)
+    return ABSENT if value is None or is_hidden(value) else value
+
+
+def unwrap_result(run: ToolRun) -> None:
+    """Replace the object that a framework returns for a tool with the result inside of it.
+
+    The object may also have the id of the call, and whether the tool failed.
+    """
+    wrapper = json_object(run.result)
+    if set(wrapper) == {"output"}:
+        wrapper = as_object(wrapper["output"]) or wrapper
+    if {"tool_id", "tool_output"} <= wrapper.keys():  # LlamaIndex's agent workflows
+        run.call_id, wrapper = run.call_id or text_of(wrapper["tool_id"]), object_of(wrapper["tool_output"])
+    answer = _answer_in(wrapper, run.tool)
+    if answer is not None:
+        run.result, run.failed = answer.content, run.failed or answer.failed
+        run.call_id = run.call_id or answer.call_id
+
+
+def _answer_in(wrapper: Fields, tool: str) -> Answer | None:
+    """Return the answer of the tool in an object of a framework; `None` in any other object."""
+    keys = wrapper.keys()
+    if {"raw_output", "tool_name", "is_error"} <= keys:  # LlamaIndex's ToolOutput
+        return Answer(None, tool, wrapper["raw_output"], wrapper["is_error"] is True)
+    if {"name", "response"} <= keys <= _FUNCTION_RESPONSE and wrapper["name"] == tool:
+        return Answer(None, tool, wrapper["response"])
+    if isinstance(wrapper.get("content"), list) and "isError" in keys:  # MCP's CallToolResult
+        return Answer(None, tool, content_of(wrapper["content"]), wrapper["isError"] is True)
+    return langchain_answer(wrapper)
+
+
+def langchain_answer(fields: Fields) -> Answer | None:
+    """Return the answer in LangChain's message of a tool; `None` in any other object."""
+    if "lc" not in fields and fields.get("type") not in ("tool", "ToolMessage"):
+        return None
+    answers = answers_in(messages_in(fields, "$", "tool"))
+    return answers[0] if len(answers) == 1 else None
