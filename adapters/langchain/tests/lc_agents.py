@@ -197,7 +197,7 @@ def summary(call: Any) -> dict[str, Any]:
         "requested": (execution.requested_parameters, None),
         "model_output": (execution.model_output, None),
         "artifact": (execution.artifact, None),
-        "type": (None if call.type is None else call.type.value, None),
+        "type": (None if call.type is None else call.type.value, "function"),
         "children": ([summary(child) for child in execution.children], []),
     }
     return fields | {key: value for key, (value, usual) in more.items() if value != usual}

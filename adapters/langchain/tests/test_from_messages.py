@@ -83,13 +83,27 @@ def test_failed_unknown_and_unanswered_calls() -> None:
     )
 
     assert [call.execution.status.value for call in run.calls] == [
-        "rejected",
+        "error",
         "unknown_tool",
         "not_executed",
         "invalid_arguments",
     ]
     assert [call.output for call in run.calls] == [None] * 4
     assert (run.status.value, run.actual_output) == ("stopped", None)
+
+
+def test_refused_calls() -> None:
+    """The words of LangChain's middleware show that a call was refused and did not fail."""
+    texts = [
+        "User rejected the tool call for `slow` with reason: no!",
+        "Tool call limit exceeded. Do not call 'slow' again.",
+    ]
+    answers = [ToolMessage(text, tool_call_id=f"c{index}", status="error") for index, text in enumerate(texts)]
+    request = asks(("slow", {"x": 1}, "c0"), ("slow", {"x": 2}, "c1"))
+
+    run = run_from_messages([HumanMessage("q"), request, *answers])
+
+    assert [call.execution.status.value for call in run.calls] == ["rejected", "rejected"]
 
 
 def test_result_without_request_is_a_warning() -> None:

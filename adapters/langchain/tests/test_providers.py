@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from lc_agents import add, called, scripted, summaries
 from pydantic import BaseModel, Field
 
-from toolmark_langchain import ToolCallRecorder
+from toolmark_langchain import ToolCallRecorder, run_from_messages
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -211,8 +211,64 @@ def test_every_providers_way_of_running_a_tool(content: Any, expected: Any) -> N
     assert hosted(content) == [expected]
 
 
+def test_calls_in_the_order_of_the_content() -> None:
+    """Calls that the provider ran and calls of the client are in the order in which the model wrote them."""
+    content = [
+        {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}},
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+        {"type": "tool_use", "id": "c2", "name": "add", "input": {"a": 2}},
+    ]
+
+    calls = hosted(content, tool_calls=[{"name": "add", "args": {"a": a}, "id": f"c{a}"} for a in (1, 2)])
+
+    assert [call["id"] for call in calls] == ["c1", "s1", "c2"]
+
+
+@pytest.mark.parametrize(
+    ("block", "error"),
+    [
+        (
+            {
+                "type": "web_search_tool_result",
+                "tool_use_id": "s1",
+                "content": {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"},
+            },
+            "max_uses_exceeded",
+        ),
+        ({"type": "web_search_call", "id": "s1", "status": "failed", "action": {}}, "failed"),
+        ({"type": "code_interpreter_call", "id": "s1", "status": "failed", "code": "1/0"}, "failed"),
+    ],
+)
+def test_hosted_calls_that_failed(block: Any, error: str) -> None:
+    """A hosted call whose result is an error, or whose status is failed, failed."""
+    use = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+
+    (call,) = hosted([use, block] if "tool_use_id" in block else [block])
+
+    assert (call["status"], call["error"], call["output"]) == ("error", error, None)
+
+
+def test_result_after_a_paused_turn() -> None:
+    """The result of a call, which the provider returns in the next message after a pause, is not lost."""
+    use = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "cats"}}
+    first = AIMessage(content=[use], response_metadata={"stop_reason": "pause_turn"})
+    result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": RESULTS}
+    second = AIMessage(content=[result, {"type": "text", "text": "Cats."}])
+    question = HumanMessage("hi")
+    recorder = ToolCallRecorder()
+    model = scripted(first, second)
+
+    with recorder.single_run():
+        answer = model.invoke([question], {"callbacks": [recorder]})
+        model.invoke([question, answer], {"callbacks": [recorder]})
+
+    expected = [called("web_search", {"query": "cats"}, "s1", RESULTS, type="hosted")]
+    assert summaries(recorder.run.calls) == expected
+    assert summaries(run_from_messages([question, first, second]).calls) == expected
+
+
 def test_hosted_calls_precede_client_calls() -> None:
-    """Calls that the provider ran come first: they ran before the message was sent."""
+    """Calls that the provider ran come first where the content does not show the others."""
     content = [{"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}]
 
     calls = hosted(content, tool_calls=[{"name": "add", "args": {"a": 1}, "id": "c1"}])

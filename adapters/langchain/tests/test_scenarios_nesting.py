@@ -24,7 +24,7 @@ from lc_agents import (
 from lc_versions import scenario
 from pydantic import BaseModel
 
-from toolmark_langchain import ToolCallRecorder
+from toolmark_langchain import ToolCallRecorder, run_from_messages
 
 HI = {"messages": [("user", "hi")]}
 
@@ -262,3 +262,26 @@ def test_cached_node() -> None:
     first, second = recorder.runs
     assert summaries(first.calls) == [called("add", {"a": 1}, "c1", "3")]
     assert summaries(second.calls) == [called("add", {"a": 1}, "c1", "3", executed=False)]
+
+
+@scenario("N7", needs="middleware")
+def test_return_to_a_supervisor() -> None:
+    """The messages that `langgraph-supervisor` makes up when an agent returns control are not a call."""
+
+    def back(state: MessagesState) -> dict[str, Any]:  # noqa: ARG001
+        marked = {"__is_handoff_back": True}
+        call = {"name": "transfer_back_to_supervisor", "args": {}, "id": "b1"}
+        done = ToolMessage("done", name=call["name"], tool_call_id="b1", response_metadata=marked)
+        return {"messages": [AIMessage("Back", tool_calls=[call], name="alice", response_metadata=marked), done]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("alice", make_agent(scripted(asks(("add", {"a": 1}, "c1")), "alice done"), [add], name="alice"))
+    graph.add_node("back", back)
+    graph.add_edge(START, "alice")
+    graph.add_edge("alice", "back")
+
+    recorder = recorded(graph.compile())
+
+    assert summaries(recorder.run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    state = {"messages": [HumanMessage("hi"), *back({"messages": []})["messages"]]}
+    assert run_from_messages(state["messages"]).calls == []

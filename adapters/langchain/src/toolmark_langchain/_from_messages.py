@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 
+from toolmark.calls import ToolCallType
 from toolmark.capture import RunBuilder
 from toolmark.cases import Run, RunStatus
 from toolmark.errors import InvalidDataError, Problem
@@ -78,7 +79,8 @@ def run_from_state(state: object, *, available_tools: Iterable[object] = (), con
     builder.offered(available_tools)
     _add_last_turn(builder, messages)
     if isinstance(values, Mapping) and values.get("structured_response") is not None:
-        builder.pseudo_tools(_states.pseudo_tools(values["structured_response"], messages))
+        structured = _states.structured_calls(values["structured_response"], _states.last_turn(messages))
+        builder.structured_answer(structured[1] if structured else ())
     answer = _states.answer_of(values, is_graph=True)
     status = RunStatus.OK if answer is not None else RunStatus.STOPPED
     if getattr(state, "next", ()) or getattr(state, "interrupts", ()):
@@ -91,18 +93,23 @@ def _add_last_turn(builder: RunBuilder, messages: list[BaseMessage]) -> None:
     builder.started(_messages.question_in(list(messages)))
     turn = _states.last_turn(messages)
     for index, message in enumerate(turn, start=len(messages) - len(turn)):
+        if message.response_metadata.get(_messages.HANDOFF_BACK):
+            continue
         if isinstance(message, AIMessage):
             builder.model_used(_messages.model_of(message), _messages.usage_of(message))
+            _messages.add_late_results(builder, message)
             builder.model_asked(_messages.requests_of(message), agent=message.name or None, source=f"messages[{index}]")
         elif isinstance(message, ToolMessage):
             result = _results.result_of(message)
             is_paired = builder.result_shown(
-                message.content,
+                result.output,
                 call_id=message.tool_call_id,
                 name=message.name,
                 failed=result.error is not None,
                 unknown_tool=result.unknown_tool,
+                read=not result.is_refusal,
                 artifact=message.artifact,
+                type=ToolCallType.MCP if result.is_mcp else None,
             )
             if not is_paired:
                 builder.warn(f"messages[{index}] answers {message.tool_call_id!r}, which no message asked for")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from langchain_core.messages import AIMessage
 
@@ -28,20 +28,83 @@ _OPENAI: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
     "tool_search_call": ("tool_search", ("arguments",), "result"),
 }
 
+_SEPARATE: Final = frozenset({"server_tool_use", "mcp_tool_use", "server_tool_call"})
+"""Requests whose results are in blocks of their own."""
 
-def hosted_requests(message: AIMessage) -> list[Request]:
-    """Return the calls that the provider ran, in order, each with its result if there is one."""
-    blocks = [*_blocks(message.content), *_blocks(message.additional_kwargs.get("tool_outputs"))]
+
+class HostedResult(NamedTuple):
+    """The result of a call that an earlier message requested, since the provider paused its turn."""
+
+    call_id: str
+    output: object
+    failure: str | None
+
+
+def hosted_requests(message: AIMessage) -> dict[int, Request]:
+    """Return the calls that the provider ran, each with its result if there is one, by position in the content."""
+    blocks = _all_blocks(message)
+    results = _results(blocks)
+    is_paused = message.response_metadata.get("stop_reason") == "pause_turn"
+    no_block: _Block = {}
+    requests: dict[int, Request] = {}
+    for index, (block, following) in enumerate(zip_longest(blocks, blocks[1:], fillvalue=no_block)):
+        request = _request(block, results, following)
+        if request is not None:
+            if is_paused and block.get("type") in _SEPARATE and str(block.get("id")) not in results:
+                request.result = ABSENT  # it is in the next message
+            requests[index] = request
+    return requests
+
+
+def late_results(message: AIMessage) -> list[HostedResult]:
+    """Return the results in a message of calls that it does not request itself."""
+    blocks = _all_blocks(message)
+    requested = {str(block.get("id")) for block in blocks if block.get("type") in _SEPARATE}
+    late: list[HostedResult] = []
+    for call_id, block in _results(blocks).items():
+        if call_id not in requested:
+            output = block.get("output", block.get("content"))
+            late.append(HostedResult(call_id, output, _failure(block, output)))
+    return late
+
+
+def call_positions(message: AIMessage) -> dict[str, int]:
+    """Return the position in the content of each block by its id."""
+    positions: dict[str, int] = {}
+    for index, block in enumerate(_all_blocks(message)):
+        for name in ("id", "call_id"):
+            if isinstance(block.get(name), str):
+                positions.setdefault(block[name], index)
+    return positions
+
+
+def _all_blocks(message: AIMessage) -> list[_Block]:
+    return [*_blocks(message.content), *_blocks(message.additional_kwargs.get("tool_outputs"))]
+
+
+def _results(blocks: Iterable[_Block]) -> dict[str, _Block]:
+    """Return the blocks of results by the id of their call."""
     results: dict[str, _Block] = {}
     for block in blocks:
         kind = str(block.get("type"))
         call_id = block.get("tool_call_id" if kind == "server_tool_result" else "tool_use_id")
         if kind.endswith("_tool_result") and call_id is not None:
             results[str(call_id)] = block
-    no_block: _Block = {}
-    pairs = zip_longest(blocks, blocks[1:], fillvalue=no_block)
-    requests = [_request(block, results, following) for block, following in pairs]
-    return [request for request in requests if request is not None]
+    return results
+
+
+def _failure(answer: _Block, result: object) -> str | None:
+    """Return the error in a block of a result, `None` if it reports success."""
+    code = None
+    if isinstance(result, Mapping) and str(result.get("type")).endswith("_tool_result_error"):
+        code = result.get("error_code") or "error"
+    if code is None and answer.get("is_error") is not True and answer.get("status") != "error":
+        return None
+    return str(code) if code is not None else _text(result)
+
+
+def _text(error: object) -> str:
+    return error if isinstance(error, str) else json.dumps(error, default=repr)
 
 
 def _blocks(content: object) -> Iterator[_Block]:
@@ -72,7 +135,7 @@ def _request(block: _Block, results: Mapping[str, _Block], following: _Block) ->
         is_result = following.get("type") == "code_execution_result"
         output = following.get("code_execution_result") if is_result else ABSENT
         return _finished(block, "code_execution", arguments, output)
-    if kind in ("server_tool_use", "mcp_tool_use", "server_tool_call"):
+    if kind in _SEPARATE:
         return _with_separate_result(block, results.get(str(block.get("id"))))
     return None
 
@@ -80,8 +143,9 @@ def _request(block: _Block, results: Mapping[str, _Block], following: _Block) ->
 def _with_separate_result(block: _Block, answer: _Block | None) -> Request:
     """Return the request in a block of Anthropic or LangChain, whose result is in another block."""
     result = ABSENT if answer is None else answer.get("output", answer.get("content"))
-    if answer is not None and (answer.get("is_error") is True or answer.get("status") == "error"):
-        block = {**block, "error": result}
+    failure = None if answer is None else _failure(answer, result)
+    if failure is not None:
+        block = {**block, "error": failure}
     extras = block.get("extras")
     extras = extras if isinstance(extras, Mapping) else {}
     server = block.get("server_name", extras.get("server_label", extras.get("server_name")))
@@ -100,7 +164,9 @@ def _finished(block: _Block, name: object, arguments: object, result: object, *,
     elif not isinstance(arguments, Mapping):
         arguments = {} if arguments is None else {"input": arguments}
     error, call_id = block.get("error"), block.get("id")
-    failure = error if error is None or isinstance(error, str) else json.dumps(error, default=repr)
+    if error is None and block.get("status") == "failed":
+        error = "failed"
+    failure = None if error is None else _text(error)
     return Request(
         name=str(name or ""),
         arguments=arguments if isinstance(arguments, str) else dict(arguments),

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import AIMessage, HumanMessage
 
-from toolmark.capture import Request
-from toolmark_langchain._hosted import hosted_requests
+from toolmark.calls import ToolCallType
+from toolmark.capture import Request, RunBuilder
+from toolmark_langchain._hosted import call_positions, hosted_requests, late_results
+
+HANDOFF_BACK: Final = "__is_handoff_back"
+"""Marks the messages that `langgraph-supervisor` adds when an agent returns control, in the form of a call."""
 
 
 def text_of(content: object) -> str:
@@ -45,14 +50,21 @@ def arguments_in(text: str) -> dict[str, Any]:
 
 
 def requests_of(message: AIMessage) -> list[Request]:
-    """Return the calls that a model message requests: run by the provider, well-formed, and unreadable ones."""
-    requests = hosted_requests(message)
-    requests += [Request(call["name"], call["args"], call.get("id")) for call in message.tool_calls]
-    requests += [
-        Request(call.get("name") or "", call.get("args") or "", call.get("id"), error=call.get("error"))
-        for call in message.invalid_tool_calls
-    ]
-    return requests
+    """Return the calls that a model message requests, in the order of its content: also those that the provider ran.
+
+    Calls that the content does not show come last: well-formed ones, then unreadable ones.
+    """
+    placed: list[tuple[int, Request]] = list(hosted_requests(message).items())
+    positions, function = call_positions(message), ToolCallType.FUNCTION
+    end = sys.maxsize
+    for call in message.tool_calls:
+        request = Request(call["name"], call["args"], call.get("id"), type=function)
+        placed.append((positions.get(call.get("id") or "", end), request))
+    for invalid in message.invalid_tool_calls:
+        name, text, call_id = invalid.get("name") or "", invalid.get("args") or "", invalid.get("id")
+        request = Request(name, text, call_id, type=function, error=invalid.get("error"))
+        placed.append((positions.get(call_id or "", end), request))
+    return [request for _, request in sorted(placed, key=lambda item: item[0])]
 
 
 def usage_of(message: AIMessage) -> dict[str, int]:
@@ -73,3 +85,18 @@ def model_of(message: AIMessage) -> str | None:
     metadata = message.response_metadata
     name = metadata.get("model_name") or metadata.get("model")
     return name if isinstance(name, str) else None
+
+
+def add_late_results(
+    builder: RunBuilder, message: AIMessage, scope: str | None = None, strand: str | None = None
+) -> None:
+    """Add the results in a message of calls that the provider ran in an earlier one."""
+    for result in late_results(message):
+        builder.result_shown(
+            result.output if result.failure is None else result.failure,
+            call_id=result.call_id,
+            failed=result.failure is not None,
+            scope=scope,
+            strand=strand,
+            ran=True,
+        )

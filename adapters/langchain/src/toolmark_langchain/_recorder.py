@@ -13,6 +13,7 @@ from langchain_core.agents import AgentAction
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
+from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers.context import register_configure_hook
 
 from toolmark.capture import RunBuilder, RunRecorder, Sink
@@ -135,11 +136,17 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         **_more: Any,
     ) -> Node | None:
         """Add the run of a callback to the tree; return `None` if its recording was removed."""
+        if self._tree.find(run_id) is not None:  # the recorder was passed twice
+            return None
         root = None
         if self._tree.is_root(parent_run_id):
             group = _groups.get().get(self)
-            root = self._tree.root(run_id, inputs, kind, label=self._label(), group=group, tags=tags, metadata=metadata)
-        return self._tree.begin(run_id, parent_run_id, name, is_scope=is_scope, root=root)
+            root = self._tree.root(
+                run_id, inputs, kind, name, label=self._label(), group=group, tags=tags, metadata=metadata
+            )
+        return self._tree.begin(
+            run_id, parent_run_id, name, is_scope=is_scope, root=root, metadata=metadata, caller=_calling_run()
+        )
 
     @_guarded
     def on_chain_start(self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any) -> None:
@@ -262,6 +269,13 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
                     self._tree.repair(run_id, node, began=where.endswith("_start"))
         except Exception:  # noqa: BLE001, S110 - nothing is left to report to
             pass
+
+
+def _calling_run() -> UUID | None:
+    """Return the run whose code is executed in this context, `None` if that is not known."""
+    callbacks = (var_child_runnable_config.get() or {}).get("callbacks")
+    run_id = getattr(callbacks, "parent_run_id", None)
+    return run_id if isinstance(run_id, UUID) else None
 
 
 _groups: ContextVar[Mapping[ToolCallRecorder, Recording]] = ContextVar("toolmark_langchain_groups", default={})  # noqa: B039

@@ -15,6 +15,9 @@ from toolmark_langchain._messages import text_of
 _NO_SUCH_TOOL: Final = re.compile(r"(Error: )?\S+ is not a valid tool, try one of \[")
 """What LangGraph's `ToolNode` and LangChain's `AgentExecutor` show the model after a call of an unknown tool."""
 
+_REFUSED: Final = re.compile(r"User rejected the tool call for |Tool call limit exceeded")
+"""What the middleware for people in the loop and for limits shows the model."""
+
 
 class Result(NamedTuple):
     """What a tool returned, or what the model was shown in its place."""
@@ -24,6 +27,12 @@ class Result(NamedTuple):
     error: str | None = None
     unknown_tool: bool = False
     call_id: str | None = None
+    is_mcp: bool = False
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the text is one with which LangChain's middleware refuses to run a tool."""
+        return self.error is not None and _REFUSED.match(self.error) is not None
 
 
 def result_of(message: ToolMessage) -> Result:
@@ -31,7 +40,24 @@ def result_of(message: ToolMessage) -> Result:
     text = text_of(message.content)
     unknown_tool = _NO_SUCH_TOOL.match(text) is not None
     error = (text or "error") if message.status == "error" or unknown_tool else None
-    return Result(message.content, message.artifact, error, unknown_tool, message.tool_call_id)
+    content: object = message.content
+    is_mcp = _is_of_mcp(content, message.artifact)
+    if is_mcp and isinstance(content, list):
+        blocks = [{key: value for key, value in block.items() if key != "id"} for block in content]
+        content = text if len(blocks) == 1 and blocks[0].get("type") == "text" else blocks
+    return Result(content, message.artifact, error, unknown_tool, message.tool_call_id, is_mcp)
+
+
+def _is_of_mcp(content: object, artifact: object) -> bool:
+    """Return whether a result has the form of `langchain-mcp-adapters`: blocks with ids of LangChain.
+
+    Its tools have no other mark that callbacks show. The ids are random, so they are not part of the output.
+    """
+    if not isinstance(content, list) or not content:
+        return False
+    blocks = [block for block in content if isinstance(block, Mapping) and str(block.get("id")).startswith("lc_")]
+    has_structure = isinstance(artifact, Mapping) and "structured_content" in artifact
+    return len(blocks) == len(content) and (artifact is None or has_structure)
 
 
 def tool_result(output: object, call_id: str | None) -> Result:

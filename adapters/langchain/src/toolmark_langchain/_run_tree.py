@@ -9,7 +9,7 @@ removed. Their ids are remembered then, so that later callbacks of theirs do not
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Final
@@ -21,6 +21,7 @@ from toolmark.capture import RunBuilder
 from toolmark.cases import Run, RunStatus
 from toolmark_langchain import _states
 from toolmark_langchain._errors import error_text
+from toolmark_langchain._message_log import MessageLog, ModelMessage, Place, RequestedCall
 
 _THREAD_KEYS: Final = ("thread_id", "session_id", "conversation_id")
 _INTERNAL_METADATA: Final = ("langgraph_", "ls_", "lc_", "checkpoint_", "__")
@@ -42,19 +43,24 @@ class Recording:
         builder: The builder of the run.
         thread: LangGraph's thread, in which the run may be resumed.
         open: The callback runs that did not end.
-        message_ids: Ids of the messages that were noted.
-        unnamed: The messages without an id that were noted; referenced here so that their identity is not reused.
-        last_calls: For each scope, the ids and names of the calls of its newest observed model message.
+        ended: Callback runs that ended; late ones may begin inside them.
+        log: The messages of the run.
+        continues: The root continues a run that was recorded elsewhere, or is resumed.
+        candidates: Of a root that may resume a run: the runs that it may resume, newest first; `None` once that is
+            decided, and for any other root.
+        graph: The name of the root.
+        steps: The names of the nodes of the graph that ran.
+        unfinished: The namespaces of the nodes that were interrupted or failed, which they have again when they go on.
         declared: The declared arguments of each offered tool.
         has_question: The text of the user was noted.
         has_graph: A node of a LangGraph graph ran.
         interrupted: Control flow suspended the run.
-        is_structured: The pseudo-tools of its structured output are known.
         is_minor: Its root is a prompt, a parser or a retriever, worth keeping only if a tool was called.
         is_group: It is a `single_run` block, which ends with the block and not with a root.
         answer: The last answer of a root of a group.
         assumed_ids: Of a run that continues an unobserved one: ids of the calls that its nodes execute, which a model
             must have requested; `None` for any other run.
+        timeout: The newest exception about time that a run raised, and whether a graph raised it itself.
         request: Id of the message that the model returned, if the recording is that single model request.
         tools: The tools that this model was offered.
         model: The name of this model.
@@ -64,18 +70,22 @@ class Recording:
     builder: RunBuilder
     thread: str | None = None
     open: set[UUID] = field(default_factory=set)
-    message_ids: set[str] = field(default_factory=set)
-    unnamed: dict[int, BaseMessage] = field(default_factory=dict)
-    last_calls: dict[str | None, list[tuple[str | None, str]]] = field(default_factory=dict)
+    log: MessageLog = field(default_factory=MessageLog)
+    continues: bool = False
+    candidates: list[Recording] | None = None
+    graph: str | None = None
+    steps: set[str | None] = field(default_factory=set)
+    unfinished: set[str] = field(default_factory=set)
+    ended: list[UUID] = field(default_factory=list)
     declared: dict[str, list[str]] = field(default_factory=dict)
     has_question: bool = False
     has_graph: bool = False
     interrupted: bool = False
-    is_structured: bool = False
     is_minor: bool = False
     is_group: bool = False
     answer: str | None = None
     assumed_ids: set[str] | None = None
+    timeout: tuple[BaseException, bool] | None = None
     request: str | None = None
     tools: list[object] = field(default_factory=list)
     model: str | None = None
@@ -87,38 +97,15 @@ class Recording:
             self.has_question = True
             self.builder.started(question)
 
-    def note_message(self, message: BaseMessage) -> bool:
-        """Note a message, and return whether it is new."""
-        is_new = id(message) not in self.unnamed
-        if message.id:
-            key = f"{message.type}:{message.id}"
-            is_new = is_new and key not in self.message_ids
-            self.message_ids.add(key)
-        elif is_new:
-            self.unnamed[id(message)] = message
-        return is_new
-
-    def note_model_message(self, message: AIMessage, scope: str | None) -> None:
-        """Note a message that an observed model returned."""
-        self.note_message(message)
-        self.last_calls[scope] = _calls(message)
-
-    def has_calls_of(self, message: AIMessage, scope: str | None) -> bool:
-        """Return whether a message requests the calls of the newest observed one, or assumed ones."""
-        calls = _calls(message)
-        if not calls:
-            return False
-        return calls == self.last_calls.get(scope) or {call_id for call_id, _ in calls} <= (self.assumed_ids or set())
-
     def run(self) -> Run:
         """Return the run so far."""
         if self.cached_run is None:
-            self.cached_run = self.builder.build()
+            run = self.builder.build()
+            if self.builder.is_open:
+                warnings = [*run.warnings, "the run had not ended when it was read"]
+                run = run.model_copy(update={"status": RunStatus.STOPPED, "warnings": warnings})
+            self.cached_run = run
         return self.cached_run
-
-
-def _calls(message: AIMessage) -> list[tuple[str | None, str]]:
-    return [(call.get("id"), call["name"]) for call in message.tool_calls]
 
 
 @dataclass(slots=True, eq=False)
@@ -128,8 +115,19 @@ class Node:
     Attributes:
         scope: The tool run that encloses it; `None` at the top level.
         inside: The scope of what happens inside it.
+        namespace: LangGraph's name of the place in a graph and its state.
+        strand: The nested graph that it belongs to, by its namespace; several may run at the same time.
         is_step: It is a node of a graph.
+        has_steps: Nodes of a graph ran directly inside it.
         calls: The calls that it is to execute and that have not started.
+        inputs: Its input, until the first node of the graph has begun.
+        state_messages: The newest model message in each list of messages of its input.
+        messages: The model messages inside it, up to its scope.
+        request: The message that requested the call of the tool run, and the index of the call.
+        executed: Of a node of a graph: the requests that tools inside it executed.
+        limit: Of a graph: the text with which a limit ended it.
+        answered_here: Of a graph: the calls that its nodes answered together with the request, by name: it may be an
+            answer in the form of a tool call.
         is_structured: The model's calls carry structured output.
         model: The name of the model.
         tools: The tools that the model was offered.
@@ -143,13 +141,35 @@ class Node:
     scope: str | None
     inside: str | None
     name: str | None
+    namespace: str | None = None
+    strand: str | None = None
     is_step: bool = False
+    has_steps: bool = False
+    inputs: object = None
+    state_messages: list[AIMessage] = field(default_factory=list)
+    messages: list[ModelMessage] = field(default_factory=list)
+    request: tuple[ModelMessage, int] | None = None
+    executed: list[tuple[ModelMessage, int]] = field(default_factory=list)
+    limit: str | None = None
+    answered_here: list[tuple[ModelMessage, RequestedCall]] = field(default_factory=list)
     calls: list[Mapping[str, Any]] | None = None
     is_structured: bool = False
     model: str | None = None
     tools: list[object] = field(default_factory=list)
     missing_tool: str | None = None
     call_id: str | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where it runs."""
+        return Place(self.scope, self.strand, frozenset(run.run_id for run in self.around()))
+
+    def around(self) -> Iterator[Node]:
+        """Yield the runs around it, the nearest first, up to its scope."""
+        run = self.parent
+        while run is not None and run.inside == self.scope:
+            yield run
+            run = run.parent
 
 
 class RunTree:
@@ -163,7 +183,8 @@ class RunTree:
         """
         self._recordings = recordings
         self._nodes: dict[UUID, Node] = {}
-        self._threads: dict[str, Recording] = {}
+        self._ended: OrderedDict[UUID, Node] = OrderedDict()
+        self._threads: dict[str, list[Recording]] = {}
         self._models: dict[str, Recording] = {}
         self._removed: OrderedDict[UUID, None] = OrderedDict()
         self._finished: list[Recording] = []
@@ -174,9 +195,28 @@ class RunTree:
         """Return an open run."""
         return None if run_id is None else self._nodes.get(run_id)
 
+    def find_parent(self, parent_run_id: UUID | None, caller: UUID | None) -> Node | None:
+        """Return the run around a run that begins, open or ended.
+
+        Args:
+            parent_run_id: Its parent.
+            caller: The run whose code calls it; it is inside the parent if a tool passes on the configuration of its
+                node in place of its own.
+        """
+        parent = self._find_any(parent_run_id)
+        inner = self._find_any(caller)
+        outer = inner
+        while outer is not None and outer is not parent:
+            outer = outer.parent
+        return inner if parent is not None and outer is parent else parent
+
+    def _find_any(self, run_id: UUID | None) -> Node | None:
+        """Return a run, also one that ended: a thread or a task of it may still begin others."""
+        return None if run_id is None else self._nodes.get(run_id) or self._ended.get(run_id)
+
     def is_root(self, parent_run_id: UUID | None) -> bool:
         """Return whether a run with this parent is a root."""
-        return self.find(parent_run_id) is None and parent_run_id not in self._removed
+        return self._find_any(parent_run_id) is None and parent_run_id not in self._removed
 
     def begin(
         self,
@@ -186,6 +226,8 @@ class RunTree:
         *,
         is_scope: bool = False,
         root: Recording | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        caller: UUID | None = None,
     ) -> Node | None:
         """Add a run; return `None` if its recording was removed.
 
@@ -195,8 +237,10 @@ class RunTree:
             name: The name of what runs.
             is_scope: What happens inside the run is nested in it: it is a tool.
             root: The recording of the run, if it is a root.
+            metadata: The metadata of the run.
+            caller: The run whose code calls it, if that is known.
         """
-        parent = self.find(parent_run_id)
+        parent = self.find_parent(parent_run_id, caller)
         recording = root if parent is None else parent.recording
         if recording is None:
             self._forget(run_id)
@@ -204,6 +248,11 @@ class RunTree:
         recording.cached_run = None
         scope = None if parent is None else parent.inside
         node = Node(run_id, parent, recording, scope, str(run_id) if is_scope else scope, name)
+        namespace = (metadata or {}).get("langgraph_checkpoint_ns")
+        if isinstance(namespace, str):
+            node.namespace, node.strand = namespace, namespace.rpartition("|")[0] or None
+        elif parent is not None:
+            node.namespace, node.strand = parent.namespace, parent.strand
         self._nodes[run_id] = node
         recording.open.add(run_id)
         return node
@@ -214,7 +263,16 @@ class RunTree:
         if node is not None:
             node.recording.open.discard(run_id)
             node.recording.cached_run = None
+            self._remember(node)
         return node
+
+    def _remember(self, node: Node) -> None:
+        """Remember a run that ended, for late ones inside it."""
+        node.inputs, node.calls = None, None
+        node.recording.ended.append(node.run_id)
+        self._ended[node.run_id] = node
+        while len(self._ended) > _MAX_REMOVED:
+            self._ended.popitem(last=False)
 
     def repair(self, run_id: UUID, node: Node | None, *, began: bool) -> None:
         """Restore the tree after an error in the callback of a run.
@@ -247,43 +305,101 @@ class RunTree:
         run_id: UUID,
         inputs: object,
         kind: str,
+        name: str | None = None,
         *,
         label: str | None,
         group: Recording | None,
         tags: Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Recording:
-        """Return the recording of a root: that of its group, the interrupted one that it continues, or a new one."""
+        """Return the recording of a root: that of its group, or a new one, which may turn out to resume another."""
         question = None if kind == "tool" else _states.question_of(inputs)
         if group is not None:
             group.ask(question)
             return group
         metadata = metadata or {}
         thread = next((str(metadata[key]) for key in _THREAD_KEYS if metadata.get(key)), None)
-        earlier = None if thread is None else self._threads.get(thread)
+        earlier = self._threads.get(thread, []) if thread is not None else []
         resumes = kind == "chain" and thread is not None and _states.is_resumption(inputs)
-        if resumes and earlier is not None and not earlier.builder.is_open:
-            earlier.builder.resumed()
-            earlier.interrupted = False
-            return earlier
         recording = Recording(
-            RunBuilder(run_id=str(run_id), conversation_id=label or thread), thread, is_minor=kind in _MINOR_KINDS
+            RunBuilder(run_id=str(run_id), conversation_id=label or thread),
+            thread,
+            is_minor=kind in _MINOR_KINDS,
+            graph=name,
         )
-        self.add(recording)
+        if resumes:
+            ended = (other for other in reversed(earlier) if not other.builder.is_open)
+            recording.candidates = [other for other in ended if other.run().status is not RunStatus.OK]
+            recording.continues = True
+        else:
+            self.add(recording)
         builder = recording.builder
         try:
             user_metadata = {key: value for key, value in metadata.items() if not key.startswith(_INTERNAL_METADATA)}
             builder.labelled(tags=[tag for tag in tags or () if not tag.startswith("seq:step")], metadata=user_metadata)
-            if earlier is not None and earlier.builder.is_open:
+            if any(other.builder.is_open for other in earlier if other is not recording):
                 builder.warn(f"another run of conversation {thread!r} was still open when this one began")
-            elif resumes:
-                recording.assumed_ids = set()
-                builder.warn("this run continues an earlier one that this recorder does not have")
             builder.started(at=now())
             recording.ask(question)
         except Exception as error:  # noqa: BLE001 - the run is recorded without its description
             builder.warn(f"the recorder failed at the beginning of the run: {error_text(error)}")
         return recording
+
+    def decide(self, node: Node, messages: Sequence[BaseMessage]) -> None:
+        """Decide which run a root resumes, when its first node shows the state of the graph.
+
+        Args:
+            node: The node.
+            messages: The messages in its input.
+        """
+        recording = node.recording
+        ended, recording.candidates = recording.candidates or [], None
+        ids = {message.id for message in messages if message.id}
+        matches = [other for other in ended if node.namespace in other.unfinished]
+        if not matches and ids:
+            matches = [other for other in ended if other.log.is_before(ids)][:1]
+        elif not matches:
+            # Without messages in the state, the calls to run decide, else the names of graph and node.
+            same_calls = [other for other in ended if other.log.waits_for(node.calls or ())]
+            same_step = [other for other in ended if node.name in other.steps]
+            matches = same_calls or same_step or [other for other in ended if other.graph == recording.graph]
+            if len(matches) > 1:
+                matches[0].builder.warn(
+                    f"{len(matches)} runs of conversation {recording.thread!r} waited when it was resumed; the newest "
+                    "of them was continued"
+                )
+        if matches:
+            self._resume(recording, matches[0])
+            return
+        recording.assumed_ids = set()
+        if self._threads.get(recording.thread or ""):
+            text = (
+                f"this run begins at an earlier state of conversation {recording.thread!r}, not where a run of it ended"
+            )
+        else:
+            text = "this run continues an earlier one that this recorder does not have"
+        recording.builder.warn(text)
+        self.add(recording)
+
+    def resumes_nothing(self, recording: Recording) -> None:
+        """Make the recording of a root one of its own: the root is not a graph."""
+        if recording.candidates is not None:
+            recording.candidates, recording.continues = None, False
+            self.add(recording)
+
+    def _resume(self, recording: Recording, earlier: Recording) -> None:
+        """Make what was observed of a root a part of the run that it resumes."""
+        for node in self._nodes.values():
+            if node.recording is recording:
+                node.recording = earlier
+        earlier.open |= recording.open
+        earlier.ended += recording.ended
+        for run_id in recording.ended:
+            if run_id in self._ended:
+                self._ended[run_id].recording = earlier
+        earlier.unfinished.clear()
+        earlier.builder.resumed()
+        earlier.interrupted, earlier.continues, earlier.cached_run = False, True, None
 
     def finish(
         self,
@@ -298,7 +414,6 @@ class RunTree:
         recording = node.recording
         if node.parent is not None:
             return
-        recording.unnamed.clear()
         if recording.is_group:
             recording.answer = answer if answer is not None else recording.answer
             return
@@ -318,8 +433,13 @@ class RunTree:
         if recording.interrupted and status is RunStatus.OK:
             status, answer = RunStatus.INTERRUPTED, None
         recording.builder.ended(answer, status=status, error=error, may_wait=may_wait, at=now())
-        if recording.thread is None:
-            recording.message_ids.clear()
+        recording.log.clear_content()
+        if recording.candidates is not None:  # no node ran, so nothing was resumed
+            if status is RunStatus.OK and any(
+                other.has_graph for other in self._threads.get(recording.thread or "", ())
+            ):
+                return
+            self.resumes_nothing(recording)
         if recording.is_minor and not recording.run().calls:
             self.drop(recording)
         else:
@@ -334,7 +454,7 @@ class RunTree:
         """Add a recording as the newest one, also of its thread."""
         self._recordings[id(recording)] = recording
         if recording.thread is not None:
-            self._threads[recording.thread] = recording
+            self._threads.setdefault(recording.thread, []).append(recording)
 
     def add_model_request(self, recording: Recording, message: str, tools: list[object], model: str | None) -> None:
         """Note that a recording is a single model request, which may turn out to be part of an agent's run."""
@@ -354,9 +474,12 @@ class RunTree:
             return False
         if recording.request is not None and self._models.get(recording.request) is recording:
             del self._models[recording.request]
-        for run_id in recording.open:
+        for run_id in (*recording.ended, *recording.open):
             self._nodes.pop(run_id, None)
+            self._ended.pop(run_id, None)
             self._forget(run_id)
-        if recording.thread is not None and self._threads.get(recording.thread) is recording:
-            del self._threads[recording.thread]
+        if recording.thread is not None and recording in self._threads.get(recording.thread, ()):
+            self._threads[recording.thread].remove(recording)
+            if not self._threads[recording.thread]:
+                del self._threads[recording.thread]
         return True

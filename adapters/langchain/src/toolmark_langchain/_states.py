@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 from pydantic import BaseModel
 
@@ -20,8 +20,10 @@ _HUMAN: Final = frozenset({"human", "user"})
 
 
 def is_resumption(inputs: object) -> bool:
-    """Return whether the input of a graph continues an interrupted run: a `Command`, or nothing."""
-    return inputs is None or is_command(inputs)
+    """Return whether the input of a graph continues a run: nothing, or a `Command` without a new question."""
+    if is_command(inputs):
+        return getattr(inputs, "resume", None) is not None or question_of(inputs) is None
+    return inputs is None
 
 
 # Messages
@@ -34,6 +36,7 @@ def as_messages(value: object) -> list[BaseMessage]:
     if isinstance(value, BaseMessage):
         return [value]
     messages: list[BaseMessage] = []
+    value = [value] if isinstance(value, Mapping) else value
     for item in value if isinstance(value, (list, tuple)) else ():
         if isinstance(item, BaseMessage):
             messages.append(item)
@@ -47,16 +50,27 @@ def as_messages(value: object) -> list[BaseMessage]:
 
 def state_messages(state: object) -> list[BaseMessage]:
     """Return the messages of a state: those under `messages`, else the first list that holds messages."""
+    return next(iter(message_lists(state)), [])
+
+
+def message_lists(state: object) -> list[list[BaseMessage]]:
+    """Return the messages of a state: those under `messages`, else every list that holds messages."""
     fields = _fields_of(state)
     if fields is None:
-        return as_messages(state)
-    messages = as_messages(fields.get("messages"))
-    if messages:
-        return messages
-    for value in fields.values():
-        if isinstance(value, BaseMessage) or (isinstance(value, list) and value and isinstance(value[-1], BaseMessage)):
-            return as_messages(value)
-    return []
+        return [as_messages(state)]
+    if "messages" in fields:
+        messages = as_messages(fields["messages"])
+        if messages:
+            return [messages]
+    values = [value if isinstance(value, list) else [value] for value in fields.values()]
+    return [as_messages(value) for value in values if value and isinstance(value[-1], BaseMessage)]
+
+
+def input_messages(inputs: object) -> list[BaseMessage]:
+    """Return the messages in the input of a node, which may be a single call together with the state."""
+    if isinstance(inputs, Mapping) and isinstance(inputs.get("tool_call"), Mapping) and "state" in inputs:
+        return input_messages(inputs["state"])
+    return [message for messages in message_lists(inputs) for message in messages]
 
 
 def _fields_of(state: object) -> Mapping[str, Any] | None:
@@ -76,34 +90,33 @@ def last_turn(messages: list[BaseMessage]) -> list[BaseMessage]:
     return messages
 
 
-def new_results(messages: Iterable[BaseMessage]) -> list[ToolMessage]:
-    """Return the results that a model has not been shown before: the tool messages after its own last message."""
-    results: list[ToolMessage] = []
-    for message in reversed(list(messages)):
-        if isinstance(message, AIMessage):
-            break
-        if isinstance(message, ToolMessage):
-            results.append(message)
-    return results[::-1]
+def newest_round(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return the last message of the model and what follows it: results that it has not been shown before."""
+    for index in range(len(messages) - 1, -1, -1):
+        if isinstance(messages[index], AIMessage):
+            return list(messages[index:])
+    return list(messages)
 
 
-def pseudo_tools(answer: object, messages: list[BaseMessage], *, same_node: bool = False) -> set[str]:
-    """Return the names of the pseudo-tools that carry a structured answer: those named like its type.
+def newest_model_messages(state: object) -> list[AIMessage]:
+    """Return the last message of the model in each list of messages in the input of a node."""
+    fields = _fields_of(state)
+    if fields is not None and isinstance(fields.get("tool_call"), Mapping) and "state" in fields:
+        return newest_model_messages(fields["state"])
+    lists = [state] if fields is None else list(fields.values())
+    newest: list[AIMessage] = []
+    for value in lists:
+        items = value if isinstance(value, (list, tuple)) else ()
+        newest += next(([item] for item in reversed(items) if isinstance(item, AIMessage)), [])
+    return newest
 
-    Args:
-        answer: The structured answer.
-        messages: The messages that came with it.
-        same_node: One node returned all of them. A real tool runs in another node, so a call that is already answered
-            here is one of a pseudo-tool, whatever its name.
-    """
+
+def structured_calls(answer: object, messages: Sequence[BaseMessage]) -> tuple[AIMessage, set[str]] | None:
+    """Return the message that carries a structured answer as a call, and the ids of the calls named like its type."""
     last = next((m for m in reversed(messages) if isinstance(m, AIMessage) and m.tool_calls), None)
     if last is None:
-        return set()
-    names = {call["name"] for call in last.tool_calls if call["name"] == type(answer).__name__}
-    if names or not same_node:
-        return names
-    answered = {m.tool_call_id for m in messages[messages.index(last) + 1 :] if isinstance(m, ToolMessage)}
-    return {call["name"] for call in last.tool_calls if call.get("id") in answered}
+        return None
+    return last, {call["id"] for call in last.tool_calls if call["name"] == type(answer).__name__ and call["id"]}
 
 
 def updates_in(output: object) -> Iterator[Mapping[str, Any]]:
@@ -145,6 +158,8 @@ def question_of(inputs: object) -> str | None:
     """Return the text of the user in the input of a run."""
     if isinstance(inputs, str):
         return inputs
+    if is_command(inputs):
+        return _last_human_text(command_update(inputs).get("messages"))
     fields = _fields_of(inputs)
     if fields is None:
         return _last_human_text(inputs)

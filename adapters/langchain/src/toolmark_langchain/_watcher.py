@@ -7,7 +7,8 @@ async agents on Python 3.10.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,16 +16,19 @@ from langchain_core.agents import AgentAction
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import LLMResult
 
-from toolmark.calls import ToolSpec
-from toolmark.capture import ABSENT, Request, json_equal
+from toolmark.calls import ToolCallType, ToolSpec
+from toolmark.capture import ABSENT, Request
 from toolmark.cases import RunStatus
 from toolmark_langchain import _errors, _messages, _results, _states
+from toolmark_langchain._message_log import ModelMessage, Place, RequestedCall, calls_of, contains, value_of
 from toolmark_langchain._run_tree import Node, RunTree, now
 from toolmark_langchain._tools import declared_arguments, offered_tools
 
 _STEP_TAG: Final = "graph:step:"
 _UNNAMED_GRAPHS: Final = frozenset({None, "", "LangGraph", "RunnableSequence"})
 _MAX_TOOL_LISTS: Final = 8
+_LIMITS: Final = ("ModelCallLimitMiddleware.", "ToolCallLimitMiddleware.")
+"""How the names of the nodes begin in which middleware may end a run."""
 
 _MODEL_ONLY: Final = (
     "the recorder was attached to a model and not to the agent around it, so what became of its calls was not seen; "
@@ -44,21 +48,60 @@ class Watcher:
 
     def chain_started(self, node: Node, inputs: object, tags: Sequence[str] | None) -> None:
         """Note that a runnable began."""
+        node.inputs = inputs
+        log = node.recording.log
+        if node.parent is None and not node.recording.continues:
+            log.add_history(_states.input_messages(inputs))
         if any(tag.startswith(_STEP_TAG) for tag in tags or ()):
-            node.is_step = node.recording.has_graph = True
+            messages = _states.input_messages(inputs)
             node.calls = _states.calls_to_run(inputs)
+            if node.recording.candidates is not None:
+                self.tree.decide(node, messages)
+            log = node.recording.log
+            node.is_step = node.recording.has_graph = True
+            node.recording.steps.add(node.name)
+            if node.scope is None:
+                log.add_state(messages, node.place)
+            node.state_messages = _states.newest_model_messages(inputs)
+            self._graph_began(node, inputs)
             self._assume_requests(node)
+
+    def _graph_began(self, node: Node, inputs: object) -> None:
+        """At the first node of a graph, note the messages with which the graph began, which are not new."""
+        graph = node.parent
+        if graph is None or graph.has_steps:
+            return
+        graph.has_steps = True
+        log = node.recording.log
+        states = [graph.inputs]
+        if node.recording.thread is not None:
+            states.append(inputs)  # it also has what the checkpointer stored
+        for state in states:
+            messages = _states.input_messages(state)
+            if node.recording.continues:  # results may be new: they may be what the run waited for
+                messages = [message for message in messages if isinstance(message, AIMessage)]
+            log.add_history(messages)
+        graph.inputs = None
 
     def _assume_requests(self, node: Node) -> None:
         """In a run whose beginning was not recorded, take the calls that a node executes for requests of a model."""
         assumed = node.recording.assumed_ids
         if assumed is None or node.scope is not None:
             return
-        calls = [call for call in node.calls or () if call.get("id") and call["id"] not in assumed]
+        requested_ids = {call.id for entry in node.recording.log.messages.get(None, ()) for call in entry.calls}
+        calls = [call for call in node.calls or () if call.get("id") and call["id"] not in assumed | requested_ids]
         assumed.update(call["id"] for call in calls)
         if calls:
-            requests = [Request(call["name"], call["args"], call["id"]) for call in calls]
-            node.recording.builder.model_asked(requests, agent=_agent_of(node, {}))
+            function = ToolCallType.FUNCTION
+            requests = [Request(call["name"], call["args"], call["id"], type=function) for call in calls]
+            requested = [RequestedCall(call["id"], call["name"], call["args"]) for call in calls]
+            entry = self._add_entry(node, None, requested)
+            for message in node.state_messages:
+                if {call["id"] for call in calls} <= {call.get("id") for call in message.tool_calls}:
+                    node.recording.log.connect(message, entry)
+            node.recording.builder.model_asked(
+                requests, agent=_agent_of(node, {}), strand=entry.strand, message=entry.key
+            )
 
     def chain_ended(self, outputs: object, run_id: UUID) -> None:
         """Note what a runnable returned."""
@@ -70,16 +113,18 @@ class Watcher:
         for update in _states.updates_in(outputs):
             messages = _states.state_messages(update)
             last = messages[-1] if messages else last
-            self._add_messages(node, messages)
-            answer = update.get("structured_response")
-            if answer is not None and not recording.is_structured:
-                names = _states.pseudo_tools(answer, messages, same_node=node.is_step)
-                recording.is_structured = bool(names)
-                recording.builder.pseudo_tools(names)
+            for one_list in _states.message_lists(update):
+                self._add_messages(node, one_list)
+            self._find_structured_answer(node, update, messages)
+            is_limit = node.is_step and str(node.name).startswith(_LIMITS) and update.get("jump_to") == "end"
+            if is_limit and node.parent is not None and isinstance(last, AIMessage):
+                node.parent.limit = _messages.text_of(last.content)
         if node.parent is not None:
             return
         if isinstance(last, AIMessage) and last.content == _errors.OUT_OF_STEPS:
-            self.tree.finish(node, status=RunStatus.STOPPED, error=_errors.OUT_OF_STEPS)
+            node.limit = _errors.OUT_OF_STEPS
+        if node.limit is not None:
+            self.tree.finish(node, status=RunStatus.STOPPED, error=node.limit)
             return
         # A graph with a thread suspends a run by ending it, with the requests as its last message.
         requests_calls = isinstance(last, AIMessage) and bool(last.tool_calls)
@@ -91,46 +136,192 @@ class Watcher:
         node = self.tree.end(run_id)
         if node is None:
             return
+        if node.is_step and node.namespace is not None:
+            node.recording.unfinished.add(node.namespace)
         if _errors.is_interrupt(error) and node.scope is None:
             node.recording.interrupted = True
-        names = getattr(error, "tool_names", None) or getattr(error, "tool_name", None)
-        if names and _errors.is_a(error, "StructuredOutputError"):
-            node.recording.builder.pseudo_tools([names] if isinstance(names, str) else names)
+        message = getattr(error, "ai_message", None)
+        if isinstance(message, AIMessage) and _errors.is_a(error, "StructuredOutputError"):
+            names = getattr(error, "tool_names", None) or [getattr(error, "tool_name", None)]
+            entry = node.recording.log.entry_of(message, node.place)
+            self._mark_structured(node, [(entry, call) for call in entry.calls if call.name in names] if entry else [])
         status = _errors.status_of(error)
+        if self._is_step_timeout(node, error):
+            status = RunStatus.STOPPED
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         self.tree.finish(node, status=status, error=text)
 
+    def _is_step_timeout(self, node: Node, error: BaseException) -> bool:
+        """Return whether a graph stopped because a step took too long; a tool may raise the same exception."""
+        if not _errors.is_a(error, "TimeoutError"):
+            return False
+        earlier = node.recording.timeout
+        if earlier is None or earlier[0] is not error:
+            earlier = node.recording.timeout = (error, node.has_steps)
+        return earlier[1]
+
+    def _find_structured_answer(self, node: Node, update: Mapping[str, Any], messages: Sequence[BaseMessage]) -> None:
+        """Leave out calls that carry a structured answer: the node that has the request answers them itself."""
+        answer = update.get("structured_response")
+        log, graph = node.recording.log, node.parent
+        if not node.has_steps and node.is_step and graph is not None:
+            answered = [
+                (entry, entry.calls[index]) for entry, index in self._answered(node, messages) if entry.calls[index].id
+            ]
+            if "structured_response" in update:
+                self._mark_structured(node, answered)
+            graph.answered_here += answered
+            if answer is not None:
+                names = {call.name for _, call in answered}
+                self._mark_structured(
+                    node, [(entry, call) for entry, call in graph.answered_here if call.name in names]
+                )
+        elif answer is not None and not node.has_steps:
+            # The graph is elsewhere, so its nodes are not observed.
+            structured = _states.structured_calls(answer, messages)
+            entry = None if structured is None else log.entry_of(structured[0], node.place)
+            if structured is not None and entry is not None:
+                self._mark_structured(node, [(entry, call) for call in entry.calls if call.id in structured[1]])
+
+    def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[tuple[ModelMessage, int]]:
+        """Yield the calls that a list of messages both requests and answers, if they did not run."""
+        entry: ModelMessage | None = None
+        for message in messages:
+            if isinstance(message, AIMessage):
+                entry = node.recording.log.entry_of(message, node.place)
+            elif isinstance(message, ToolMessage) and entry is not None:
+                for index, call in enumerate(entry.calls):
+                    if call.id == message.tool_call_id and index not in entry.running:
+                        yield entry, index
+
+    def _mark_structured(self, node: Node, calls: Sequence[tuple[ModelMessage, RequestedCall]]) -> None:
+        for entry, call in calls:
+            if call.id is not None:
+                node.recording.builder.structured_answer([call.id], scope=entry.scope, message=entry.key)
+
+    def _add_entry(self, node: Node, message: AIMessage | None, calls: Sequence[RequestedCall]) -> ModelMessage:
+        """Add a new model message to the log, and to the runs around it."""
+        entry = node.recording.log.add(message, calls, node.place)
+        for run in node.around():
+            run.messages.append(entry)
+        return entry
+
     def _add_messages(self, node: Node, messages: list[BaseMessage]) -> None:
         """Note the messages in an output that no callback reported."""
-        recording, builder, scope = node.recording, node.recording.builder, node.scope
+        log, place = node.recording.log, node.place
+        if node.is_step:
+            place = place._replace(around=place.around | {node.run_id})
+        removed = [message for message in messages if message.type == "remove"]
+        newest: ModelMessage | None = None
+        last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
+        is_history = False
+        equal: Counter[tuple[object, ...]] = Counter()
         for message in _states.last_turn(messages):
-            if not recording.note_message(message):
+            if message in removed:
                 continue
+            is_history = isinstance(message, AIMessage) and log.is_history(message)
+            value = value_of(message)
+            earlier, equal[value] = equal[value], equal[value] + (not is_history)
             if isinstance(message, ToolMessage):
-                self._add_result(node, message)
-            elif isinstance(message, AIMessage) and not recording.has_calls_of(message, scope):
-                # On Python 3.10, the context is lost in async code: the model of an async agent has no callbacks or,
-                # inside `record()`, is a root. Its message shows that this root is part of the present run.
-                request = self.tree.take_model_request(message.id)
-                if request is not None:
-                    builder.offered(request.tools, scope=scope)
-                model = _messages.model_of(message) or (None if request is None else request.model)
-                builder.model_used(model, _messages.usage_of(message))
-                agent = _agent_of(node, {}) or message.name or None
-                builder.model_asked(_messages.requests_of(message), scope=scope, agent=agent)
+                if not log.has(message) and not log.is_history(message):
+                    log.connect(message, None)
+                    self._add_result(node, message, newest)
+            elif isinstance(message, AIMessage):
+                is_newest = message is last
+                newest = None
+                if not is_history:
+                    newest = self._entry(node, message, place, earlier=earlier, is_newest=is_newest, removed=removed)
+        if place.scope is None:
+            log.add_state(messages, place)
 
-    def _add_result(self, node: Node, message: ToolMessage, *, reformatted: bool = False) -> None:
+    def _entry(
+        self,
+        node: Node,
+        message: AIMessage,
+        place: Place,
+        *,
+        earlier: int,
+        is_newest: bool,
+        removed: Sequence[BaseMessage],
+    ) -> ModelMessage | None:
+        """Return the entry of a model message in an output, a new one if no callback reported it."""
+        recording, builder, scope = node.recording, node.recording.builder, node.scope
+        log = recording.log
+        if log.has(message):
+            return log.entry_of(message, place)
+        calls = calls_of(message)
+        entry = log.original_of(message, place, earlier=earlier, is_newest=is_newest, removed=removed)
+        if entry is not None or message.response_metadata.get(_messages.HANDOFF_BACK):
+            log.connect(message, entry)
+            return entry
+        if calls and {call.id for call in calls} <= (recording.assumed_ids or set()):
+            return None
+        # On Python 3.10, the context is lost in async code: the model of an async agent has no callbacks or,
+        # inside `record()`, is a root. Its message shows that this root is part of the present run.
+        request = self.tree.take_model_request(message.id)
+        if request is not None:
+            builder.offered(request.tools, scope=scope)
+        model = _messages.model_of(message) or (None if request is None else request.model)
+        builder.model_used(model, _messages.usage_of(message))
+        agent = _agent_of(node, {}) or message.name or None
+        entry = self._add_entry(node, message, calls)
+        node.messages.append(entry)
+        requests = _messages.requests_of(message)
+        _messages.add_late_results(builder, message, scope, entry.strand)
+        builder.model_asked(requests, scope=scope, agent=agent, strand=entry.strand, message=entry.key)
+        return entry
+
+    def _add_result(
+        self, node: Node, message: ToolMessage, entry: ModelMessage | None, *, reformatted: bool = False
+    ) -> None:
+        """Note a result that the model is shown, of a call in a message if that is known."""
         result = _results.result_of(message)
+        index = None if entry is None else entry.index_of_result(message.tool_call_id)
+        if entry is None or index is None:
+            entry, index = self._answered_request(node, message.tool_call_id)
+        if entry is not None and index is not None:
+            entry.answered.add(index)
         node.recording.builder.result_shown(
-            message.content,
+            result.output,
             call_id=message.tool_call_id,
             name=message.name,
             failed=result.error is not None,
             unknown_tool=result.unknown_tool,
             artifact=message.artifact,
+            type=ToolCallType.MCP if result.is_mcp else None,
             scope=node.scope,
-            reformatted=reformatted and not isinstance(message.content, str),
+            strand=node.strand,
+            message=None if entry is None else entry.key,
+            reformatted=reformatted and not isinstance(result.output, str),
         )
+
+    def _answered_request(self, node: Node, call_id: str) -> tuple[ModelMessage, int] | tuple[None, None]:
+        """Return the request that a result answers: the newest near it with this id, an open one first."""
+        for request in node.executed:
+            if request[0].calls[request[1]].id == call_id and request[1] not in request[0].answered:
+                return request
+        answered: tuple[ModelMessage, int] | None = None
+        for messages in self._nearest_messages(node):
+            for entry in reversed(messages):
+                index = entry.index_of_result(call_id)
+                if index is not None and index not in entry.answered:
+                    return entry, index
+                if index is not None:
+                    answered = answered or (entry, index)
+            if answered is not None:
+                return answered
+        return None, None
+
+    def _nearest_messages(self, node: Node) -> Iterator[Sequence[ModelMessage]]:
+        """Yield the model messages that may have requested what happens at a node, the nearest first."""
+        log, place = node.recording.log, node.place
+        for run in (node, *node.around()):
+            yield run.messages
+            entries = [log.entry_of(message, place) for message in run.state_messages]
+            yield [entry for entry in entries if entry is not None]
+        messages = log.messages.get(node.scope, ())
+        yield [entry for entry in messages if entry.strand == node.strand]
+        yield messages
 
     # Models
 
@@ -142,6 +333,7 @@ class Watcher:
             messages: The messages that it is shown.
             more: The keyword arguments of the callback.
         """
+        self.tree.resumes_nothing(node.recording)
         recording, builder = node.recording, node.recording.builder
         metadata, options = more.get("metadata") or {}, more.get("options") or {}
         parameters = more.get("invocation_params") or {}
@@ -155,10 +347,21 @@ class Watcher:
             for spec in specs:
                 if isinstance(spec, ToolSpec) and spec.name not in recording.declared:
                     recording.declared[spec.name] = declared_arguments(spec)
-        for message in _states.new_results(messages):
-            self._add_result(node, message, reformatted=True)
+        self._add_new_results(node, messages)
         if node.scope is None:
             recording.ask(_messages.question_in(list(messages)))
+
+    def _add_new_results(self, node: Node, messages: Sequence[BaseMessage]) -> None:
+        """Note the results among the messages that a model is shown, of the calls of its own last message."""
+        log = node.recording.log
+        entry: ModelMessage | None = None
+        for message in _states.newest_round(messages):
+            if isinstance(message, AIMessage):
+                if log.is_history(message):
+                    return
+                entry = log.entry_of(message, node.place)
+            elif isinstance(message, ToolMessage):
+                self._add_result(node, message, entry, reformatted=True)
 
     def model_ended(self, response: LLMResult, run_id: UUID) -> None:
         """Note the answer of a model."""
@@ -170,17 +373,19 @@ class Watcher:
         message = getattr(generation, "message", None)
         if not isinstance(message, AIMessage):
             builder.model_used(node.model)
-            builder.model_asked([], scope=node.scope)
+            builder.model_asked([], scope=node.scope, strand=node.strand)
             self.tree.finish(node, getattr(generation, "text", None))
             return
         builder.model_used(_messages.model_of(message) or node.model, _messages.usage_of(message))
         requests = [] if node.is_structured else _messages.requests_of(message)
-        recording.note_model_message(message, node.scope)
-        builder.model_asked(requests, scope=node.scope, agent=node.name)
+        _messages.add_late_results(builder, message, node.scope, node.strand)
+        entry = self._add_entry(node, message, [] if node.is_structured else calls_of(message))
+        builder.model_asked(requests, scope=node.scope, agent=node.name, strand=entry.strand, message=entry.key)
         if node.parent is None and not recording.is_group:
             self.tree.add_model_request(recording, message.id or "", node.tools, node.model)
             if requests:
                 builder.warn(_MODEL_ONLY)
+        node.tools = []  # the node is remembered, and the offered tools are large
         self.tree.finish(node, _states.message_answer(message))
 
     def model_failed(self, error: BaseException, run_id: UUID) -> None:
@@ -210,22 +415,40 @@ class Watcher:
         metadata: Mapping[str, Any] | None,
     ) -> None:
         """Note that a tool began to run."""
+        self.tree.resumes_nothing(node.recording)
         node.missing_tool = missing_tool(name, arguments)
         if node.missing_tool is not None:
             return
         node.call_id = call_id or _requested_id(node, name, arguments)
         declared = node.recording.declared.get(name)
+        node.request = self._request_of(node, name, arguments)
+        if node.request is not None:
+            node.request[0].running.add(node.request[1])
+            step = next((run for run in node.around() if run.is_step), None)
+            if step is not None:
+                step.executed.append(node.request)
         node.recording.builder.tool_started(
             str(node.run_id),
             name,
             arguments,
             call_id=node.call_id,
             scope=node.scope,
+            strand=node.strand,
+            message=None if node.request is None else node.request[0].key,
             agent=_agent_of(node, metadata or {}),
+            type=ToolCallType.FUNCTION,
             injected=declared is not None,
             declared=declared or (),
             at=now(),
         )
+
+    def _request_of(self, node: Node, name: str, arguments: Mapping[str, Any]) -> tuple[ModelMessage, int] | None:
+        """Return the message that requested the call of a tool run, and the index of the call in it."""
+        for messages in self._nearest_messages(node):
+            request = node.recording.log.request_of(messages, node.call_id, name, arguments) if messages else None
+            if request is not None:
+                return request
+        return None
 
     def tool_ended(self, output: object, run_id: UUID) -> None:
         """Note what a tool returned."""
@@ -235,7 +458,9 @@ class Watcher:
         if node.missing_tool is not None:
             text = _results.tool_result(output, None).output
             builder = node.recording.builder
-            builder.result_shown(text, name=node.missing_tool, failed=True, unknown_tool=True, scope=node.scope)
+            builder.result_shown(
+                text, name=node.missing_tool, failed=True, unknown_tool=True, scope=node.scope, strand=node.strand
+            )
             return
         self._tool_returned(node, output)
 
@@ -249,6 +474,7 @@ class Watcher:
             artifact=result.artifact,
             error=result.error,
             call_id=result.call_id,
+            type=ToolCallType.MCP if result.is_mcp else None,
             at=now(),
         )
         target = _results.handoff_target(output)
@@ -265,6 +491,8 @@ class Watcher:
         if command is not None:
             self._tool_returned(node, command)
             return
+        if node.request is not None:
+            node.request[0].running.discard(node.request[1])
         status = _errors.status_of(error)
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         node.recording.builder.tool_failed(str(run_id), text, outcome=_errors.outcome_of(error), at=now())
@@ -276,7 +504,9 @@ class Watcher:
         if node is None or getattr(action, "tool_call_id", None) is not None or action.tool == "_Exception":
             return
         arguments = {"input": action.tool_input} if isinstance(action.tool_input, str) else action.tool_input
-        node.recording.builder.model_asked([Request(action.tool, arguments)], scope=node.inside)
+        node.recording.builder.model_asked(
+            [Request(action.tool, arguments, type=ToolCallType.FUNCTION)], scope=node.inside, strand=node.strand
+        )
 
 
 def missing_tool(name: str, arguments: Mapping[str, Any]) -> str | None:
@@ -308,20 +538,10 @@ def _requested_id(node: Node, name: str, arguments: Mapping[str, Any]) -> str | 
     if step is None or step.calls is None or step.inside != node.scope:
         return None
     calls = [call for call in step.calls if call.get("name") == name]
-    chosen = next((call for call in calls if _contains(arguments, call.get("args"))), calls[0] if calls else None)
+    chosen = next((call for call in calls if contains(arguments, call.get("args"))), calls[0] if calls else None)
     if chosen is None:
         return None
     if len(step.calls) > 1:  # a node with one call may retry it
         step.calls = [call for call in step.calls if call is not chosen]
     call_id = chosen.get("id")
     return call_id if isinstance(call_id, str) else None
-
-
-def _contains(arguments: Mapping[str, Any], requested: object) -> bool:
-    """Return whether the arguments of a tool contain the requested ones; injected arguments come on top."""
-    if not isinstance(requested, Mapping):
-        return False
-    try:
-        return all(key in arguments and json_equal(value, arguments[key]) for key, value in requested.items())
-    except TypeError:
-        return False

@@ -1,0 +1,133 @@
+"""How runs end, and recorders that are attached twice or cannot deliver."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from langchain_core.tools import tool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command
+from lc_agents import add, asks, called, make_agent, memory, react_agent, scripted, slow, summaries, thread
+from lc_versions import scenario
+
+from toolmark.cases import Run
+from toolmark_langchain import ToolCallRecorder
+
+HI = {"messages": [("user", "hi")]}
+SCRIPT = [asks(("add", {"a": 1}, "c1")), "final"]
+
+
+def test_recorder_attached_twice() -> None:
+    """A recorder that is bound and passed, or passed twice, records a run once, and the run ends."""
+    recorder = ToolCallRecorder()
+    agent = make_agent(scripted(*SCRIPT), [add]).with_config(callbacks=[recorder])
+
+    agent.invoke(HI, {"callbacks": [recorder, recorder]})
+
+    (run,) = recorder.pop()
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert (run.status.value, run.warnings) == ("ok", [])
+    assert run.usage == {"input_tokens": 20, "output_tokens": 10, "total_tokens": 30}
+
+
+def test_a_failing_sink_keeps_the_limit() -> None:
+    """Runs that a sink did not take are stored up to the limit."""
+
+    class Full:
+        """A sink that takes nothing."""
+
+        def write(self, run: Run) -> None:
+            """Fail."""
+            raise OSError(run.run_id)
+
+    recorder = ToolCallRecorder(sink=Full(), limit=2)
+    for _ in range(4):
+        make_agent(scripted(*SCRIPT), [add]).invoke(HI, {"callbacks": [recorder]})
+
+    assert len(recorder.runs) == 2
+    assert all("OSError" in run.warnings[0] for run in recorder.runs)
+
+
+@scenario("E1", needs="middleware")
+def test_edited_to_another_tool() -> None:
+    """A call that a person replaces by one of another tool has the name and the arguments that ran, with a warning."""
+    from langchain.agents.middleware import HumanInTheLoopMiddleware
+
+    recorder = ToolCallRecorder()
+    middleware = [HumanInTheLoopMiddleware(interrupt_on={"slow": True})]
+    model = scripted(asks(("slow", {"x": 1}, "c1")), "final")
+    agent = make_agent(model, [slow, add], checkpointer=memory(), middleware=middleware)
+    agent.invoke(HI, thread("T", recorder))
+    edit = {"type": "edit", "edited_action": {"name": "add", "args": {"a": 1}}}
+    agent.invoke(Command(resume={"decisions": [edit]}), thread("T", recorder))
+
+    (run,) = recorder.runs
+    (only,) = summaries(run.calls)
+    only.pop("model_output", None)
+    assert only == called("add", {"a": 1}, "c1", "3", requested={"x": 1})
+    assert run.warnings == ["the model requested 'slow' (id 'c1'), and 'add' was executed in its place"]
+
+
+@scenario("E2", needs="middleware")
+def test_limit_of_model_calls() -> None:
+    """A limit that ends the run early stops it; the text of the limit is not an answer."""
+    from langchain.agents.middleware import ModelCallLimitMiddleware
+
+    recorder = ToolCallRecorder()
+    limit = ModelCallLimitMiddleware(run_limit=1, exit_behavior="end")
+    make_agent(scripted(*SCRIPT), [add], middleware=[limit]).invoke(HI, {"callbacks": [recorder]})
+
+    run = recorder.run
+    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3")]
+    assert (run.status.value, run.actual_output) == ("stopped", None)
+    assert "limit" in str(run.error)
+
+
+def test_timeout_of_a_step() -> None:
+    """A step that takes too long stops the run; a tool that raises the same exception makes it fail."""
+
+    def sleep(state: MessagesState) -> dict[str, Any]:  # noqa: ARG001
+        time.sleep(0.2)
+        return {}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("sleep", sleep)
+    graph.add_edge(START, "sleep")
+    compiled = graph.compile()
+    compiled.step_timeout = 0.02
+    recorder = ToolCallRecorder()
+    with pytest.raises(TimeoutError):
+        compiled.invoke(HI, {"callbacks": [recorder]})
+    assert recorder.run.status.value == "stopped"
+
+    @tool
+    def remote(x: int) -> str:
+        """Wait for too long."""
+        raise TimeoutError(x)
+
+    tools = ToolNode([remote], handle_tool_errors=False)
+    with pytest.raises(TimeoutError):
+        react_agent(scripted(asks(("remote", {"x": 1}, "c1"))), tools).invoke(HI, {"callbacks": [recorder]})
+    assert recorder.run.status.value == "error"
+
+
+def test_open_run() -> None:
+    """A run that is read before it ended does not claim to have answered."""
+    recorder = ToolCallRecorder()
+    before: list[Run] = []
+
+    @tool
+    def look(x: int) -> str:
+        """Read the run from inside."""
+        before.append(recorder.run)
+        return str(x)
+
+    make_agent(scripted(asks(("look", {"x": 1}, "c1")), "final"), [look]).invoke(HI, {"callbacks": [recorder]})
+
+    (run,) = before
+    assert (run.status.value, run.actual_output) == ("stopped", None)
+    assert run.warnings == ["the run had not ended when it was read"]
+    assert (recorder.run.status.value, recorder.run.warnings) == ("ok", [])
