@@ -206,3 +206,26 @@ def test_events_of_other_kinds_are_passed_over() -> None:
     (run,) = runs_from_events([Progress(percent=1), saved, *outcome.events], outcome.result)
 
     assert summaries(run.calls) == ONE_CALL
+
+
+def test_dumps_of_other_objects_are_reported() -> None:
+    """Dumps name no class: those of other kinds are skipped next to an agent's events, and an error without any."""
+    other = {"percent": 3}
+
+    with pytest.raises(InvalidDataError, match="not an event of an agent"):
+        runs_from_events([other])
+    (run,) = runs_from_events([other, *(event.model_dump() for event in adding().events)])
+
+    assert summaries(run.calls) == ONE_CALL
+
+
+def test_dump_of_a_run_that_failed() -> None:
+    """The end of a run is read from its dump; one without fields is a warning, since it may be a cancellation."""
+    dumps = [event.model_dump() for event in adding().events]
+
+    (failed,) = runs_from_events([*dumps[:5], {"step_name": "s", "attempts": 1, **FAILURE}])
+    (unknown,) = runs_from_events([*dumps[:5], {}])
+
+    assert (failed.status.value, failed.error) == ("error", "RuntimeError: rate")
+    assert unknown.status.value == "stopped"
+    assert "do not show how the run ended" in unknown.warnings[0]

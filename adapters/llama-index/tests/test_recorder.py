@@ -15,7 +15,8 @@ from li_versions import WORKFLOWS_2
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.program import FunctionCallingProgram
-from llama_index.core.tools import FunctionTool
+from llama_index.core.selectors import PydanticSingleSelector
+from llama_index.core.tools import FunctionTool, ToolMetadata
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
@@ -132,7 +133,8 @@ def test_runs_that_are_not_awaited_end_with_the_block() -> None:
         workflow = agent(asks(("slow", {"ms": 300}, "c1")), "done", tools=[slow])
         with record() as rec:
             handler = workflow.run(user_msg="hi")
-            await asyncio.sleep(0.15)
+            while not (rec.runs and rec.last_run.calls):  # noqa: ASYNC110 - the recorder has no event
+                await asyncio.sleep(0.01)
         await handler
         return rec
 
@@ -143,6 +145,23 @@ def test_runs_that_are_not_awaited_end_with_the_block() -> None:
     assert summaries(run.calls) == [("slow", {"ms": 300}, "c1", "cancelled")]
     assert "closed before the run ended" in run.warnings[0]
     assert is_empty(rec)
+
+
+def test_failure_after_the_stream() -> None:
+    """A failed run has its error, also if its stream was read to the end and the block is left at once."""
+
+    async def go() -> ToolCallRecorder:
+        with record() as rec, contextlib.suppress(Exception):
+            handler = adder(steps=(ADDED, RuntimeError("rate limit"))).run(user_msg="hi")
+            async for _ in handler.stream_events():
+                pass
+            await handler
+        return rec
+
+    run = asyncio.run(go()).last_run
+
+    assert (run.status.value, run.error) == ("error", "RuntimeError: rate limit")
+    assert not run.warnings
 
 
 @pytest.mark.parametrize("way", ["well", "failed", "cancelled", "time"])
@@ -347,6 +366,56 @@ def test_a_program_for_structured_output() -> None:
     assert summaries(run.calls) == [("total", {"text": "1+2"}, "c1", 3)]
     assert run.calls[0].execution is not None
     assert not run.calls[0].execution.children
+
+
+class Structured(Workflow):
+    """A program that reads structured answers, and runs a tool."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+
+    @step
+    async def go(self, ev: StartEvent) -> StopEvent:
+        """Ask for a structured answer, then for a call."""
+        usage = [{"prompt_tokens": 5, "completion_tokens": 2}]
+        if self.way == "router":
+            choice = [{"index": 0, "reason": "r"}]
+            selector = PydanticSingleSelector.from_defaults(
+                llm=llm([AskFor("SingleSelection", choice[0], "s1")], usage=usage)
+            )
+            result: Any = (await selector.aselect([ToolMetadata(description="sums", name="sums")], ev.get("query"))).ind
+        elif self.way == "model":
+            model = llm([AskFor("Sum", {"total": 3}, "s1")], usage=usage).as_structured_llm(Sum)
+            result = (await model.achat([ChatMessage(role="user", content="1+2")])).raw.total
+        else:
+            program: Any = FunctionCallingProgram.from_defaults(
+                output_cls=Sum,
+                prompt_template_str="{text}",
+                llm=llm([AskFor("Sum", {"total": 3}, "s1")], usage=usage),
+            )
+            result = (await program.acall(text="1+2")).total
+        model, tool = llm(ADDED), FunctionTool.from_defaults(add)
+        response = await model.achat_with_tools([tool], user_msg="1+2?")
+        for selection in model.get_tool_calls_from_response(response):
+            await tool.acall(**selection.tool_kwargs)
+        return StopEvent(result=result)
+
+
+@pytest.mark.parametrize("way", ["program", "router", "model"])
+def test_structured_answers_are_not_calls(way: str) -> None:
+    """Async programs, routers and structured models request pseudo-tools, which are no calls; their tokens count."""
+
+    async def go() -> ToolCallRecorder:
+        with record() as rec:
+            await Structured(way).run(query="q")
+        return rec
+
+    run = asyncio.run(go()).last_run
+
+    assert summaries(run.calls) == ONE_CALL
+    assert [spec.name for spec in run.available_tools or ()] == ["add"]
+    assert run.usage == {"input_tokens": 5, "output_tokens": 2}
 
 
 class BrokenSink:

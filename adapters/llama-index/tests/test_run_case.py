@@ -1,16 +1,25 @@
 """`run_case` asks an agent a question and returns a case, even if the agent fails."""
 
-from __future__ import annotations
-
 import asyncio
+import time
 from typing import Any
 
 import pytest
 from li_agents import add, agent, asks, slow, summaries
-from llama_index.core.workflow import Event
+from li_versions import WORKFLOWS_2
+from llama_index.core.workflow import (
+    Context,
+    Event,
+    HumanResponseEvent,
+    InputRequiredEvent,
+    StartEvent,
+    StopEvent,
+    Workflow,
+    step,
+)
 
-from toolmark import ToolCall, ToolCorrectnessMetric
-from toolmark_llama_index import record, run_case
+from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark_llama_index import as_agent, record, run_case
 
 ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
 SLOW = asks(("slow", {"ms": 2000}, "c1"))
@@ -133,3 +142,91 @@ def test_inside_a_recorder() -> None:
         return len(rec.runs)
 
     assert asyncio.run(go()) == 0
+
+
+async def danger(ctx: Context, target: str) -> str:
+    """Ask a person first."""
+    answer = await ctx.wait_for_event(HumanResponseEvent, waiter_event=InputRequiredEvent(prefix=target))
+    return f"{target}: {answer.response}"
+
+
+ASKS_A_PERSON = asks(("danger", {"target": "db"}, "c1"), ("slow", {"ms": 300}, "c2"))
+
+
+@pytest.mark.skipif(not WORKFLOWS_2, reason="before workflows 2, a tool that waits is not suspended")
+def test_question_to_a_person_interrupts() -> None:
+    """Without an answer the run is left when the other calls have ended, and not at the time limit."""
+    started = time.monotonic()
+    case = asyncio.run(run_case(agent(ASKS_A_PERSON, "done", tools=[danger, slow]), "x", timeout=10))
+
+    assert time.monotonic() - started < 5
+    assert case.run is not None
+    assert (case.run.status.value, case.run.error, case.actual_output) == ("interrupted", None, None)
+    assert summaries(case.tools_called or []) == [
+        ("danger", {"target": "db"}, "c1", "pending"),
+        ("slow", {"ms": 300}, "c2", "slept 300"),
+    ]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_answer_of_a_person(is_async: bool) -> None:
+    """The answers of `human` are passed on, as texts or events."""
+    prefixes: list[str] = []
+
+    def answer(event: InputRequiredEvent) -> str:
+        prefixes.append(event.get("prefix"))
+        return "yes"
+
+    async def aanswer(event: InputRequiredEvent) -> HumanResponseEvent:
+        return HumanResponseEvent(response=answer(event))
+
+    workflow = agent(ASKS_A_PERSON, "done", tools=[danger, slow])
+    case = asyncio.run(run_case(workflow, "x", timeout=10, human=aanswer if is_async else answer))
+
+    assert prefixes
+    assert set(prefixes) == {"db"}
+    assert case.actual_output == "done"
+    assert summaries(case.tools_called or [])[0] == ("danger", {"target": "db"}, "c1", "db: yes")
+
+
+def test_evaluation_of_an_agent_that_asks_a_person() -> None:
+    """`as_agent` passes `human` on; without it, the calls up to the question are scored."""
+    golden = Golden(input="x", expected_tools=[ToolCall(name="danger"), ToolCall(name="slow")])
+
+    for options in ({}, {"human": lambda _: "yes"}):
+        wrapped = as_agent(agent(ASKS_A_PERSON, "done", tools=[danger, slow]), timeout=10, **options)
+        (case,) = evaluate(goldens=[golden], agent=wrapped, metrics=[ToolCorrectnessMetric()]).cases
+        assert case.results[0].score == 1
+
+
+class Topic(StartEvent):
+    """A start event with a field of its own."""
+
+    topic: str
+    depth: int = 1
+
+
+class Typed(Workflow):
+    """A workflow with a start event of its own."""
+
+    @step
+    async def go(self, ev: Topic) -> StopEvent:
+        """Answer."""
+        return StopEvent(result=f"about {ev.topic}")
+
+
+class Plain(Workflow):
+    """A workflow that takes `input`."""
+
+    @step
+    async def go(self, ev: StartEvent) -> StopEvent:
+        """Answer."""
+        return StopEvent(result=f"about {ev.input}")
+
+
+@pytest.mark.parametrize(("workflow", "key"), [(Typed, None), (Typed, "topic"), (Plain, "input")])
+def test_workflow_of_the_users_own(workflow: Any, key: str | None) -> None:
+    """The question is passed under the name that the workflow takes."""
+    case = asyncio.run(run_case(workflow(), "sums", input_key=key))
+
+    assert (case.input, case.actual_output) == ("sums", "about sums")

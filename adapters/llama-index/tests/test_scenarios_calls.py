@@ -15,6 +15,8 @@ from llama_index.core.tools import BaseTool, FunctionTool, QueryEngineTool, Tool
 from llama_index.core.workflow import Context
 from mcp.types import CallToolResult, TextContent
 
+from toolmark import ToolCall, ToolCallType, ToolCorrectnessMetric
+
 
 @scenario("01-C", "01-E")
 def test_a_call_with_its_output(mode: str) -> None:
@@ -344,3 +346,32 @@ def test_objects(mode: str) -> None:
     assert third.execution is not None
     assert third.execution.artifact == [{"id": "n1", "score": 0.5, "text": "a source"}]
     assert not run.warnings
+
+
+def test_expected_type_of_a_call() -> None:
+    """Calls have the type `function`, whatever became of them, so that an expected type matches."""
+    message = asks(("add", {"a": 1, "b": 2}, "c1"), ("nope", {}, "c2"))
+    run = played(lambda: agent(message, asks(("add", {"a": 3, "b": 4}, "c3")), tools=[add]), max_iterations=2).run("C")
+
+    assert [call.type for call in run.calls] == [ToolCallType.FUNCTION] * 3
+    expected = [
+        ToolCall(name="add", type=ToolCallType.FUNCTION),
+        ToolCall(name="nope", type=ToolCallType.FUNCTION),
+        ToolCall(name="add", type=ToolCallType.FUNCTION),
+    ]
+    assert ToolCorrectnessMetric().measure(run.to_test_case(expected_tools=expected)).score == 1
+
+
+def test_type_of_an_mcp_call() -> None:
+    """A call of a tool of an MCP server has the type `mcp`, also if it did not run."""
+
+    def remote() -> str:
+        """Run on a server."""
+        return "r"
+
+    remote.__module__ = "llama_index.tools.mcp.base"
+    message = asks(("remote", {}, "c1"))
+    run = played(lambda: agent(message, message, tools=[remote, add]), max_iterations=2).run("C")
+
+    assert [outcome(call) for call in run.calls] == ["r", "not_executed"]
+    assert [call.type for call in run.calls] == [ToolCallType.MCP] * 2

@@ -101,7 +101,7 @@ def test_the_state_of_an_agent() -> None:
     assert run.tools_called == []
 
 
-@scenario("43-event", "43-text", "43-object")
+@scenario("43-event", "43-text", "43-object", "43-dump", "43-dump_text")
 def test_events_that_were_saved(mode: str) -> None:
     """Events that went through LlamaIndex's JSON give the same run; the recap in the last answer is not a request."""
     serializer = JsonSerializer()
@@ -111,6 +111,8 @@ def test_events_that_were_saved(mode: str) -> None:
         "event": [serializer.deserialize(text) for text in texts],
         "text": texts,
         "object": [json.loads(text) for text in texts],
+        "dump": [event.model_dump() for event in outcome.events],
+        "dump_text": [event.model_dump_json() for event in outcome.events],
     }
 
     (run,) = runs_from_events(read[mode])

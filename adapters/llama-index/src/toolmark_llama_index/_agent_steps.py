@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias
 
 from llama_index.core.agent.workflow.workflow_events import AgentOutput, ToolCallResult
 
+from toolmark.calls import ToolCallType
 from toolmark.capture import RunBuilder
 from toolmark_llama_index._messages import requests_of
 from toolmark_llama_index._results import Result, result_of
@@ -38,16 +40,20 @@ class _Handoff:
 class AgentSteps:
     """Adds the steps of agents and the results of their calls to a builder."""
 
-    def __init__(self, builder: RunBuilder) -> None:
-        """Begin without steps."""
+    def __init__(self, builder: RunBuilder, type_of: Callable[[str], ToolCallType] | None = None) -> None:
+        """Begin without steps; `type_of` returns the type of a tool by its name, where the tools are known."""
         self.builder = builder
+        self._type_of = type_of
         self._handoffs: dict[Place, list[_Handoff]] = {}
 
     def model_answered(self, output: AgentOutput, place: Place) -> None:
         """Record an answer of the model of an agent, with or without requests for calls."""
         scope, strand = place
         agent = output.current_agent_name or None
-        self.builder.model_asked(requests_of(output), scope=scope, strand=strand, agent=agent)
+        requests = requests_of(output)
+        for request in requests:
+            request.type = None if self._type_of is None else self._type_of(request.name)
+        self.builder.model_asked(requests, scope=scope, strand=strand, agent=agent)
 
     def tool_returned(
         self,

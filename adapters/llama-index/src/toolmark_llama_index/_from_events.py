@@ -28,6 +28,17 @@ from toolmark_llama_index._results import is_unknown_tool
 _EVENT_TYPES: Final[dict[str, type[Event]]] = {
     kind.__name__: kind for kind in (AgentInput, AgentOutput, ToolCall, ToolCallResult)
 }
+_DUMPED_FIELDS: Final[list[tuple[set[str], str]]] = [
+    ({"tool_name", "tool_kwargs", "tool_id", "tool_output"}, "ToolCallResult"),
+    ({"tool_name", "tool_kwargs", "tool_id"}, "ToolCall"),
+    ({"current_agent_name", "delta"}, "AgentStream"),
+    ({"current_agent_name", "response"}, "AgentOutput"),
+    ({"current_agent_name", "input"}, "AgentInput"),
+    ({"step_name", "exception"}, "WorkflowFailedEvent"),
+    ({"step_name", "exception_type"}, "WorkflowFailedEvent"),
+    ({"timeout", "active_steps"}, "WorkflowTimedOutEvent"),
+]
+"""Fields of the events in their dumps, which do not name their classes; the first that a dump has decide."""
 _STOPPED: Final = {
     "WorkflowTimedOutEvent": "the run reached its time limit",
     "WorkflowCancelledEvent": "cancelled",
@@ -54,8 +65,8 @@ def runs_from_events(
     afterwards; otherwise, the runs are those that `record()` returns.
 
     Args:
-        events: LlamaIndex's events, or what `JsonSerializer` wrote for them, as text or as an object. Events of other
-            kinds are skipped.
+        events: LlamaIndex's events, or what `JsonSerializer` or `model_dump` wrote for them, as text or as an object.
+            Events of other kinds are skipped.
         result: What `await handler` returned, for the last run.
         error: What it raised instead.
         input: The text of the user in the last run; by default the user's last message in the first input of its model,
@@ -76,6 +87,7 @@ def runs_from_events(
 def _read(events: Iterable[object]) -> list[Event]:
     read: list[Event] = []
     problems: list[Problem] = []
+    skipped: list[int] = []
     for index, item in enumerate(events):
         try:
             event = _event_of(item)
@@ -85,7 +97,14 @@ def _read(events: Iterable[object]) -> list[Event]:
                 text = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
             problems.append(Problem(f"$.events[{index}]", f"not a readable event of LlamaIndex: {text}"))
         else:
-            read += [] if event is None else [event]
+            if event is not None:
+                read.append(event)
+            elif not isinstance(item, Event):
+                skipped.append(index)
+    if not read and not problems:
+        # Single dumps may be of events of the user's own; if there are no others, these are not events of an agent.
+        text = "not an event of an agent, by its fields"
+        problems = [Problem(f"$.events[{index}]", text) for index in skipped]
     if problems:
         raise InvalidDataError("; ".join(map(str, problems)), problems)
     return read
@@ -96,9 +115,12 @@ def _event_of(item: object) -> Event | None:
     if isinstance(item, Event):
         return item
     data: Any = json.loads(item) if isinstance(item, str) else item
-    if not isinstance(data, dict) or not isinstance(data.get("value"), dict):
-        raise TypeError(f"expected an event, or its JsonSerializer form, got {type(item).__name__}")
-    name, value = str(data["qualified_name"]).rpartition(".")[2], data["value"]
+    if not isinstance(data, dict):
+        raise TypeError(f"expected an event, its dump or its JsonSerializer form, got {type(item).__name__}")
+    if isinstance(data.get("value"), dict):
+        name, value = str(data["qualified_name"]).rpartition(".")[2], data["value"]
+    else:
+        name, value = _kind_of_dump(data), data
     if name in _EVENT_TYPES:
         return _EVENT_TYPES[name].model_validate(value)
     if name == "InputRequiredEvent":
@@ -112,6 +134,19 @@ def _event_of(item: object) -> Event | None:
         event: Event = type(name, (StopEvent,), {"__module__": __name__})(**fields)
         return event
     return None
+
+
+def _kind_of_dump(data: dict[str, Any]) -> str:
+    """Return the class of an event that `model_dump` wrote, by its fields; empty for one of another kind.
+
+    A dump without fields may be of a run that ended or that was cancelled, so it does not count as the end.
+    """
+    for fields, name in _DUMPED_FIELDS:
+        if fields <= data.keys():
+            return name
+    if isinstance(data.get("_data"), dict) and "prefix" in data["_data"]:
+        return "InputRequiredEvent"
+    return "StopEvent" if data.keys() == {"result"} else ""
 
 
 def _groups(events: Iterable[Event]) -> list[list[Event]]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]  # its public name
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.events.llm import (
     LLMChatEndEvent,
@@ -17,21 +15,27 @@ from llama_index.core.instrumentation.events.llm import (
     LLMCompletionEndEvent,
     LLMCompletionStartEvent,
 )
-from llama_index.core.instrumentation.span import BaseSpan
-from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.tools import BaseTool
 from llama_index.core.workflow import Workflow
-from pydantic import PrivateAttr
 
 from toolmark.capture import RunRecorder, Sink
 from toolmark.cases import RunStatus
 from toolmark_llama_index._errors import error_text, status_of
+from toolmark_llama_index._listening import Listener, active_listener
 from toolmark_llama_index._run_tree import Recording, Span
-from toolmark_llama_index._watcher import Watcher, is_resumption, method_of
+from toolmark_llama_index._watcher import Watcher, calls_of_state, is_resumption, method_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_SEVERAL_WAITING: Final = (
+    "a saved state was resumed that fits {count} waiting runs, with equal waiting calls; it counts as the newest of "
+    "them"
+)
+_MISSED: Final = (
+    "a {workflow} ran outside of the tasks that were started inside the recorder, and was not recorded; to record the "
+    "whole process, such as the requests of a server, use record(process_wide=True)"
+)
 _CLOSED_EARLY: Final = "the recorder was closed before the run ended; what came later is not recorded"
 
 
@@ -49,51 +53,46 @@ class ToolCallRecorder(RunRecorder[Recording]):
         "context"
     )
 
-    def __init__(self, *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        sink: Sink | None = None,
+        limit: int = 10_000,
+        conversation: str | None = None,
+        process_wide: bool = False,
+    ) -> None:
         """Begin without runs.
 
         Args:
             sink: Takes each run when it ends, see `RunRecorder`.
             limit: The most runs to keep.
             conversation: The conversation of every run; by default none.
+            process_wide: While it is entered, also record the runs that begin in any other task or thread of the
+                process, where no recorder is active: for servers, whose requests do not run in the context of their
+                startup.
         """
         super().__init__(sink=sink, limit=limit, conversation=conversation)
-        self._watcher = Watcher()
-        self._entered: list[Token[ToolCallRecorder | None]] = []
-        self._handlers: tuple[_SpanHandler, _EventHandler] | None = None
+        self._listener = Listener(
+            self._span_entered,
+            self._span_exited,
+            self._span_dropped,
+            self._event_fired,
+            self._run_missed,
+            is_process_wide=process_wide,
+        )
+        self._watcher = Watcher(self._listener)
 
     # Listening
 
     def __enter__(self) -> Self:
         """Begin to listen."""
-        with self._lock:
-            self._entered.append(_active.set(self))
-            if self._handlers is None:
-                spans = _SpanHandler(self._span_entered, self._span_exited, self._span_dropped)
-                self._handlers = spans, _EventHandler(self._event_fired)
-                root = get_dispatcher()
-                root.add_span_handler(self._handlers[0])
-                root.add_event_handler(self._handlers[1])
+        self._listener.open()
         return self
 
     def __exit__(self, *raised: object) -> None:
         """Stop listening; open runs end here, with a warning."""
-        with self._lock:
-            token = self._entered.pop()
-            try:
-                _active.reset(token)
-            except ValueError:
-                # Asynchronous test fixtures leave the block in another context than the one that they entered it in.
-                _active.set(None)
-            if self._entered or self._handlers is None:
-                return
-            # The dispatcher has no method to remove a handler.
-            spans, events = self._handlers
-            root = get_dispatcher()
-            root.span_handlers = [handler for handler in root.span_handlers if handler is not spans]
-            root.event_handlers = [handler for handler in root.event_handlers if handler is not events]
-            self._handlers = None
-        self._guard("__exit__", None, self._end_open_runs)
+        if self._listener.close():
+            self._guard("__exit__", None, self._end_open_runs)
 
     async def __aenter__(self) -> Self:
         """Begin to listen."""
@@ -116,7 +115,7 @@ class ToolCallRecorder(RunRecorder[Recording]):
         recording = Recording(self._label(), is_group=True)
         with self._lock:
             recording.builder.started(input)
-            if not self._entered:
+            if not self._listener.is_open:
                 recording.builder.warn(
                     "the recorder was not entered, so nothing was recorded; use `with record() as rec:`"
                 )
@@ -135,11 +134,19 @@ class ToolCallRecorder(RunRecorder[Recording]):
             with self._lock:
                 self._watcher.tree.forget(recording)
 
+    def is_idle(self) -> bool:
+        """Return whether no step, model or tool is active in any recorded run."""
+        with self._lock:
+            return all(span.closed or span.is_run for span in self._watcher.tree.spans.values())
+
     def _end_open_runs(self) -> None:
         for recording in list(self._recordings.values()):
             if recording.is_group:
                 continue
-            if recording.builder.is_open:
+            error = recording.step_error
+            if recording.builder.is_open and error is not None:
+                self._watcher.end(recording, None, status_of(error), error_text(error), may_wait=False)
+            elif recording.builder.is_open:
                 recording.builder.warn(_CLOSED_EARLY)
                 text = "not finished when the recorder was closed"
                 self._watcher.end(recording, None, RunStatus.STOPPED, text)
@@ -178,12 +185,12 @@ class ToolCallRecorder(RunRecorder[Recording]):
             span.workflow = instance
             if parent is not None or recording.is_group:
                 span.strand = span_id
-        self._watcher.tree.spans[span_id] = span
+        self._watcher.tree.add(span)
         self._guard("span_enter", recording, lambda: self._watcher.entered(span, bound, instance, tags))
 
     def _recording_for(self, bound: inspect.BoundArguments, instance: object, *, is_run: bool) -> Recording | None:
         """Return the recording of an outermost span: its group's, that of the run it continues, or a new one."""
-        if _active.get() is not self:
+        if active_listener() is not self._listener:
             return None
         group = _groups.get().get(id(self))
         if group is not None:
@@ -195,9 +202,11 @@ class ToolCallRecorder(RunRecorder[Recording]):
                     "around a loop of your own, use `with rec.single_run():`"
                 )
             return None
-        earlier = self._waiting_run(instance) if is_resumption(bound) else None
+        earlier = self._waiting_run(instance, bound) if is_resumption(bound) else None
         if earlier is not None:
             earlier.builder.resumed()
+            earlier.waiting = []
+            earlier.requests.resumed()
             return earlier
         recording = Recording(self._label())
         self._keep(recording)
@@ -205,12 +214,23 @@ class ToolCallRecorder(RunRecorder[Recording]):
         self._guard("span_enter", recording, lambda: self._watcher.describe(recording, bound, workflow))
         return recording
 
-    def _waiting_run(self, workflow: object) -> Recording | None:
-        """Return the newest run of this workflow, else of one of its class, that waits for a person."""
+    def _waiting_run(self, workflow: object, bound: inspect.BoundArguments) -> Recording | None:
+        """Return the run that waits for a person and that a saved state continues."""
         waiting = [other for other in self._recordings.values() if other.waiting and not other.builder.is_open]
+        waiting = [other for other in waiting if other.workflow_type is type(workflow)]
+        calls = calls_of_state(bound)
+        if calls:
+            fits = [other.fit(calls) for other in waiting]
+            best = max(fits, default=0)
+            waiting = [other for other, fit in zip(waiting, fits, strict=True) if fit == best > 0]
         same = [other for other in waiting if other.workflow is not None and other.workflow() is workflow]
-        alike = [other for other in waiting if other.workflow_type is type(workflow)]
-        return next(iter(reversed(same or alike)), None)
+        waiting = same or waiting
+        if not waiting:
+            return None
+        newest = waiting[-1]
+        if len(waiting) > 1:
+            newest.builder.warn(_SEVERAL_WAITING.format(count=len(waiting)))
+        return newest
 
     def _span_exited(self, span_id: str, result: object) -> None:
         self._span_closed(span_id, lambda span: self._watcher.exited(span, result))
@@ -242,6 +262,10 @@ class ToolCallRecorder(RunRecorder[Recording]):
         elif type(event).__name__ == "SpanCancelledEvent":  # missing in old versions; the span ends as if it returned
             span.cancelled = True
 
+    def _run_missed(self, workflow: str) -> None:
+        with self._lock:
+            self._say(_MISSED.format(workflow=workflow))
+
     def _guard(self, where: str, recording: Recording | None, observe: Callable[[], None]) -> None:
         """Make an observation under the lock; an error in it becomes a warning."""
         try:
@@ -261,89 +285,16 @@ class ToolCallRecorder(RunRecorder[Recording]):
                     recording.builder.warn(text)
 
 
-class _SpanHandler(BaseSpanHandler[BaseSpan]):
-    """Passes spans to a recorder, and stores none."""
-
-    # LlamaIndex's handlers are pydantic models, which take callables only as private attributes.
-    _entered: Callable[..., None] = PrivateAttr()
-    _exited: Callable[..., None] = PrivateAttr()
-    _dropped: Callable[..., None] = PrivateAttr()
-
-    def __init__(self, entered: Callable[..., None], exited: Callable[..., None], dropped: Callable[..., None]) -> None:
-        super().__init__()
-        self._entered, self._exited, self._dropped = entered, exited, dropped
-
-    def span_enter(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: Any | None = None,
-        parent_id: str | None = None,
-        tags: dict[str, Any] | None = None,
-        **_: Any,
-    ) -> None:
-        """Pass on the beginning of a span."""
-        self._entered(id_, bound_args, instance, parent_id, tags)
-
-    def span_exit(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: Any | None = None,
-        result: Any | None = None,
-        **_: Any,
-    ) -> None:
-        """Pass on the end of a span."""
-        self._exited(id_, result)
-
-    def span_drop(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: Any | None = None,
-        err: BaseException | None = None,
-        **_: Any,
-    ) -> None:
-        """Pass on the exception that ended a span."""
-        self._dropped(id_, err)
-
-    def new_span(self, *_: Any, **__: Any) -> BaseSpan | None:
-        """Store no span."""
-        return None
-
-    def prepare_to_exit_span(self, *_: Any, **__: Any) -> BaseSpan | None:
-        """Store no span."""
-        return None
-
-    def prepare_to_drop_span(self, *_: Any, **__: Any) -> BaseSpan | None:
-        """Store no span."""
-        return None
-
-
-class _EventHandler(BaseEventHandler):
-    """Passes events to a recorder."""
-
-    _fired: Callable[[BaseEvent], None] = PrivateAttr()
-
-    def __init__(self, fired: Callable[[BaseEvent], None]) -> None:
-        super().__init__()
-        self._fired = fired
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name of the handler."""
-        return "ToolCallRecorder"
-
-    def handle(self, event: BaseEvent, **_: Any) -> None:
-        """Pass on an event."""
-        self._fired(event)
-
-
 _groups: ContextVar[Mapping[int, Recording]] = ContextVar("toolmark_llama_index_groups", default={})  # noqa: B039 - never changed
-_active: ContextVar[ToolCallRecorder | None] = ContextVar("toolmark_llama_index_active", default=None)
 
 
-def record(*, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> ToolCallRecorder:
+def record(
+    *,
+    sink: Sink | None = None,
+    limit: int = 10_000,
+    conversation: str | None = None,
+    process_wide: bool = False,
+) -> ToolCallRecorder:
     """Return a recorder that records every run that begins inside it.
 
     ```python
@@ -352,6 +303,7 @@ def record(*, sink: Sink | None = None, limit: int = 10_000, conversation: str |
     case = rec.test_case(expected_tools=[ToolCall(name="weather")])
     ```
 
-    Tasks started inside are recorded, plain threads are not. The arguments are those of `ToolCallRecorder`.
+    Tasks started inside are recorded; other tasks, such as the requests of a server, and plain threads only with
+    `process_wide=True`. The arguments are those of `ToolCallRecorder`.
     """
-    return ToolCallRecorder(sink=sink, limit=limit, conversation=conversation)
+    return ToolCallRecorder(sink=sink, limit=limit, conversation=conversation, process_wide=process_wide)

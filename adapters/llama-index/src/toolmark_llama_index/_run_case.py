@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
-from llama_index.core.workflow import Event
+from llama_index.core.workflow import Event, HumanResponseEvent, InputRequiredEvent
 
 from toolmark.capture import RunBuilder
 from toolmark.cases import LLMTestCase, RunStatus
@@ -18,6 +18,9 @@ from toolmark_llama_index._recorder import record
 
 _PATIENCE: Final = 0.5
 """Seconds to wait for what should come at once."""
+_IDLE_SECONDS: Final = 0.02
+_IDLE_CHECKS: Final = 3
+"""Between two steps of a workflow, it is idle for a moment."""
 
 
 async def run_case(
@@ -30,16 +33,19 @@ async def run_case(
     name: str | None = None,
     timeout: float | None = None,
     on_event: Callable[[Event], object] | None = None,
+    human: Callable[[InputRequiredEvent], object] | None = None,
+    input_key: str | None = None,
     **options: Any,
 ) -> LLMTestCase:
     """Ask an agent a question and return the run as a test case.
 
     A failure of the agent does not raise: the `run` of the case has its `status` and `error`, and every call up to it.
-    Only a cancellation of the caller is passed on.
+    A run that asks a person is left when nothing else goes on in it, as `interrupted`, unless `human` answers. Only a
+    cancellation of the caller is passed on.
 
     Args:
-        agent: A FunctionAgent, ReActAgent, CodeActAgent or `AgentWorkflow`.
-        question: Passed as `user_msg`.
+        agent: A FunctionAgent, ReActAgent, CodeActAgent, `AgentWorkflow`, or a workflow of your own.
+        question: The text of the user.
         expected_tools: The expected calls.
         expected_output: The expected answer.
         id: Id of the case; the run's id by default.
@@ -47,13 +53,18 @@ async def run_case(
         timeout: Seconds after which the run is cancelled; by default the agent's own limit.
         on_event: Called with each event of the run's stream, and awaited if it is async; an error in it is raised when
             the run has ended.
+        human: Called with each question to a person, and awaited if it is async; returns the answer as a text or as a
+            `HumanResponseEvent`, or `None` to leave the run waiting.
+        input_key: The name under which `agent.run` takes the question: by default the only text that the start event of
+            a workflow requires, else `user_msg`.
         options: Further arguments of `agent.run`, such as `ctx`, `chat_history`, `memory` or `max_iterations`.
     """
     failure: BaseException | None = None
     with record() as rec:
         try:
-            handler = agent.run(user_msg=question, **options)
-            failure = await _outcome(handler, timeout, on_event)
+            handler = agent.run(**{input_key or _input_key(agent): question}, **options)
+            listener = _Listener(handler, on_event, human, rec.is_idle)
+            failure = await _outcome(handler, timeout, listener)
         except _CallbackError as error:
             raise error.error from None
         except Exception as error:  # noqa: BLE001 - a run that does not even begin has failed too
@@ -72,7 +83,7 @@ async def run_case(
 
 
 class _CallbackError(Exception):
-    """Carries the exception of `on_event` through the tasks."""
+    """Carries the exception of a callback through the tasks."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -83,26 +94,62 @@ class _TimeoutError(Exception):
     """The `timeout` of `run_case` passed."""
 
 
-class _Listener:
-    """Reads the stream of a run, and passes its events on."""
+def _input_key(agent: object) -> str:
+    """Return the name of the only text that the start event of a workflow requires, else `user_msg`."""
+    start = getattr(agent, "start_event_class", None)
+    fields: dict[str, Any] = getattr(start, "model_fields", {})
+    if "user_msg" in fields:
+        return "user_msg"
+    texts = [name for name, field in fields.items() if field.is_required() and field.annotation is str]
+    return texts[0] if len(texts) == 1 else "user_msg"
 
-    def __init__(self, on_event: Callable[[Event], object]) -> None:
+
+class _Listener:
+    """Reads the stream of a run, passes its events on, and answers questions to a person."""
+
+    def __init__(
+        self,
+        handler: Any,
+        on_event: Callable[[Event], object] | None,
+        human: Callable[[InputRequiredEvent], object] | None,
+        is_idle: Callable[[], bool],
+    ) -> None:
+        self._handler = handler
         self._on_event = on_event
+        self._human = human
+        self._is_idle = is_idle
         self._count = 0
         self._busy = False
 
-    async def read(self, handler: Any) -> None:
-        """Read to the end, which never comes if a tool raised a `BaseException`."""
-        async for event in handler.stream_events():
-            self._count += 1
-            self._busy = True
-            try:
-                awaitable = self._on_event(event)
-                if inspect.isawaitable(awaitable):
-                    await awaitable
-            except Exception as error:
-                raise _CallbackError(error) from error
-            self._busy = False
+    async def read(self) -> None:
+        """Read to the end, which never comes if a tool raised a `BaseException`, or until a person does not answer."""
+        waiting: asyncio.Task[None] | None = None
+        try:
+            async for event in self._handler.stream_events():
+                self._count += 1
+                self._busy = True
+                if self._on_event is not None:
+                    await _called(self._on_event, event)
+                if isinstance(event, InputRequiredEvent):
+                    answer = None if self._human is None else await _called(self._human, event)
+                    if isinstance(answer, str):
+                        answer = HumanResponseEvent(response=answer)  # type: ignore[call-arg]  # any field
+                    if answer is not None:
+                        self._handler.ctx.send_event(answer)
+                    elif waiting is None:
+                        waiting = asyncio.ensure_future(self._leave())
+                self._busy = False
+        finally:
+            if waiting is not None:
+                waiting.cancel()
+
+    async def _leave(self) -> None:
+        """Cancel the run as soon as nothing but the question goes on in it."""
+        idle = 0
+        while idle < _IDLE_CHECKS:
+            await asyncio.sleep(_IDLE_SECONDS)
+            idle = idle + 1 if self._is_idle() and not self._busy else 0
+        await self._handler.cancel_run()
 
     async def finish(self, reading: asyncio.Task[None]) -> None:
         """Wait for the remaining events of a run that has ended, as long as some come."""
@@ -112,37 +159,39 @@ class _Listener:
             await asyncio.wait({reading}, timeout=_PATIENCE)
 
 
-async def _outcome(
-    handler: Any,
-    timeout: float | None,
-    on_event: Callable[[Event], object] | None,
-) -> BaseException | None:
+async def _called(callback: Callable[[Any], object], event: Event) -> object:
+    """Return what a callback of the caller returns, awaited if it is async."""
+    try:
+        result = callback(event)
+        return await result if inspect.isawaitable(result) else result
+    except Exception as error:
+        raise _CallbackError(error) from error
+
+
+async def _outcome(handler: Any, timeout: float | None, listener: _Listener) -> BaseException | None:
     """Wait until a run has ended, and return its exception."""
-    listener = None if on_event is None else _Listener(on_event)
     running = asyncio.ensure_future(_result(handler))
-    reading = None if listener is None else asyncio.ensure_future(listener.read(handler))
+    reading = asyncio.ensure_future(listener.read())
     try:
         done = await _first_end(running, reading, timeout)
         if not done:
             return _TimeoutError(f"not finished within {timeout:g} seconds")
-        if listener is not None and reading is not None:
-            await listener.finish(reading)
-            if reading.done() and isinstance(reading.exception(), _CallbackError):
-                reading.result()
+        await listener.finish(reading)
+        if reading.done() and isinstance(reading.exception(), _CallbackError):
+            reading.result()
         return running.result()
     finally:
-        if reading is not None:
-            reading.cancel()
+        reading.cancel()
         if not running.done():
             await _cancel(handler, running)
 
 
 async def _first_end(
-    running: asyncio.Task[BaseException | None], reading: asyncio.Task[None] | None, timeout: float | None
+    running: asyncio.Task[BaseException | None], reading: asyncio.Task[None], timeout: float | None
 ) -> bool:
     """Return whether the run ended in time; a callback that raises ends the wait, the end of the stream does not."""
     deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
-    pending: set[asyncio.Task[Any]] = {running} if reading is None else {running, reading}
+    pending: set[asyncio.Task[Any]] = {running, reading}
     while not running.done():
         left = None if deadline is None else max(deadline - asyncio.get_running_loop().time(), 0)
         done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)

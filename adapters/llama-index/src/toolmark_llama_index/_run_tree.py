@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 from uuid import uuid4
 
-from toolmark.capture import RunBuilder
+from llama_index.core.agent.workflow.workflow_events import ToolCall as RequestedCall
+
+from toolmark.calls import ToolCall, ToolCallType
+from toolmark.capture import Outcome, RunBuilder
 from toolmark.cases import Run
 from toolmark_llama_index._agent_steps import AgentSteps, Key, Place
+from toolmark_llama_index._branches import OpenRequests, Steps, equal_values
+from toolmark_llama_index._errors import outcome_of
+from toolmark_llama_index._listening import Listener
 
 
 def now() -> datetime:
@@ -24,12 +31,19 @@ class Recording:
     Attributes:
         builder: The builder of the run.
         steps: The agents' steps in it.
+        workflow_steps: The steps of workflows in it.
+        requests: What models outside of agents requested.
         is_group: It is a `single_run` block, which ends with the block and not with a span.
         answer: The last answer of a model in a group.
         has_framework_id: Its id is the one that LlamaIndex has given to the run.
         lacks_beginning: It continues an unobserved run, and no agent has answered since.
+        pseudo_tools: Names of tools that carried a structured answer, each with its scope.
+        mcp_tools: Names of offered tools of MCP servers.
         offered: The tools that were noted, each with the scope it was offered in.
-        waiting: Ids and names of the calls that wait for a person.
+        has_waited: A call waits, or waited, for a person.
+        suspended: Calls of agents that were suspended and have not begun again.
+        waiting: The calls that wait for a person, of a run that was left with them.
+        spans: Its spans in the tree.
         workflow: The workflow that runs.
         workflow_type: Its class.
     """
@@ -37,19 +51,64 @@ class Recording:
     def __init__(self, label: str | None, *, is_group: bool = False) -> None:
         """Begin without observations, in the conversation `label`."""
         self.builder = RunBuilder(run_id=str(uuid4()), conversation_id=label)
-        self.steps = AgentSteps(self.builder)
+        self.steps = AgentSteps(self.builder, self.type_of)
+        self.workflow_steps = Steps()
+        self.requests = OpenRequests()
         self.is_group = is_group
         self.answer: str | None = None
         self.has_framework_id = False
         self.lacks_beginning = False
         self.offered: set[tuple[Key | None, str]] = set()
-        self.waiting: set[tuple[str, str]] = set()
+        self.pseudo_tools: set[tuple[Key | None, str]] = set()
+        self.mcp_tools: set[str] = set()
+        self.has_waited = False
+        self.suspended: list[Call] = []
+        self.waiting: list[ToolCall] = []
+        self.spans: dict[str, Span] = {}
         self.workflow: weakref.ref[Any] | None = None
         self.workflow_type: type | None = None
 
     def run(self) -> Run:
         """Return the run so far."""
         return self.builder.build()
+
+    @property
+    def step_error(self) -> BaseException | None:
+        """What a step raised, if nothing else goes on: old versions tell the caller before the run's span ends."""
+        root = next((span for span in self.spans.values() if span.is_root and not span.closed), None)
+        if root is None or not isinstance(root.error, Exception):
+            return None
+        active = any(not span.closed and span is not root for span in self.spans.values())
+        return None if active or outcome_of(root.error) is not Outcome.ERROR else root.error
+
+    def type_of(self, name: str) -> ToolCallType:
+        """Return the type of a requested tool."""
+        return ToolCallType.MCP if name in self.mcp_tools else ToolCallType.FUNCTION
+
+    def is_pseudo_tool(self, name: str, scope: Key | None) -> bool:
+        """Return whether only tools that carry a structured answer have this name."""
+        return (scope, name) in self.pseudo_tools and (scope, name) not in self.offered
+
+    def is_repeated(self, call: Call) -> bool:
+        """Return whether a call that begins was suspended before."""
+        for earlier in self.suspended:
+            if (earlier.id, earlier.name) == (call.id, call.name) and equal_values(earlier.arguments, call.arguments):
+                self.suspended.remove(earlier)
+                return True
+        return False
+
+    def fit(self, calls: Sequence[RequestedCall]) -> int:
+        """Return how well a saved state with these calls continues it: 2 with all waiting calls, 1 with some, 0 not."""
+        left = list(calls)
+        count = 0
+        for waiting in self.waiting:
+            for call in left:
+                same_id = (waiting.id or "") == call.tool_id
+                if same_id and waiting.name == call.tool_name and equal_values(waiting.arguments, call.tool_kwargs):
+                    left.remove(call)
+                    count += 1
+                    break
+        return 0 if not count else 1 + (count == len(self.waiting))
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +118,16 @@ class Call:
     name: str
     arguments: dict[str, Any]
     id: str
-    started: bool = False
+    key: str = ""
+    """The execution of its tool that began last; empty before the first."""
+    attempts: int = 0
+    result: Any = None
+    """What its tool returned, in a workflow whose step may return something else."""
+
+    @property
+    def started(self) -> bool:
+        """Whether its tool has begun."""
+        return bool(self.key)
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +141,7 @@ class Span:
         scope: The execution of a tool inside which things happen here; `None` at the top level of the run.
         strand: The nested run that it belongs to, since several may go on at once; `None` for the recorded run.
         is_run: It is a workflow's run.
+        is_step: It is the execution of a step of a workflow.
         workflow: That workflow, until the span ends.
         call: The call that it runs, if it is a step of an agent that runs one.
         tool: The tool that runs here, until the span ends.
@@ -94,6 +163,7 @@ class Span:
     scope: Key | None
     strand: Key | None = None
     is_run: bool = False
+    is_step: bool = False
     workflow: Any = None
     call: Call | None = None
     tool: Any = None
@@ -130,17 +200,33 @@ class Span:
     def inside_llm(self) -> bool:
         """Whether another model wraps this one, and will report the same answer."""
         span = self.parent
-        while span is not None and span.llm is None:
+        while span is not None and (span.llm is None or span.is_structured_llm):
             span = span.parent
         return span is not None
+
+    @property
+    def is_structured_llm(self) -> bool:
+        """Whether the model here asks another one for a structured answer, and does not report its tokens."""
+        return type(self.llm).__name__ == "StructuredLLM"
 
 
 class RunTree:
     """The spans of a recorder: the open ones, and those that a later span may still name as its parent."""
 
-    def __init__(self) -> None:
-        """Begin without spans."""
+    def __init__(self, listener: Listener) -> None:
+        """Begin without spans; the listener receives what happens in those that are added."""
         self.spans: dict[str, Span] = {}
+        self._listener = listener
+
+    def add(self, span: Span) -> None:
+        """Add a span that begins."""
+        self.spans[span.id] = span.recording.spans[span.id] = span
+        self._listener.own(span.id)
+
+    def _remove(self, span: Span) -> None:
+        self._listener.disown(span.id)
+        self.spans.pop(span.id, None)
+        span.recording.spans.pop(span.id, None)
 
     def parent_of(self, parent_id: str | None, *, is_run: bool) -> Span | None:
         """Return the span around one that begins."""
@@ -160,10 +246,10 @@ class RunTree:
         # Until the recording ends, spans of nested runs stay, since they may be named as a parent, and those of models,
         # since a model that streams reports its answer after its span has ended.
         elif not (span.is_run or span.llm is not None):
-            self.spans.pop(span.id, None)
+            self._remove(span)
 
     def forget(self, recording: Recording, *, closed_only: bool = False) -> None:
         """Remove the spans of a recording."""
-        for span in [span for span in self.spans.values() if span.recording is recording]:
+        for span in list(recording.spans.values()):
             if span.closed or not closed_only:
-                del self.spans[span.id]
+                self._remove(span)

@@ -13,6 +13,7 @@ from toolmark.calls import ToolCallType, ToolSpec
 from toolmark.errors import InvalidDataError
 
 _MCP_PACKAGE: Final = "llama_index.tools.mcp"
+_PROGRAMS: Final = ("llama_index.core.program.", "llama_index.program.")
 
 
 async def available_tools(agent: object) -> list[ToolSpec]:
@@ -55,14 +56,20 @@ def specs_of(tools: Iterable[object]) -> list[ToolSpec]:
             spec = ToolSpec(
                 name=metadata.get_name(), description=metadata.description, input_schema=metadata.get_parameters_dict()
             )
-            specs.append(spec if call_type is None else spec.model_copy(update={"type": call_type}))
+            specs.append(spec if call_type is ToolCallType.FUNCTION else spec.model_copy(update={"type": call_type}))
     return specs
 
 
-def call_type_of(tool: object) -> ToolCallType | None:
-    """Return `MCP` for a tool of an MCP server; `None` for any other."""
+def is_pseudo_tool(tool: object) -> bool:
+    """Return whether a tool only carries the structured answer of a model, as those of LlamaIndex's programs do."""
+    module = str(getattr(tool.real_fn, "__module__", "")) if isinstance(tool, FunctionTool) else ""
+    return module.startswith(_PROGRAMS)
+
+
+def call_type_of(tool: object) -> ToolCallType:
+    """Return `MCP` for a tool of an MCP server, else `FUNCTION`: LlamaIndex reports no tools that providers run."""
     is_mcp = isinstance(tool, FunctionTool) and str(getattr(tool.real_fn, "__module__", "")).startswith(_MCP_PACKAGE)
-    return ToolCallType.MCP if is_mcp else None
+    return ToolCallType.MCP if is_mcp else ToolCallType.FUNCTION
 
 
 def arguments_of(tool: BaseTool, bound: inspect.BoundArguments) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Final
 
-from llama_index.core.agent.workflow import BaseWorkflowAgent, FunctionAgent
+from llama_index.core.agent.workflow import AgentWorkflow, BaseWorkflowAgent, FunctionAgent
 from llama_index.core.agent.workflow.workflow_events import (
     AgentInput,
     AgentOutput,
@@ -24,16 +24,20 @@ from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.base.llms.types import ChatResponse
 from llama_index.core.tools import BaseTool, FunctionTool, ToolOutput
 from llama_index.core.types import BasePydanticProgram
-from llama_index.core.workflow import Context, StartEvent, Workflow
+from llama_index.core.workflow import Context, Event, StartEvent, Workflow
 
+from toolmark.calls import CallStatus, ToolCallType
+from toolmark.calls import ToolCall as RecordedCall
 from toolmark.capture import Outcome, Request
-from toolmark.cases import RunStatus
+from toolmark.cases import Run, RunStatus
 from toolmark_llama_index import _messages
 from toolmark_llama_index._agent_steps import TOP
+from toolmark_llama_index._branches import current_branch
 from toolmark_llama_index._errors import error_text, outcome_of, status_of
+from toolmark_llama_index._listening import Listener
 from toolmark_llama_index._results import is_unknown_tool, result_of
 from toolmark_llama_index._run_tree import Call, Recording, RunTree, Span, now
-from toolmark_llama_index._tools import arguments_of, bound_arguments, call_type_of, specs_of
+from toolmark_llama_index._tools import arguments_of, bound_arguments, call_type_of, is_pseudo_tool, specs_of
 from toolmark_llama_index._track import Tracked
 
 _TOOL_METHODS: Final = frozenset({"__call__", "call", "acall"})
@@ -52,9 +56,9 @@ def method_of(span_id: str) -> str:
 class Watcher:
     """Observes the spans of a tree. Used under the recorder's lock, which also handles errors here."""
 
-    def __init__(self) -> None:
+    def __init__(self, listener: Listener) -> None:
         """Begin without observations."""
-        self.tree = RunTree()
+        self.tree = RunTree(listener)
         self._finished: list[Recording] = []
 
     def take_finished(self) -> list[Recording]:
@@ -79,10 +83,18 @@ class Watcher:
             span.is_structured = True
         elif isinstance(instance, BaseLLM):
             self._llm_entered(span, bound, instance, method)
-        elif not method.endswith("send_event"):  # which has the same values, but does not handle them
-            self._step_entered(span, bound)
+        elif method.endswith("send_event"):  # which has the same values, but does not handle them
+            for value in bound.arguments.values():
+                if isinstance(value, Event):
+                    recording.workflow_steps.returned(value)
+        else:
+            self._step_entered(span, bound, method)
 
-    def _step_entered(self, span: Span, bound: inspect.BoundArguments) -> None:
+    def _step_entered(self, span: Span, bound: inspect.BoundArguments, method: str) -> None:
+        event = next((value for value in bound.arguments.values() if isinstance(value, Event)), None)
+        if event is not None and span.parent is not None and span.parent.is_run:
+            span.is_step = True
+            span.recording.workflow_steps.entered(method, event)
         for value in bound.arguments.values():
             if isinstance(value, ToolCall):
                 span.call = Call(value.tool_name, value.tool_kwargs, value.tool_id)
@@ -94,6 +106,8 @@ class Watcher:
 
     def exited(self, span: Span, result: object) -> None:
         """Note that a span returned."""
+        if span.is_step and isinstance(result, Event):
+            span.recording.workflow_steps.returned(result)
         if span.call is not None:
             self._call_ended(span, span.call, result)
         elif span.tool is not None:
@@ -117,15 +131,14 @@ class Watcher:
                 span.parent.error = error
         outcome = outcome_of(error)
         if span.call is not None:
-            if span.call.started and outcome is Outcome.SUSPENDED:
-                self._suspend(span, span.call)
+            if span.call.result is not None:  # the step failed later than its tool
+                self._execution_ended(span, span.call.key, span.call.result)
             elif span.call.started:
-                text = None if outcome is Outcome.CANCELLED else error_text(error)
-                span.recording.builder.tool_failed(span.id, text, outcome=outcome, at=now())
+                self._call_failed(span, span.call, error)
         elif span.tool is not None and span.key is not None:
-            span.recording.builder.tool_failed(span.key, error_text(error), outcome=outcome, at=now())
+            self._execution_failed(span, span.key, error, outcome)
         elif span.is_root:
-            self.end(span.recording, None, status_of(error), error_text(error))
+            self.end(span.recording, None, status_of(error), error_text(error), may_wait=outcome is Outcome.CANCELLED)
 
     # Runs
 
@@ -149,17 +162,30 @@ class Watcher:
         elif error is None or outcome_of(error) is not Outcome.ERROR:
             self.end(recording, None, RunStatus.STOPPED, _NO_RESULT)
         else:  # old versions return nothing from a run that failed
-            self.end(recording, None, status_of(error), error_text(error))
+            self.end(recording, None, status_of(error), error_text(error), may_wait=False)
 
     def end(
-        self, recording: Recording, answer: str | None, status: RunStatus = RunStatus.OK, error: str | None = None
+        self,
+        recording: Recording,
+        answer: str | None,
+        status: RunStatus = RunStatus.OK,
+        error: str | None = None,
+        *,
+        may_wait: bool = True,
     ) -> None:
-        """End a recording; if it was cancelled while calls waited for a person, it waits with them."""
+        """End a recording.
+
+        A run that is cancelled while calls wait for a person waits with them: to be resumed, it has to be left.
+        """
         recording.steps.finish()
-        waits = status is RunStatus.STOPPED and bool(recording.waiting)
-        if waits:
-            status, error = RunStatus.OK, None
-        recording.builder.ended(answer, status=status, error=error, may_wait=waits, at=now())
+        recording.workflow_steps.clear()
+        recording.builder.ended(answer, status=status, error=error, at=now())
+        if status is RunStatus.STOPPED and may_wait and recording.has_waited:
+            recording.waiting = waiting_calls(recording.run())
+            if recording.waiting:
+                recording.builder.ended(None, may_wait=True, at=now())
+        if not recording.waiting:
+            recording.requests.clear()
         self._finished.append(recording)
 
     # Models
@@ -175,8 +201,13 @@ class Watcher:
     def _offer(self, span: Span, tools: Any, *, all_known: bool = True) -> None:
         recording, scope = span.recording, span.scope
         tools = [tool for tool in tools if isinstance(tool, BaseTool)]
+        recording.pseudo_tools.update((scope, tool.metadata.name or "") for tool in tools if is_pseudo_tool(tool))
+        tools = [tool for tool in tools if not is_pseudo_tool(tool)]
         new = [tool for tool in tools if (scope, tool.metadata.name or "") not in recording.offered]
         if new:
+            recording.mcp_tools.update(
+                tool.metadata.name or "" for tool in new if call_type_of(tool) is ToolCallType.MCP
+            )
             recording.offered.update((scope, tool.metadata.name or "") for tool in new)
             recording.builder.offered(specs_of(new), scope=scope, all_known=all_known)
 
@@ -197,10 +228,10 @@ class Watcher:
     def model_answered(self, span: Span, response: object) -> None:
         """Note the answer of a model."""
         # A model that wraps another one reports the same answer again.
-        if span.inside_llm or type(span.llm).__name__ == "StructuredLLM":
+        if span.inside_llm or span.is_structured_llm:
             return
-        usage = _messages.usage_of(response)
-        span.recording.builder.model_used(span.model or _messages.model_of(response), usage)
+        recording, usage = span.recording, _messages.usage_of(response)
+        recording.builder.model_used(span.model or _messages.model_of(response), usage)
         step = span.agent_step
         if step is not None:
             step.has_usage = step.has_usage or bool(usage)
@@ -208,20 +239,28 @@ class Watcher:
             return
         read = getattr(span.llm, "get_tool_calls_from_response", None)
         selections = [] if read is None else read(response, error_on_no_tool_call=False)
-        requests = _messages.response_requests(response, selections)
+        requests = [
+            request
+            for request in _messages.response_requests(response, selections)
+            if not recording.is_pseudo_tool(request.name, span.scope)
+        ]
+        for request in requests:
+            request.type = recording.type_of(request.name)
         if requests:
-            span.recording.builder.model_asked(requests, scope=span.scope, strand=span.strand)
+            recording.requests.add(requests, span.scope)
+            recording.builder.model_asked(requests, scope=span.scope, strand=current_branch().strand)
         if span.scope is None:
-            span.recording.answer = None if requests else _messages.text_of(response)
+            recording.answer = None if requests else _messages.text_of(response)
 
     # Tools
 
     def _tool_entered(self, span: Span, bound: inspect.BoundArguments, tool: BaseTool | Tracked) -> None:
         span.tool = tool
         outer = span.parent
-        if span.is_structured:
+        if span.is_structured or is_pseudo_tool(tool):
+            span.is_structured = True
             return
-        if outer is not None and outer.call is not None and not outer.call.started:
+        if outer is not None and outer.call is not None and self._is_next_attempt(outer, outer.call, tool):
             self._start(outer, outer.call, tool)
             span.scope = outer.scope
             return
@@ -231,21 +270,51 @@ class Watcher:
             name, arguments = tool.name, bound_arguments(bound, tool.names)
         else:
             name, arguments = tool.metadata.name or "", arguments_of(tool, bound)
-        span.recording.builder.tool_started(
-            span.id, name, arguments, scope=span.scope, strand=span.strand, type=call_type_of(tool), at=now()
+        recording = span.recording
+        request, warning = recording.requests.started(span.id, name, arguments, span.scope)
+        if warning:
+            recording.builder.warn(warning)
+        recording.builder.tool_started(
+            span.id,
+            name,
+            arguments,
+            scope=span.scope,
+            strand=span.strand,
+            type=call_type_of(tool),
+            at=now(),
+            request=request or None,
         )
         span.key = span.scope = span.id
 
+    def _is_next_attempt(self, span: Span, call: Call, tool: BaseTool | Tracked) -> bool:
+        """Return whether a tool that a step runs is that of its call: the first one, or the same after a failure."""
+        if not call.started:
+            return True
+        if span.error is None or call.result is not None or not isinstance(tool, BaseTool):
+            return False
+        return tool.metadata.name == call.name
+
     def _start(self, span: Span, call: Call, tool: object) -> None:
         """Note that the tool of a call begins to run; from here on, things happen inside it."""
-        recording, scope, strand, call_id = span.recording, span.scope, span.strand, call.id or None
-        call.started = True
-        waited = (call.id, call.name) in recording.waiting
-        recording.waiting.discard((call.id, call.name))
-        if recording.lacks_beginning and not waited:
-            recording.builder.model_asked([Request(call.name, call.arguments, call_id)], scope=scope, strand=strand)
+        recording, strand, call_id = span.recording, span.strand, call.id or None
+        if call.started and span.error is not None:
+            self._call_failed(span, call, span.error)
+            span.error = None
+        scope = None if span.parent is None else span.parent.scope
+        call.attempts += 1
+        call.key = span.id if call.attempts == 1 else f"{span.id}.{call.attempts}"
+        if recording.lacks_beginning and not recording.is_repeated(call):
+            recording.builder.model_asked(
+                [Request(call.name, call.arguments, call_id, call_type_of(tool))], scope=scope, strand=strand
+            )
+        workflow = None if span.parent is None else span.parent.workflow
+        request = ""
+        if not isinstance(workflow, (AgentWorkflow, BaseWorkflowAgent)):
+            request, warning = recording.requests.started(call.key, call.name, call.arguments, scope, call_id)
+            if warning:
+                recording.builder.warn(warning)
         recording.builder.tool_started(
-            span.id,
+            call.key,
             call.name,
             call.arguments,
             call_id=call_id,
@@ -253,36 +322,69 @@ class Watcher:
             strand=strand,
             type=call_type_of(tool),
             at=now(),
+            request=request or None,
         )
-        span.scope = span.id
+        span.scope = call.key
 
     def _call_ended(self, span: Span, call: Call, result: object) -> None:
-        outer = TOP if span.parent is None else span.parent.place
+        outer, requests = TOP if span.parent is None else span.parent.place, span.recording.requests
         if isinstance(result, ToolCallResult):
             if not call.started and is_unknown_tool(result):
                 span.recording.steps.missing_tool(result, outer)
                 return
             if not call.started:
                 self._start(span, call, None)
-            span.recording.steps.tool_returned(span.id, result, outer, now(), span.error)
-        elif call.started and span.cancelled and not isinstance(span.error, Exception):
-            span.recording.builder.tool_failed(span.id, None, outcome=Outcome.CANCELLED, at=now())
-        elif call.started:
+            succeeded = not result.tool_output.is_error
+            requests.ended(call.key, Outcome.OK if succeeded else Outcome.ERROR)
+            span.recording.steps.tool_returned(call.key, result, outer, now(), span.error)
+        elif not call.started:
+            return
+        elif call.result is not None:
+            # A workflow of the user's own may return anything; what counts is what its tool returned.
+            self._execution_ended(span, call.key, call.result)
+        elif span.cancelled and not isinstance(span.error, Exception):
+            self._execution_failed(span, call.key, None, Outcome.CANCELLED)
+        elif span.error is None:
             self._suspend(span, call)
+        else:
+            self._call_failed(span, call, span.error)
+
+    def _call_failed(self, span: Span, call: Call, error: BaseException) -> None:
+        """Note that the tool of a call raised."""
+        outcome = outcome_of(error)
+        if outcome is Outcome.SUSPENDED:
+            self._suspend(span, call)
+        else:
+            self._execution_failed(span, call.key, error, outcome)
 
     def _suspend(self, span: Span, call: Call) -> None:
         """Note that a call waits for a person; the framework will run it again from its beginning."""
-        span.recording.waiting.add((call.id, call.name))
-        span.recording.builder.tool_failed(span.id, None, outcome=Outcome.SUSPENDED, at=now())
+        span.recording.suspended.append(call)
+        self._execution_failed(span, call.key, None, Outcome.SUSPENDED)
+
+    def _execution_failed(self, span: Span, key: str, error: BaseException | None, outcome: Outcome) -> None:
+        """Note that an execution of a tool raised."""
+        span.recording.requests.ended(key, outcome)
+        if outcome is Outcome.SUSPENDED:
+            span.recording.has_waited = True
+        text = None if error is None or outcome is not Outcome.ERROR else error_text(error)
+        span.recording.builder.tool_failed(key, text, outcome=outcome, at=now())
 
     def _tool_ended(self, span: Span, result: object) -> None:
-        if span.key is None:
-            return
+        if span.key is not None:
+            self._execution_ended(span, span.key, result)
+        elif span.parent is not None and span.parent.call is not None and span.parent.call.key == span.scope:
+            span.parent.call.result = result
+
+    def _execution_ended(self, span: Span, key: str, result: object) -> None:
+        """Note that an execution of a tool returned."""
         builder = span.recording.builder
-        if isinstance(result, ToolOutput):
-            read = result_of(result)
+        read = result_of(result) if isinstance(result, ToolOutput) else None
+        failed = read is not None and read.error is not None
+        span.recording.requests.ended(key, Outcome.ERROR if failed else Outcome.OK)
+        if read is not None:
             builder.tool_ended(
-                span.key,
+                key,
                 read.output,
                 model_output=read.model_output,
                 error=read.error,
@@ -290,7 +392,20 @@ class Watcher:
                 at=now(),
             )
         else:
-            builder.tool_ended(span.key, result, at=now())
+            builder.tool_ended(key, result, at=now())
+
+
+def waiting_calls(run: Run) -> list[RecordedCall]:
+    """Return the calls of a run that wait for a person, also those inside other calls."""
+    calls: list[RecordedCall] = list(run.calls)
+    waiting: list[RecordedCall] = []
+    while calls:
+        call = calls.pop(0)
+        if call.execution is not None:
+            calls += call.execution.children
+            if call.execution.status is CallStatus.PENDING and call.execution.executed:
+                waiting.append(call)
+    return waiting
 
 
 def _start_of(bound: inspect.BoundArguments) -> object:
@@ -305,6 +420,17 @@ def is_resumption(bound: inspect.BoundArguments) -> bool:
         return _start_of(bound) is None
     contexts = [value for value in bound.arguments.values() if isinstance(value, Context)]
     return any(context.is_running for context in contexts)  # versions in which a run is a method with a context
+
+
+def calls_of_state(bound: inspect.BoundArguments) -> list[ToolCall]:
+    """Return the calls that a saved state will run; empty if it shows none."""
+    steps = getattr(bound.arguments.get("init_state"), "workers", None)
+    calls: list[ToolCall] = []
+    for step in steps.values() if isinstance(steps, Mapping) else ():
+        for name in ("queue", "in_progress", "collected_waiters"):
+            events = [getattr(item, "event", None) for item in getattr(step, name, ())]
+            calls += [event for event in events if isinstance(event, ToolCall)]
+    return calls
 
 
 def _is_delegation(tool: object, outer: object) -> bool:

@@ -1,0 +1,192 @@
+"""Where recorders listen: many at once, in threads, and in a server whose requests know nothing of its startup."""
+
+import asyncio
+import contextlib
+import json
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import pytest
+from li_agents import add, agent, asks, summaries
+from llama_index.core.instrumentation import get_dispatcher
+
+from toolmark import NothingRecordedError
+from toolmark_llama_index import ToolCallRecorder, record, run_case
+from toolmark_llama_index._listening import Listener
+
+ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
+ONE_CALL = [("add", {"a": 1, "b": 2}, "c1", 3)]
+
+
+async def run_agent(question: str = "hi") -> str:
+    """Run an agent that adds."""
+    return str(await agent(ADDED, "3", tools=[add]).run(user_msg=question))
+
+
+def handlers() -> tuple[list[Any], list[Any]]:
+    """The handlers of LlamaIndex."""
+    root = get_dispatcher()
+    return list(root.span_handlers), list(root.event_handlers)
+
+
+def test_threads_that_enter_and_leave() -> None:
+    """Recorders that are entered and left by threads at the same time all keep listening, and leave nothing behind."""
+    before = handlers()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    deaf: list[int] = []
+
+    def work() -> None:
+        for _ in range(500):
+            with record():
+                if not any("_SpanHandler" in type(handler).__name__ for handler in get_dispatcher().span_handlers):
+                    deaf.append(1)
+
+    try:
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+
+    assert not deaf
+    assert handlers() == before
+
+
+def test_one_pair_of_handlers() -> None:
+    """Any number of recorders adds one pair of handlers, so that each span costs the same."""
+    before = handlers()
+
+    with contextlib.ExitStack() as stack:
+        for _ in range(50):
+            stack.enter_context(record())
+        during = handlers()
+
+    assert [len(after) - len(earlier) for after, earlier in zip(during, before, strict=True)] == [1, 1]
+    assert handlers() == before
+
+
+def test_cost_of_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Concurrent `run_case` cost in proportion to their number: no recorder receives the spans of another one."""
+    begin = Listener.__init__
+    received = 0
+
+    def counting(self: Listener, entered: Callable[..., None], *others: Any, **options: Any) -> None:
+        def count(*span: Any) -> None:
+            nonlocal received
+            received += 1
+            entered(*span)
+
+        begin(self, count, *others, **options)
+
+    async def spans_of_each(count: int) -> float:
+        before = received
+        cases = await asyncio.gather(*(run_case(agent(ADDED, "3", tools=[add]), f"{n}") for n in range(count)))
+        assert all(summaries(case.tools_called or []) == ONE_CALL for case in cases)
+        return (received - before) / count
+
+    monkeypatch.setattr(Listener, "__init__", counting)
+    alone, many = asyncio.run(spans_of_each(1)), asyncio.run(spans_of_each(40))
+
+    assert alone == many > 0
+
+
+def test_one_recorder_in_several_tasks() -> None:
+    """A recorder that several tasks enter, each inside of another one, leaves each task as it was."""
+
+    async def one(shared: ToolCallRecorder, number: int) -> list[str]:
+        with record() as own:
+            with shared:
+                await asyncio.sleep(0.01 * number)
+                await run_agent("shared")
+            await run_agent("own")
+        return [run.input or "" for run in own.runs]
+
+    async def go() -> tuple[ToolCallRecorder, list[list[str]]]:
+        shared = record()
+        return shared, await asyncio.gather(*(one(shared, number) for number in range(3)))
+
+    shared, own = asyncio.run(go())
+
+    assert [run.input for run in shared.runs] == ["shared"] * 3
+    assert own == [["own"]] * 3
+
+
+def test_runs_outside_are_a_warning() -> None:
+    """A run in a thread without the context is not recorded, and the recorder says so."""
+    with record() as rec:
+        thread = threading.Thread(target=lambda: asyncio.run(run_agent()))
+        thread.start()
+        thread.join()
+
+    assert rec.runs == []
+    assert "process_wide=True" in rec.warnings[0]
+    with pytest.raises(NothingRecordedError, match="process_wide=True"):
+        _ = rec.last_run
+
+
+def test_the_whole_process() -> None:
+    """A process-wide recorder records other threads, but not what another recorder records."""
+
+    def in_thread() -> None:
+        asyncio.run(run_agent("thread"))
+        with record() as inner:
+            asyncio.run(run_agent("inner"))
+        assert [run.input for run in inner.runs] == ["inner"]
+
+    with record(process_wide=True) as rec:
+        thread = threading.Thread(target=in_thread)
+        thread.start()
+        asyncio.run(run_agent("here"))
+        thread.join()
+
+    assert sorted(run.input or "" for run in rec.runs) == ["here", "thread"]
+    assert [summaries(run.tools_called) for run in rec.runs] == [ONE_CALL] * 2
+    assert not rec.warnings
+
+
+@pytest.mark.parametrize("process_wide", [True, False])
+def test_recorder_of_a_server(process_wide: bool) -> None:
+    """A recorder of a server's lifespan records its requests if it is process-wide; otherwise it has a warning."""
+    uvicorn = pytest.importorskip("uvicorn")
+    applications = pytest.importorskip("starlette.applications")
+    responses, routing = pytest.importorskip("starlette.responses"), pytest.importorskip("starlette.routing")
+    rec = record(process_wide=process_wide)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Any) -> AsyncGenerator[None, None]:
+        async with rec:
+            yield
+
+    async def ask(request: Any) -> Any:
+        return responses.JSONResponse(await run_agent(request.query_params["q"]))
+
+    app = applications.Starlette(routes=[routing.Route("/", ask)], lifespan=lifespan)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="on"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        deadline = time.monotonic() + 10
+        while not server.started and time.monotonic() < deadline:
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        for number in range(3):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/?q={number}", timeout=10) as answer:
+                assert json.load(answer) == "3"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+    if process_wide:
+        assert [run.input for run in rec.runs] == ["0", "1", "2"]
+        assert [summaries(run.tools_called) for run in rec.runs] == [ONE_CALL] * 3
+        assert not rec.warnings
+    else:
+        assert rec.runs == []
+        assert "process_wide=True" in rec.warnings[0]

@@ -1,0 +1,249 @@
+"""Runs that wait for a person, and are left, resumed, cancelled, or run out of time."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from li_agents import add, agent, asks, llm, search, summaries
+from li_versions import WORKFLOWS_2
+from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import (
+    Context,
+    Event,
+    HumanResponseEvent,
+    InputRequiredEvent,
+    StartEvent,
+    StopEvent,
+    Workflow,
+    step,
+)
+
+from toolmark_llama_index import ToolCallRecorder, record
+
+pytestmark = pytest.mark.skipif(not WORKFLOWS_2, reason="before workflows 2, a tool that waits is not suspended")
+
+
+async def danger(ctx: Context, target: str) -> str:
+    """Ask a person first."""
+    answer = await ctx.wait_for_event(
+        HumanResponseEvent, waiter_id=f"ask {target}", waiter_event=InputRequiredEvent(prefix=target)
+    )
+    return f"{target}: {answer.response}"
+
+
+async def leave(workflow: Any, question: str = "hi", **options: Any) -> Any:
+    """Run until a person is asked; return the saved state."""
+    handler = workflow.run(user_msg=question, **options)
+    async for event in handler.stream_events():
+        if isinstance(event, InputRequiredEvent):
+            break
+    await asyncio.sleep(0.1)
+    state = handler.ctx.to_dict()
+    await handler.cancel_run()
+    await settle(handler)
+    return state
+
+
+async def resume(workflow: Any, state: Any, response: str, **options: Any) -> None:
+    """Continue a saved state, and answer."""
+    handler = workflow.run(ctx=Context.from_dict(workflow, state), **options)
+    await asyncio.sleep(0.1)
+    handler.ctx.send_event(HumanResponseEvent(response=response))
+    await settle(handler)
+
+
+async def settle(handler: Any) -> BaseException | None:
+    """Wait for the end of a run; return its error."""
+    try:
+        await asyncio.wait_for(handler, 5)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever ends the agent is returned
+        return error
+    return None
+
+
+def waiting_agent(*, calls: Sequence[tuple[str, str]]) -> Any:
+    """An agent that asks about each target in another run, always with the same question."""
+    steps = [asks(("danger", {"target": target}, call_id)) for target, call_id in calls]
+    return agent(*steps, *(["done"] * len(calls)), tools=[danger, add])
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [[("db", "c1"), ("web", "c1")], [("db", "c1"), ("db", "c2")]],
+    ids=["other_arguments", "other_ids"],
+)
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first_first", "last_first"])
+def test_each_state_continues_its_own_run(order: Sequence[int], calls: Sequence[tuple[str, str]]) -> None:
+    """Two runs of one agent wait with equal questions; each resumed state goes on with its own run."""
+
+    async def go() -> ToolCallRecorder:
+        with record() as rec:
+            workflow = waiting_agent(calls=calls)
+            states = [await leave(workflow) for _ in calls]
+            assert [run.status.value for run in rec.runs] == ["interrupted", "interrupted"]
+            for index in order:
+                await resume(workflow, states[index], f"yes {index}")
+        return rec
+
+    rec = asyncio.run(go())
+
+    recorded = [summaries(run.tools_called) for run in rec.runs]
+    assert recorded == [
+        [("danger", {"target": target}, call_id, f"{target}: yes {index}")]
+        for index, (target, call_id) in enumerate(calls)
+    ]
+    assert not [warning for run in rec.runs for warning in run.warnings]
+
+
+def test_states_that_do_not_differ() -> None:
+    """Where the waiting calls are equal, the choice is a warning."""
+
+    async def go() -> ToolCallRecorder:
+        with record() as rec:
+            workflow = waiting_agent(calls=[("db", "c1"), ("db", "c1")])
+            states = [await leave(workflow) for _ in range(2)]
+            await resume(workflow, states[0], "yes")
+        return rec
+
+    rec = asyncio.run(go())
+
+    first, second = rec.runs
+    assert not first.warnings
+    assert "fits 2 waiting runs" in second.warnings[0]
+
+
+def test_state_of_an_unrecorded_run() -> None:
+    """A state that no recorded run waits for is a run of its own, also next to one that waits with other calls."""
+
+    async def go() -> ToolCallRecorder:
+        workflow = waiting_agent(calls=[("db", "c1"), ("web", "c1")])
+        state = await leave(workflow)
+        with record() as rec:
+            await leave(workflow)
+            await resume(workflow, state, "yes")
+        return rec
+
+    rec = asyncio.run(go())
+
+    first, second = rec.runs
+    assert summaries(first.tools_called) == [("danger", {"target": "web"}, "c1", "pending")]
+    assert summaries(second.tools_called) == [("danger", {"target": "db"}, "c1", "db: yes")]
+    assert "continues an earlier one" in second.warnings[0]
+
+
+def asks_another() -> Any:
+    """An agent with an agent in a tool, which asks a person."""
+    inner = agent(asks(("danger", {"target": "db"}, "i1")), "inner done", tools=[danger], name="inner")
+
+    async def ask_inner(ctx: Context, question: str) -> str:
+        """Ask the other agent, and pass on its question."""
+        handler = inner.run(user_msg=question)
+        async for event in handler.stream_events():
+            if isinstance(event, InputRequiredEvent):
+                ctx.write_event_to_stream(event)
+        return str(await handler)
+
+    return agent(asks(("ask_inner", {"question": "q"}, "o1")), "done", tools=[ask_inner], timeout=1)
+
+
+@pytest.mark.parametrize("way", ["cancelled", "time"])
+def test_an_agent_in_a_tool_that_waits(way: str) -> None:
+    """The tool around an agent that waits does not wait itself, so a run that ends meanwhile was stopped."""
+
+    async def go() -> ToolCallRecorder:
+        with record() as rec:
+            handler = asks_another().run(user_msg="hi")
+            if way == "cancelled":
+                await asyncio.sleep(0.3)
+                await handler.cancel_run()
+            await settle(handler)
+            await asyncio.sleep(0.2)
+        return rec
+
+    run = asyncio.run(go()).runs[0]
+
+    assert run.status.value == "stopped"
+    assert run.error
+    assert summaries(run.tools_called) == [("ask_inner", {"question": "q"}, "o1", "cancelled")]
+
+
+def test_time_runs_out_while_a_call_waits() -> None:
+    """A run that reached its time limit while it waited was stopped, and does not wait any more."""
+
+    async def go() -> ToolCallRecorder:
+        with record() as rec:
+            workflow = agent(asks(("danger", {"target": "db"}, "c1")), "done", tools=[danger], timeout=0.4)
+            await settle(workflow.run(user_msg="hi"))
+        return rec
+
+    run = asyncio.run(go()).last_run
+
+    assert run.status.value == "stopped"
+    assert "timed out" in (run.error or "")
+    assert summaries(run.tools_called) == [("danger", {"target": "db"}, "c1", "pending")]
+
+
+class Chosen(Event):
+    """What a model requested."""
+
+    calls: list[Any]
+
+
+class Act(Workflow):
+    """Asks a model in one step; in the next, runs the calls one after the other, then a tool by itself."""
+
+    tools = {function.__name__: FunctionTool.from_defaults(function) for function in (add, search, danger)}  # noqa: RUF012
+
+    @step
+    async def ask(self, ev: StartEvent) -> Chosen:
+        """Ask."""
+        model = llm(asks(("add", {"a": 1, "b": 2}, "c1"), ("danger", {"target": "db"}, "c1")))
+        response = await model.achat_with_tools(list(self.tools.values()), user_msg=ev.get("user_msg"))
+        calls = model.get_tool_calls_from_response(response)
+        return Chosen(calls=[[call.tool_name, call.tool_kwargs] for call in calls])
+
+    @step
+    async def act(self, ctx: Context, ev: Chosen) -> StopEvent:
+        """Act."""
+        await self.tools["search"].acall(q="x")
+        for name, arguments in ev.calls:
+            more = {"ctx": ctx} if name == "danger" else {}
+            await self.tools[name].acall(**arguments, **more)
+        await self.tools["danger"].acall(target="web", ctx=ctx)
+        return StopEvent(result="done")
+
+
+@pytest.mark.parametrize("way", ["same_handler", "saved_state"])
+def test_a_step_that_begins_again(way: str) -> None:
+    """A step that waits runs its earlier calls again; each is one call with several attempts, by code or not."""
+
+    async def go() -> ToolCallRecorder:
+        with record() as rec:
+            workflow = Act(timeout=10)
+            if way == "saved_state":
+                state = await leave(workflow)
+                handler = workflow.run(ctx=Context.from_dict(workflow, state))
+                await asyncio.sleep(0.1)
+                handler.ctx.send_event(HumanResponseEvent(response="yes"))
+            else:
+                handler = workflow.run(user_msg="hi")
+            async for event in handler.stream_events():
+                if isinstance(event, InputRequiredEvent):
+                    handler.ctx.send_event(HumanResponseEvent(response="yes"))
+            assert await settle(handler) is None
+        return rec
+
+    (run,) = asyncio.run(go()).runs
+
+    assert summaries(run.tools_called) == [
+        ("add", {"a": 1, "b": 2}, "c1", 3),
+        ("danger", {"target": "db"}, "c1", "db: yes"),
+        ("search", {"q": "x"}, None, "found x"),
+        ("danger", {"target": "web"}, None, "web: yes"),
+    ]
+    executions = [call.execution for call in run.calls if call.execution]
+    assert [execution.origin.value for execution in executions] == ["model", "model", "code", "code"]
+    assert executions[0].attempts > 1
+    assert executions[0].attempts == executions[2].attempts
+    assert run.status.value == "ok"
