@@ -14,11 +14,20 @@ VERSION = tuple(int(part) for part in metadata.version("openai-agents").split(".
 ENFORCES_IDS = VERSION >= (0, 22)
 """A call without an id, or with that of another call, ends the run."""
 
-TELLS_EXCEPTIONS = VERSION >= (0, 24)
+TELLS_EXCEPTIONS = VERSION >= (0, 14)
 """The exception of a tool that was handled can be seen; before, only its text can."""
 
 TELLS_TEXTS = VERSION < (0, 23)
 """The tool's span has the text of a handled exception."""
+
+HANDLES_MCP_EXCEPTIONS = VERSION >= (0, 8)
+"""An MCP server that raises is a failed call; before, it ended the run."""
+
+SHOWS_WORDED_EXCEPTIONS = VERSION >= (0, 14)
+"""The exception of a tool can be seen, however the tool words it for the model."""
+
+RESUMES_HANDOFFS = VERSION >= (0, 23)
+"""A hand-over beside a call that waits takes place when the run resumes; before, it was dropped."""
 
 KEEPS_MCP_HINTS = VERSION >= (0, 24)
 """A tool of a local MCP server keeps its hints."""
@@ -69,7 +78,7 @@ FEATURES = {
         _parameter("agents", "RunConfig", "tool_not_found_behavior"),
     ),
     "custom": Feature("custom tools came later", (0, 14), _attribute("agents", "CustomTool")),
-    "shell": Feature("the shell tool came later", (0, 8), _attribute("agents", "ShellTool")),
+    "shell": Feature("the shell tool came later", (0, 6), _attribute("agents", "ShellTool")),
     "timeout": Feature("tools with a timeout came later", (0, 14), _parameter("agents", "function_tool", "timeout")),
     "formatter": Feature(
         "a formatter is not asked for failures of tools",

@@ -428,7 +428,8 @@ def test_the_configuration_of_the_user_is_not_changed() -> None:
     asyncio.run(recorder.run(adding(), "hi", run_config=config))
 
     assert vars(config) == own
-    assert recorder.last_run.metadata == {"team": "x"}
+    metadata = recorder.last_run.metadata
+    assert (metadata["team"], metadata["workflow_name"]) == ("x", "mine")
 
 
 def test_faults_are_reported_and_do_not_affect_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from datetime import date, datetime, timezone
+from enum import Enum
 from typing import Any
 
 import agents
@@ -24,7 +26,7 @@ from oa_agents import (
     slow,
     summaries,
 )
-from oa_versions import TELLS_EXCEPTIONS
+from oa_versions import SHOWS_WORDED_EXCEPTIONS, TELLS_EXCEPTIONS
 from pydantic import BaseModel
 
 from toolmark.testing import AskFor
@@ -94,6 +96,77 @@ def test_failure_in_the_users_own_words(mode: str) -> None:
     assert call.execution.status.value == "error"
     assert "bad 1" in str(call.execution.error)
     assert model_output(call) == "try later"
+
+
+class Custom(Exception):  # noqa: N818 - a name of the user's
+    """An exception of a tool."""
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["plain", "awaited"])
+@scenario("03d", LIVE)
+def test_failure_in_the_users_own_words_without_tracing(mode: str, awaited: bool) -> None:
+    """Without spans, too, a failure that the tool words itself is a failure, and the parallel call a success."""
+
+    async def later(_context: Any, _error: Exception) -> str:
+        return "try later"
+
+    words: Any = later if awaited else (lambda _context, _error: "try later")
+
+    @function_tool(strict_mode=False, failure_error_function=words)
+    async def own(x: int) -> str:
+        """Fail, for one argument."""
+        if x == 1:
+            message = "own words"
+            raise Custom(message)
+        return "fine"
+
+    requests = [AskFor("own", {"x": 1}, "c1"), AskFor("own", {"x": 2}, "c2")]
+    agent = make_agent(requests, "done", tools=[own])
+    first, second = play(mode, agent, run_config=RunConfig(tracing_disabled=True)).calls
+
+    assert summaries([second]) == [called("own", {"x": 2}, "c2", "fine")]
+    if SHOWS_WORDED_EXCEPTIONS:
+        assert model_output(first) == "try later"
+        assert summaries([first]) == [called("own", {"x": 1}, "c1", status="error", error="Custom: own words")]
+
+
+@scenario("03e", LIVE, needs="timeout")
+def test_timeout_in_the_users_own_words(mode: str) -> None:
+    """A tool that takes too long has failed, also where the tool words that itself; its function is put back."""
+
+    def words(_context: Any, _error: Exception) -> str:
+        return "too slow, sorry"
+
+    @function_tool(strict_mode=False, timeout=0.02, timeout_error_function=words)
+    async def late(d: float) -> str:
+        """Be late."""
+        await asyncio.sleep(d)
+        return "in time"
+
+    requests = [AskFor("late", {"d": 1}, "c1"), AskFor("late", {"d": 0}, "c2")]
+    config = RunConfig(tracing_disabled=True)
+    first, second = play(mode, make_agent(requests, "done", tools=[late]), run_config=config).calls
+
+    assert summaries([second]) == [called("late", {"d": 0}, "c2", "in time")]
+    assert first.execution is not None
+    assert (first.execution.status.value, model_output(first)) == ("error", "too slow, sorry")
+    assert str(first.execution.error).startswith("ToolTimeoutError: ")
+    assert late.timeout_error_function is words
+
+
+@scenario("03f", LIVE)
+def test_failing_agent_as_a_tool(mode: str) -> None:
+    """An agent that serves as a tool and fails is a failed call, with its exception."""
+    sub = make_agent(RuntimeError("503"), name="Sub").as_tool("ask", "Ask.")
+    agent = make_agent([AskFor("ask", {"input": "q"}, "c1")], "done", tools=[sub])
+
+    one = play(mode, agent)
+
+    (call,) = one.calls
+    assert call.execution is not None
+    assert (call.execution.status.value, one.run.actual_output) == ("error", "done")
+    if SHOWS_WORDED_EXCEPTIONS:
+        assert call.execution.error == "RuntimeError: 503"
 
 
 @scenario("03c", needs="timeout")
@@ -237,6 +310,12 @@ class Point:
     x: int
 
 
+class Color(Enum):
+    """What a tool may return."""
+
+    RED = "red"
+
+
 class Opaque:
     """An object whose text is all that can be known of it."""
 
@@ -255,7 +334,14 @@ OUTPUTS: list[tuple[str, Any, Any]] = [
     ("none", None, None),
     ("number", 3, 3),
     ("list", [1, "a"], [1, "a"]),
-    ("bytes", b"x", "b'x'"),
+    ("tuple", (1, "a"), [1, "a"]),
+    ("bytes", b"x", {"type": "bytes", "encoding": "base64", "size": 1, "data": "eA=="}),
+    ("set", {"pear", "apple", "fig"}, ["apple", "fig", "pear"]),
+    ("frozen set", frozenset({3, 1, 2}), [1, 2, 3]),
+    ("date and time", datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc), "2026-01-02T03:04:00+00:00"),
+    ("date", date(2026, 1, 2), "2026-01-02"),
+    ("enum", Color.RED, "red"),
+    ("inside", {"s": {"b", "a"}, "c": Color.RED}, {"s": ["a", "b"], "c": "red"}),
     ("object", Opaque(), "opaque!"),
 ]
 if PARTS:

@@ -24,7 +24,7 @@ from oa_agents import (
     summaries,
     summary,
 )
-from oa_versions import KEEPS_MCP_HINTS, VERSION
+from oa_versions import HANDLES_MCP_EXCEPTIONS, KEEPS_MCP_HINTS, VERSION
 from openai.types.responses import ResponseCustomToolCall
 from openai.types.responses.response_output_item import LocalShellCall
 
@@ -93,6 +93,8 @@ class Server(MCPServer):
     async def call_tool(self, tool_name: str, arguments: Any, *_args: Any, **_kwargs: Any) -> CallToolResult:
         """Fail politely, or answer."""
         assert tool_name == "search"
+        if (arguments or {}).get("q") == "boom":
+            raise RuntimeError("server boom")
         failed = (arguments or {}).get("q") == "bad"
         key = "is_error" if "is_error" in CallToolResult.model_fields else "isError"
         content = [TextContent(type="text", text="it failed" if failed else "found")]
@@ -130,6 +132,23 @@ def test_local_mcp_server(mode: str) -> None:
     assert [tool.effect for tool in run.available_tools or ()] == ["read" if KEEPS_MCP_HINTS else None]
     assert "call_tool" not in vars(server)
     assert server.listed == 2
+
+
+@pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
+@scenario("21c", LIVE)
+def test_local_mcp_server_that_raises(mode: str, traced: bool) -> None:
+    """The call has the server's exception; a later call of the server succeeds."""
+    config = agents.RunConfig(tracing_disabled=not traced)
+    steps = [[AskFor("search", {"q": "boom"}, "c1")], [AskFor("search", {"q": "x"}, "c2")]]
+    one = play(mode, make_agent(*steps, "done", mcp_servers=[Server()]), run_config=config)
+
+    about = {"type": "mcp", "server": "git"}
+    failed = called("search", {"q": "boom"}, "c1", status="error", error="RuntimeError: server boom", **about)
+    if not HANDLES_MCP_EXCEPTIONS:
+        assert summaries(one.calls) == [failed]
+        assert one.run.status.value == "error"
+        return
+    assert summaries(one.calls) == [failed, called("search", {"q": "x"}, "c2", one.calls[1].output, **about)]
 
 
 @scenario("21b", ())
@@ -242,7 +261,7 @@ def test_local_shell_that_raises(mode: str) -> None:
 
     one = play(mode, make_agent([item], "done", tools=[agents.LocalShellTool(executor=execute)]))
 
-    if VERSION < (0, 8):  # this release ends the run at a message with only this call
+    if VERSION < (0, 6):  # this release ends the run at a message with only this call
         assert summaries(one.calls) == [called("local_shell", action, "c1", status="not_executed")]
         return
     assert summaries(one.calls) == [

@@ -182,6 +182,8 @@ def test_two_hand_overs_at_once(mode: str) -> None:
     assert (first.execution and first.execution.status.value) == "ok"
     assert (second.execution and second.execution.status.value) == "rejected"
     assert (second.execution and second.execution.error) == "Multiple handoffs detected, ignoring this one."
+    assert [(handoff.call, handoff.to_agent) for handoff in run.handoffs] == [(0, "B")]
+    assert run.failed_handoffs == [1]
 
 
 def _danger() -> Any:

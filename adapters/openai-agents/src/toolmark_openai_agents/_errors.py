@@ -87,6 +87,16 @@ def default_error_text(output: object) -> str | None:
     return output if isinstance(output, str) and _DEFAULT_TEXTS.match(output) else None
 
 
+def is_refused_input(tool: str, error: object, output: object) -> bool:
+    """Return whether the SDK refused a tool's arguments, so that the tool itself did not begin."""
+    text = str(error) if isinstance(error, BaseException) else error
+    if isinstance(output, str) and output.startswith("An error occurred while parsing tool arguments."):
+        return True
+    # Before 0.14 only the text of the exception can be seen.
+    is_sdk_error = isinstance(error, str) or type(error).__name__ == "ModelBehaviorError"
+    return is_sdk_error and isinstance(text, str) and text.startswith(f"Invalid JSON input for tool {tool}")
+
+
 def is_refusal(output: object) -> bool:
     """Return whether the output is what the SDK shows the model for a call that it did not run."""
     return output in _REFUSALS

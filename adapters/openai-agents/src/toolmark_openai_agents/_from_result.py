@@ -1,12 +1,16 @@
 """Runs read from what the SDK stores of them: the items of a result, and the responses of the model.
 
-Items have the agents, outputs as values, and which calls are handoffs. Responses have the calls that a handoff's filter
-removed from the items, and show which calls one message asked for.
+Both are needed. Only items name the agents, hold the values that tools returned, and tell handoffs from other calls.
+Only responses show which calls one message of the model requested, and hold the calls that a handoff's filter removed
+from the items.
+
+A *result* is what the SDK's runner returns; what a tool returned is an *output*.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,8 +27,8 @@ _COPIES: Final = frozenset({"tool_approval_item", "mcp_approval_response_item"})
 """Items that repeat a call which has an item of its own."""
 
 _INCOMPLETE: Final = (
-    "read from a finished result: a failure that the tool's own function worded, or that an MCP server reported, looks "
-    "like a success; calls made inside tools and times are missing"
+    "read from a finished result: a failure that the tool's own error function turned into text, or that an MCP server "
+    "reported, looks like a success; calls made inside tools and times are missing"
 )
 _CUT_SHORT: Final = "read from a run that failed: the calls of the turn in which it failed are missing"
 
@@ -109,19 +113,20 @@ class _Call:
 
 
 @dataclass(eq=False)
-class _Result:
+class _Output:
     answer: Answer
-    output: Any
+    value: Any
     """What the tool returned; `ABSENT` if only its text is stored."""
 
 
 class _Items:
-    """The calls and results in the items of a run."""
+    """The calls and outputs in the items of a run."""
 
     def __init__(self, items: Sequence[Any]) -> None:
-        self.messages: list[list[_Call]] = [[]]
-        """The calls between two results, which need not be those of one message of the model."""
-        self.results: dict[str | None, deque[_Result]] = defaultdict(deque)
+        self.groups: list[list[_Call]] = [[]]
+        """The calls between one output and the next. A group need not be what one message of the model requested."""
+        self.outputs: dict[str | None, deque[_Output]] = defaultdict(deque)
+        """The outputs by the id of their call, in order."""
         self.tools: list[ToolSpec] = []
         self.targets: dict[str, str] = {}
         for item in items:
@@ -133,52 +138,65 @@ class _Items:
             if answer is not None:
                 # Only the item of a function has the value that it returned; those of other tools have texts.
                 is_value = kind == "tool_call_output_item" and field_of(raw, "type") == "function_call_output"
-                self._add_result(item, answer, getattr(item, "output", ABSENT) if is_value else ABSENT)
+                self._add_output(item, answer, getattr(item, "output", ABSENT) if is_value else ABSENT)
             elif request is not None:
                 self._add_call(item, request, is_handoff=kind == "handoff_call_item")
 
-    def _add_result(self, item: Any, answer: Answer, output: Any) -> None:
-        self.results[answer.call_id].append(_Result(answer, output))
+    def _add_output(self, item: Any, answer: Answer, value: Any) -> None:
+        self.outputs[answer.call_id].append(_Output(answer, value))
         target = _messages.agent_name(getattr(item, "target_agent", None))
         if target is not None:
-            for call in itertools.chain(*self.messages):
+            for call in itertools.chain(*self.groups):
                 if call.request.id == answer.call_id:
                     call.is_handoff, call.target = True, target
-        self.messages.append([])
+        self.groups.append([])
 
     def _add_call(self, item: Any, request: Request, *, is_handoff: bool) -> None:
         server = getattr(getattr(item, "tool_origin", None), "mcp_server_name", None)
         if isinstance(server, str):
             request = replace(request, type=ToolCallType.MCP, server=server)
         agent = _messages.agent_name(getattr(item, "agent", None))
-        self.messages[-1].append(_Call(request, agent, is_handoff))
+        self.groups[-1].append(_Call(request, agent, is_handoff))
 
     def by_response(self, responses: Sequence[Any], builder: RunBuilder) -> Iterator[list[_Call]]:
-        """Yield the calls of each response, and then those that no response has; warn of repeated ones."""
-        unclaimed = list(itertools.chain(*self.messages))
+        """Yield the calls of each response, and then the groups of calls that no response has.
+
+        A call of a response may have no item. Either it is a repetition that the SDK did not run again: it is left out,
+        with a warning. Or a handoff's filter removed the item, and the call is made from the response alone.
+        """
+        unclaimed = list(itertools.chain(*self.groups))
         earlier: list[Request] = []
         for response in responses:
             message: list[_Call] = []
-            for request in filter(None, map(read_responses_call, getattr(response, "output", ()))):
+            for request in _messages.requests_in(getattr(response, "output", ())):
                 call = next((call for call in unclaimed if _messages.same_call(call.request, request)), None)
                 if call is not None:
                     unclaimed.remove(call)
-                elif self._ran_once(request, earlier):
+                    call.request = replace(call.request, reasoning=request.reasoning)
+                elif self._is_skipped_repetition(request, earlier):
                     builder.warn(_messages.repetition_warning(request))
                     continue
                 else:
-                    target = self.targets.get(request.name)
-                    call = _Call(request, message[0].agent if message else None, target is not None, target)
+                    call = self._call_without_item(request, message)
                 message.append(call)
                 earlier.append(request)
             yield message
-        for message in self.messages:
-            yield [call for call in message if call in unclaimed]
+        for group in self.groups:
+            yield [call for call in group if call in unclaimed]
 
-    def _ran_once(self, request: Request, earlier: Sequence[Request]) -> bool:
-        """Return whether the SDK took a call for a repetition: it has no more results than calls before it."""
+    def _call_without_item(self, request: Request, message: Sequence[_Call]) -> _Call:
+        """Return a call from a response alone; its agent is that of the calls before it in the message."""
+        agent = message[0].agent if message else None
+        target = self.targets.get(request.name)
+        return _Call(request, agent, is_handoff=target is not None, target=target)
+
+    def _is_skipped_repetition(self, request: Request, earlier: Sequence[Request]) -> bool:
+        """Return whether a call repeats earlier ones and the SDK did not run it again.
+
+        Then there are no more outputs with its id than earlier calls that are the same.
+        """
         count = sum(_messages.same_call(request, other) for other in earlier)
-        return _messages.is_repeated(request, earlier) and len(self.results[request.id]) <= count
+        return _messages.is_repeated(request, earlier) and len(self.outputs[request.id]) <= count
 
 
 def read_items(
@@ -187,18 +205,20 @@ def read_items(
     responses: Sequence[Any],
     *,
     scope: int | None = None,
+    strand: int | None = None,
     interrupted: bool = False,
     refusals: Collection[str] = (),
     context: Any = None,
 ) -> list[Request]:
-    """Add the calls and results of a run that was not observed, and return its requests.
+    """Add the calls and outputs of a run that was not observed, and return its requests.
 
     Args:
         builder: The builder to add them to.
         items: The items of the run, in their order.
-        responses: The model's responses; without them, results between calls separate the messages.
+        responses: The model's responses. Without them, the calls between two outputs count as one message.
         scope: The execution inside which the run took place.
-        interrupted: The run waits for a person, so that results may be missing.
+        strand: Separates it from other runs in the same scope.
+        interrupted: The run waits for a person. Then outputs without a call are left out without a warning.
         refusals: The texts of guardrails that kept calls from running.
         context: The context of the run, which remembers the calls that a person rejected.
     """
@@ -207,45 +227,68 @@ def read_items(
         builder.offered(read.tools, scope=scope, all_known=False)
     messages = [message for message in read.by_response(responses, builder) if message]
     for message in messages:
-        builder.model_asked([call.request for call in message], scope=scope, agent=message[0].agent)
+        builder.model_asked([call.request for call in message], scope=scope, strand=strand, agent=message[0].agent)
+        handoff = _accepted_handoff(message, read, is_last=message is messages[-1])
         for call in message:
             if call.is_handoff:
-                builder.handed_off(to=call.target, call_id=call.request.id, scope=scope)
+                builder.handed_off(
+                    to=call.target,
+                    call_id=call.request.id,
+                    scope=scope,
+                    strand=strand,
+                    took_place=call is handoff,
+                )
         for call in message:
-            results = read.results.get(call.request.id)
-            if results:
-                result = results.popleft()
-                text = result.answer.content
+            outputs = read.outputs.get(call.request.id)
+            if outputs:
+                output = outputs.popleft()
+                text = output.answer.content
                 is_rejected = (
-                    result.answer.approved is False
+                    output.answer.approved is False
                     or _errors.is_refusal(text)
                     or (isinstance(text, str) and text in refusals)
                     or _is_rejected(context, call.request)
                 )
-                _add_result(builder, call, result, is_rejected=is_rejected, scope=scope)
-    unmatched = sum(len(results) for results in read.results.values())
+                _record_output(builder, call, output, is_rejected=is_rejected, scope=scope, strand=strand)
+    unmatched = sum(len(outputs) for outputs in read.outputs.values())
     if unmatched and not interrupted:
         builder.warn(f"{unmatched} results answer no call of the run; they were left out")
     return [call.request for message in messages for call in message]
 
 
-def _add_result(builder: RunBuilder, call: _Call, result: _Result, *, is_rejected: bool, scope: int | None) -> None:
-    answer, request = result.answer, call.request
+def _accepted_handoff(message: Sequence[_Call], read: _Items, *, is_last: bool) -> _Call | None:
+    """Return the handoff of a message that took place; `None` if none did."""
+    handoffs = [call for call in message if call.is_handoff]
+    for call in handoffs:
+        outputs = read.outputs.get(call.request.id)
+        if outputs and is_accepted_handoff(outputs[0].answer):
+            return call
+    # Filters of handoffs remove their outputs. The SDK follows the first one, and a message of the other agent follows.
+    unanswered = [call for call in handoffs if not read.outputs.get(call.request.id)]
+    return unanswered[0] if unanswered and not is_last else None
+
+
+def _record_output(
+    builder: RunBuilder, call: _Call, output: _Output, *, is_rejected: bool, scope: int | None, strand: int | None
+) -> None:
+    """Add the execution of a call, if its tool ran in this process, and what the model was shown of it."""
+    answer, request = output.answer, call.request
     text = answer.content if isinstance(answer.content, str) else None
     unknown_tool = text is not None and text.startswith(f"Tool {request.name!r} not found.")
     error = answer.error if answer.failed else _errors.default_error_text(text)
-    succeeded = error is None and not (call.is_handoff or answer.approved)
-    ran_locally = not (request.ran or request.type is ToolCallType.HOSTED or unknown_tool or is_rejected)
-    if ran_locally and (succeeded or error is not None):
+    is_local_tool = not (request.ran or request.type is ToolCallType.HOSTED or unknown_tool or is_rejected)
+    # Two outputs without an error come from no tool: that of a handoff, and a person's approval (`approved` is true).
+    is_tool_output = error is not None or not (call.is_handoff or answer.approved)
+    if is_local_tool and is_tool_output:
         key = f"read-{next(_keys)}"
         arguments = request.arguments if isinstance(request.arguments, dict) else None
-        builder.tool_started(key, request.name, arguments, call_id=request.id, scope=scope)
+        builder.tool_started(key, request.name, arguments, call_id=request.id, scope=scope, strand=strand)
         if error is not None:
             builder.tool_failed(key, error)
         else:
-            output = result.output
-            builder.tool_ended(key, answer.content if output is ABSENT else _messages.plain_output(output, text))
-    if not answer.approved:
+            value = answer.content if output.value is ABSENT else _messages.plain_output(output.value, text)
+            builder.tool_ended(key, value)
+    if not answer.approved:  # an approval is not an output; that of the call may follow
         builder.result_shown(
             answer.content,
             call_id=request.id,
@@ -254,6 +297,7 @@ def _add_result(builder: RunBuilder, call: _Call, result: _Result, *, is_rejecte
             error=answer.error,
             unknown_tool=unknown_tool,
             scope=scope,
+            strand=strand,
         )
 
 
@@ -266,3 +310,14 @@ def _is_rejected(context: Any, request: Request) -> bool:
         return is_approved(request.name, request.id) is False
     except Exception:  # noqa: BLE001 - the signature differs between releases
         return False
+
+
+def is_accepted_handoff(answer: Answer) -> bool:
+    """Return whether an output is the SDK's answer to a handoff: `{"assistant": "<name>"}`."""
+    if not isinstance(answer.content, str) or _errors.is_refusal(answer.content):
+        return False
+    try:
+        value = json.loads(answer.content)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and set(value) == {"assistant"}

@@ -6,14 +6,20 @@ import dataclasses
 import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, time
+from enum import Enum
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
 from toolmark.capture import ABSENT, Request
-from toolmark.formats import read_responses_answer
+from toolmark.formats import read_responses_answer, read_responses_call
 from toolmark_openai_agents._tools import field_of
+
+_DATA: Final = (str, int, float, bytes, bytearray, set, frozenset, date, time, Enum, Mapping, BaseModel)
+"""Types whose values the core stores as JSON values without loss of their content; `datetime` is a `date`."""
 
 
 def raw_item(item: Any) -> Any:
@@ -47,6 +53,22 @@ def usage_of(response: Any) -> dict[str, int]:
 
 
 # Calls and their results
+
+
+def requests_in(output: Sequence[Any]) -> list[Request]:
+    """Return the calls in a response of the model, each with the reasoning before it."""
+    requests: list[Request] = []
+    reasoning: str | None = None
+    for item in output:
+        request = read_responses_call(item)
+        if request is not None:
+            requests.append(replace(request, reasoning=reasoning) if reasoning else request)
+        elif field_of(item, "type") == "reasoning":
+            # One thought precedes all of the calls up to the next.
+            parts = [*(field_of(item, "content") or ()), *(field_of(item, "summary") or ())]
+            texts = [field_of(part, "text") for part in parts]
+            reasoning = "\n".join(text for text in texts if isinstance(text, str) and text) or None
+    return requests
 
 
 def has_own_result(request: Request) -> bool:
@@ -107,7 +129,7 @@ def plain_output(output: object, text: object) -> object:
         if output and all(isinstance(item, str) for item in parts):
             return "".join(str(item) for item in parts)
         return [output[index] if item is None else item for index, item in enumerate(parts)]
-    is_data = output is None or isinstance(output, (str, int, float, Mapping, BaseModel)) or _is_dataclass(output)
+    is_data = output is None or isinstance(output, _DATA) or _is_dataclass(output)
     if is_data and not isinstance(output, BaseException):
         return output
     return text if isinstance(text, str) else str(output)

@@ -17,6 +17,9 @@ class RunObserver(Protocol):
     def offered(self, watcher: Watcher, agent: Any, tools: Any) -> None:
         """Note the tools that an agent collected."""
 
+    def tool_raised(self, watcher: Watcher, context: Any, error: Any) -> None:
+        """Note the exception of a tool, which the SDK is about to replace by a text."""
+
     def finished(self, watcher: Watcher, result: Any) -> None:
         """Note the result of a run."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents import Runner
@@ -13,14 +13,15 @@ from agents.lifecycle import RunHooksBase
 
 from toolmark.capture import RunRecorder, Sink
 from toolmark.cases import Run
-from toolmark_openai_agents import _mcp, _messages, _states
+from toolmark.errors import NothingRecordedError
+from toolmark_openai_agents import _mcp, _states, _wrapping
 from toolmark_openai_agents._errors import error_text
 from toolmark_openai_agents._hooks import ErrorFormatter, RecordingHooks, formatter_sees_exceptions, with_formatter
 from toolmark_openai_agents._observed_run import ObservedRun, current_run
 from toolmark_openai_agents._run_tree import Recording
 from toolmark_openai_agents._runner import attached, replacement
 from toolmark_openai_agents._tools import field_of
-from toolmark_openai_agents._watcher import Watcher
+from toolmark_openai_agents._watcher import Watcher, paused_run
 
 if TYPE_CHECKING:
     import asyncio
@@ -50,6 +51,9 @@ class Recorder(RunRecorder[Recording]):
         super().__init__(sink=sink, limit=limit, conversation=conversation)
         self._inner: list[Recording] = []
         self._paused: list[Watcher] = []
+        self._by_result: dict[int, tuple[weakref.ref[Any], weakref.ref[Recording]]] = {}
+        self._by_response: dict[str, tuple[str, weakref.ref[Recording]]] = {}
+        """The conversation that a run with a response goes on with, and the run itself, by id of the response."""
 
     @property
     def inner_runs(self) -> list[Run]:
@@ -59,6 +63,24 @@ class Recorder(RunRecorder[Recording]):
         """
         with self._lock:
             return [recording.run() for recording in self._inner]
+
+    def run_for(self, result: Any) -> Run:
+        """Return the recorded run of a result of `Runner.run`, `run_sync` or `run_streamed`, or of the SDK's exception.
+
+        Raises:
+            NothingRecordedError: The result is of no run that this recorder holds: of one that it did not record, that
+                another run began, or that it passed on.
+        """
+        with self._lock:
+            reference, run_reference = self._by_result.get(id(result), (None, None))
+            recording = None if run_reference is None else run_reference()
+            is_same = reference is not None and reference() is result
+            if not is_same or recording is None or id(recording) not in self._recordings:
+                raise NothingRecordedError(
+                    f"this recorder holds no run of the given {type(result).__name__}: {self.how_to_attach}; runs that "
+                    "it passed to a sink or returned from pop() are no longer there"
+                )
+            return recording.run()
 
     def pop(self) -> list[Run]:
         """Return the runs that have ended and forget them and their inner runs; open runs stay."""
@@ -105,22 +127,31 @@ class Recorder(RunRecorder[Recording]):
         return ObservedRun(self, watcher, options if changed is None else changed)
 
     def offered(self, watcher: Watcher, agent: Any, tools: Any) -> None:
-        """Note the tools that an agent collected, and wrap its MCP servers."""
+        """Note the tools that an agent collected, and wrap what reports no failure on its own."""
         self.observe(watcher, "the tools of an agent", watcher.offered, agent, tools)
-        self.observe(watcher, "the MCP servers of an agent", self._wrap_servers, watcher, agent)
+        self.observe(watcher, "the tools of an agent", self._wrap, watcher, agent, tools)
+
+    def tool_raised(self, watcher: Watcher, context: Any, error: Any) -> None:
+        """Note the exception of a tool, which the SDK is about to replace by a text."""
+        if isinstance(error, BaseException):
+            call_id = getattr(context, "tool_call_id", "")
+            self.observe(watcher, "a tool's error", watcher.tool_raised, context, call_id, error)
 
     def finished(self, watcher: Watcher, result: Any) -> None:
         """Note the result of a run, which ended or waits for a person."""
         self.observe(watcher, "the end of a run", watcher.finished, result)
+        self.observe(watcher, "the end of a run", self._remember, watcher, result)
         self._release(watcher)
 
     def failed(self, watcher: Watcher, error: BaseException) -> None:
         """Note the exception that ended a run."""
         self.observe(watcher, "the end of a run", watcher.failed, error)
+        self.observe(watcher, "the end of a run", self._remember, watcher, error)
         self._release(watcher)
 
     def follow(self, watcher: Watcher, result: Any) -> None:
         """Observe a streamed run, which goes on in a task of its own."""
+        self.observe(watcher, "a stream", self._remember, watcher, result)
         if self.observe(watcher, "a stream", self._follow, watcher, result) is None:
             self._release(watcher)
 
@@ -133,10 +164,13 @@ class Recorder(RunRecorder[Recording]):
         if outer is not None and inner:
             key = outer.watcher.enclosing(options.get("context"))
             if key is not None:
-                return outer.watcher.watch_inside(key)
-        elif _states.is_state(input) and (paused := self._paused_run(input)) is not None:
-            return paused
-        recording = Recording.begin(self._label() or _states.conversation_of(options), inner=inner)
+                return outer.watcher.watch_inside(key, input)
+        conversation = self._label() or _states.conversation_of(options) or self._continued(options)
+        if not inner and _states.is_state(input):
+            paused = paused_run(self._paused, input, conversation)
+            if paused is not None:
+                return paused
+        recording = Recording.begin(conversation, inner=inner)
         if inner:
             self._inner.append(recording)
             del self._inner[: -self._limit]
@@ -144,19 +178,24 @@ class Recorder(RunRecorder[Recording]):
             self._keep(recording)
         return Watcher(recording)
 
-    def _paused_run(self, state: Any) -> Watcher | None:
-        """Return the newest paused run that a state continues, by identity of its items, else by the waiting calls."""
-        items = _states.state_items(state)
-        same = [watcher for watcher in self._paused if watcher.ended_with(items)]
-        if not same:
-            # A state that was saved and loaded has other objects.
-            ids, question = _states.waiting_ids(state), _messages.question_of(_states.state_input(state))
-            same = [
-                watcher
-                for watcher in self._paused
-                if _messages.question_of(watcher.input) == question and ids and ids <= watcher.waiting_ids
-            ]
-        return same[-1] if same else None
+    def _continued(self, options: dict[str, Any]) -> str | None:
+        """Return the conversation of the run that had the response which a new run continues."""
+        response_id = options.get("previous_response_id")
+        if not isinstance(response_id, str) or not response_id:
+            return None
+        conversation, reference = self._by_response.get(response_id, (response_id, None))
+        recording = None if reference is None else reference()
+        if recording is not None and recording.builder.conversation_id is None:
+            recording.builder.conversation_id = conversation
+        return conversation
+
+    def _remember(self, watcher: Watcher, result: Any) -> None:
+        """Remember which run a result or an exception is of, for as long as the program has it."""
+        if watcher.scope is None and not watcher.recording.inner:
+            key = id(result)
+            forget = functools.partial(_forget, self._by_result, key)
+            with suppress(TypeError):  # exceptions of Python itself take no weak references
+                self._by_result[key] = weakref.ref(result, forget), weakref.ref(watcher.recording)
 
     def _describe(self, watcher: Watcher, agent: Any, input: Any, options: dict[str, Any]) -> None:
         if not _states.is_state(input):
@@ -187,10 +226,12 @@ class Recorder(RunRecorder[Recording]):
             changed["run_config"] = with_formatter(run_config, formatter)
         return changed
 
-    def _wrap_servers(self, watcher: Watcher, agent: Any) -> None:
+    def _wrap(self, watcher: Watcher, agent: Any, tools: Any) -> None:
+        for tool in tools:
+            if getattr(tool, "timeout_error_function", None) is not None:
+                watcher.wrap(tool, "timeout_error_function", _reporting_timeouts)
         for server in getattr(agent, "mcp_servers", None) or ():
-            if not any(server is other for other in watcher.servers) and _mcp.wrap(server, _report_mcp_error):
-                watcher.servers.append(server)
+            watcher.wrap(server, "call_tool", functools.partial(_mcp.reporting_call_tool, report=_report_mcp_error))
 
     def _follow(self, watcher: Watcher, result: Any) -> bool:
         # A weak reference, so that recording does not keep a result alive that the program has dropped.
@@ -225,10 +266,11 @@ class Recorder(RunRecorder[Recording]):
     def _release(self, watcher: Watcher) -> None:
         """Restore what was replaced for a run, and deliver its recording."""
         replacement.release()
-        self.observe(watcher, "the MCP servers of an agent", _mcp.unwrap, watcher.servers)
-        watcher.servers = []
+        self.observe(watcher, "what was wrapped for a run", _wrapping.unwrap, watcher.wrapped)
+        watcher.wrapped = []
         if watcher.scope is not None:
             return
+        self.observe(watcher, "the responses of a run", self._chain, watcher)
         if watcher.paused and not watcher.recording.inner:
             self._paused.append(watcher)
             del self._paused[: -self._limit]
@@ -236,6 +278,14 @@ class Recorder(RunRecorder[Recording]):
             self._deliver([watcher.recording])  # without the lock, since a sink may be slow
         except Exception as error:  # noqa: BLE001 - a recorder never raises into the agent
             self._fault(watcher, "a sink", error)
+
+    def _chain(self, watcher: Watcher) -> None:
+        """Remember the responses of a run that ended, which later runs may continue."""
+        for response_id in watcher.response_ids:
+            conversation = watcher.builder.conversation_id or watcher.response_ids[0]
+            self._by_response[response_id] = conversation, weakref.ref(watcher.recording)
+        while len(self._by_response) > self._limit:
+            del self._by_response[next(iter(self._by_response))]
 
     def _drop(self, recording: Recording) -> bool:
         self._paused = [watcher for watcher in self._paused if watcher.recording is not recording]
@@ -254,11 +304,29 @@ class Recorder(RunRecorder[Recording]):
             pass
 
 
-def _report_mcp_error(text: str) -> None:
-    """Report an error of an MCP server to the run of this context, which the wrapped server cannot know."""
+def _forget(results: dict[int, Any], key: int, reference: weakref.ref[Any]) -> None:
+    """Forget a result that is gone; its id may be that of another one by now."""
+    if key in results and results[key][0] is reference:
+        del results[key]
+
+
+def _report_mcp_error(text: str | None) -> None:
+    """Report how a call of an MCP server ended to the run of this context, which the wrapped server cannot know."""
     observed = current_run.get()
     if isinstance(observed, ObservedRun) and isinstance(observed.recorder, Recorder):
         observed.recorder.observe(observed.watcher, "a result of an MCP server", observed.watcher.mcp_failed, text)
+
+
+def _reporting_timeouts(timeout_error_function: Any) -> Any:
+    """Return a tool's function that words its timeout, with a report of the timeout to the run of the context."""
+
+    def reporting(context: Any, error: Any) -> Any:
+        observed = current_run.get()
+        if observed is not None:
+            observed.recorder.tool_raised(observed.watcher, context, error)
+        return timeout_error_function(context, error)
+
+    return reporting
 
 
 class record:  # noqa: N801 - used like a function

@@ -9,6 +9,7 @@ is attached and no observed run goes on.
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -87,8 +88,15 @@ def _observed(agent: Any, input: Any, options: dict[str, Any]) -> Iterator[tuple
         current_run.reset(token)
 
 
+_FAILURE_FUNCTION: Final = "maybe_invoke_function_tool_failure_error_function"
+"""Words a tool's exception for the model, since 0.14. No public function receives all of them."""
+
+_FAILURE_MODULES: Final = ("agents.tool", "agents.run_internal.tool_execution")
+"""The modules that call it, each by a name of its own."""
+
+
 class _Replacement:
-    """Replaces the SDK's runner and `get_all_tools` while a recorder or a run uses them."""
+    """Replaces the SDK's runner and the functions to be observed while a recorder or a run uses them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -104,11 +112,18 @@ class _Replacement:
                 recording = RecordingRunner(runner)
                 set_default_agent_runner(recording)
                 self._undo.append(functools.partial(_restore_runner, recording))
-            original = AgentBase.get_all_tools
-            if not hasattr(original, "toolmark_original"):
-                reporting = _reporting(original)
-                AgentBase.get_all_tools = reporting  # type: ignore[method-assign]
-                self._undo.append(functools.partial(_restore_tools, reporting, original))
+            self._replace(AgentBase, "get_all_tools", _reporting)
+            for module in filter(None, map(_imported, _FAILURE_MODULES)):
+                self._replace(module, _FAILURE_FUNCTION, _reporting_failures)
+
+    def _replace(self, holder: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Replace a function by what `make` makes of it, unless it is in place, or the release lacks the function."""
+        original = getattr(holder, name, None)
+        if original is not None and not hasattr(original, "toolmark_original"):
+            reporting = make(original)
+            reporting.toolmark_original = original
+            setattr(holder, name, reporting)
+            self._undo.append(functools.partial(_restore, holder, name, reporting, original))
 
     def release(self) -> None:
         """Undo one `acquire`; the last one restores what was replaced."""
@@ -128,9 +143,30 @@ def _restore_runner(recording: RecordingRunner) -> None:
         set_default_agent_runner(recording.runner)
 
 
-def _restore_tools(reporting: Any, original: Any) -> None:
-    if AgentBase.get_all_tools is reporting:
-        AgentBase.get_all_tools = original  # type: ignore[method-assign]
+def _restore(holder: Any, name: str, reporting: Any, original: Any) -> None:
+    """Put an original back, unless another library has replaced it meanwhile."""
+    if getattr(holder, name) is reporting:
+        setattr(holder, name, original)
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:  # older releases lack it
+        return None
+
+
+def _reporting_failures(original: Any) -> Any:
+    """Return the function that words exceptions, with a report of each exception."""
+
+    @functools.wraps(original)
+    async def failure(*args: Any, **kwargs: Any) -> Any:
+        observed = current_run.get()
+        if observed is not None:
+            observed.recorder.tool_raised(observed.watcher, kwargs.get("context"), kwargs.get("error"))
+        return await original(*args, **kwargs)
+
+    return failure
 
 
 def _reporting(original: Any) -> Any:
@@ -144,5 +180,4 @@ def _reporting(original: Any) -> Any:
             observed.recorder.offered(observed.watcher, self, tools)
         return tools
 
-    get_all_tools.toolmark_original = original  # type: ignore[attr-defined]
     return get_all_tools

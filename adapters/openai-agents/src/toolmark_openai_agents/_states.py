@@ -5,12 +5,15 @@ Fields whose names differ between releases of the SDK are looked for by name, no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.tracing import get_current_span
+from agents import RunConfig
+from agents.tracing import get_current_span, get_current_trace
 
+from toolmark.formats import read_responses_answer, read_responses_call
 from toolmark_openai_agents._messages import raw_item
 from toolmark_openai_agents._tools import field_of
 
@@ -28,6 +31,18 @@ def conversation_of(options: Mapping[str, Any]) -> str | None:
 def current_span() -> Any:
     """Return the span that the caller runs in; there is one even if tracing is off."""
     return get_current_span()
+
+
+def trace_of(run_config: Any) -> dict[str, Any]:
+    """Return the id and the name of the trace that a configuration names, else of the current one."""
+    trace = get_current_trace()
+    values = {
+        "trace_id": field_of(run_config, "trace_id") or getattr(trace, "trace_id", None),
+        "workflow_name": field_of(run_config, "workflow_name") or getattr(trace, "name", None),
+    }
+    # Without tracing, all traces have the same id and name; runs that nobody named have the SDK's default.
+    unnamed = (None, "", "no-op", RunConfig().workflow_name)
+    return {name: value for name, value in values.items() if value not in unnamed}
 
 
 # Interrupted runs
@@ -53,11 +68,20 @@ def state_input(state: Any) -> Any:
     return getattr(state, "_original_input", None)
 
 
-def waiting_ids(state: Any) -> set[str]:
-    """Return the ids of the calls that wait for a person."""
-    items = [raw_item(item) for item in state.get_interruptions()]
-    ids = [field_of(item, "call_id") or field_of(item, "id") for item in items]
-    return {call_id for call_id in ids if isinstance(call_id, str)}
+def fingerprints(items: Iterable[Any]) -> list[str]:
+    """Return the ids, names and arguments of calls, and the texts of results, equal for stored and loaded items."""
+    values: list[str] = []
+    for item in map(raw_item, items):
+        request, answer = read_responses_call(item), read_responses_answer(item)
+        if request is not None:
+            values.append(_json_text("call", request.id, request.name, request.arguments))
+        elif answer is not None:
+            values.append(_json_text("result", answer.call_id, answer.content))
+    return values
+
+
+def _json_text(*values: object) -> str:
+    return json.dumps(values, sort_keys=True, default=str)
 
 
 # Results

@@ -7,17 +7,16 @@ method is called by the recorder, which holds its lock and turns errors into war
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from toolmark import ToolCallType
 from toolmark.capture import ABSENT, Outcome, Request, RunBuilder
 from toolmark.cases import RunStatus
-from toolmark.formats import Answer, read_responses_answer, read_responses_call
-from toolmark_openai_agents import _errors, _messages, _states, _tools
-from toolmark_openai_agents._from_result import read_items
+from toolmark.formats import Answer, read_responses_answer
+from toolmark_openai_agents import _errors, _messages, _states, _tools, _wrapping
+from toolmark_openai_agents._from_result import is_accepted_handoff, read_items
 from toolmark_openai_agents._run_tree import Recording, ToolRun, now
 
 
@@ -29,9 +28,13 @@ class Watcher:
         scope: The execution inside which the run goes on; `None` for the recorded run itself.
         has_no_hooks: No hooks could be attached, so that everything is read from the result.
         paused: The run ended by waiting for a person.
-        servers: The MCP servers that are wrapped for it.
+        wrapped: The objects whose attributes are wrapped for it, with the names of these.
         end_noted: The end of a streamed run was noted.
         input: The input that the run began with.
+        waiting: Fingerprints of the calls that wait for a person.
+        history: Fingerprints of the calls and results until the run paused.
+        strand: Separates it from other runs in the same scope.
+        response_ids: The ids of the model's responses, which later runs may continue.
     """
 
     def __init__(self, recording: Recording, scope: int | None = None) -> None:
@@ -40,13 +43,22 @@ class Watcher:
         self.scope = scope
         self.has_no_hooks = False
         self.paused = False
-        self.servers: list[Any] = []
+        self.wrapped: list[tuple[Any, str]] = []
         self.end_noted = False
         self.input: object = None
+        self.waiting: list[str] = []
+        self.history: list[str] = []
+        self.response_ids: list[str] = []
+        # Runs that a tool starts at the same time are in one scope, and each has its own ids.
+        self.strand: int | None = None if scope is None else next(recording.keys)
         self._answered = False
         self._answer: Any = None
         self._paused_items: list[Any] = []
         self._requests: list[Request] = []
+        self._unknown: list[Request] = []
+        self._handed_over: list[Request] = []
+        self._offered: dict[int, tuple[Any, set[str]]] = {}
+        """Names of the tools of each agent; it holds the agent, since an id may be reused once an object is gone."""
         self._last_message: list[Request] = []
         self._running: list[ToolRun] = []
         self._runs_by_id: dict[str, ToolRun] = {}
@@ -62,12 +74,6 @@ class Watcher:
         """The builder of the recording."""
         return self.recording.builder
 
-    @property
-    def waiting_ids(self) -> set[str]:
-        """The ids of the calls that wait for a person, also inside tools."""
-        ids = {request.id for request in self._requests if request.id and self.builder.waits_for(request.id)}
-        return ids.union(*(nested.waiting_ids for nested in self._nested))
-
     # Beginning
 
     def began(self, input: object, agent: Any, run_config: Any) -> None:
@@ -77,8 +83,9 @@ class Watcher:
         if self.scope is None:
             self.builder.started(_messages.question_of(input), at=now())
             metadata = _tools.field_of(run_config, "trace_metadata")
-            if isinstance(metadata, Mapping):
-                self.builder.labelled(metadata=dict(metadata))
+            self.builder.labelled(
+                metadata={**_states.trace_of(run_config), **(metadata if isinstance(metadata, Mapping) else {})}
+            )
 
     def resumed(self) -> None:
         """Note that the run goes on after an interruption."""
@@ -88,16 +95,20 @@ class Watcher:
 
     def continues(self, items: Sequence[Any], responses: Sequence[Any]) -> None:
         """Note the items and responses of the unobserved run that this run goes on with."""
-        self._requests += read_items(self.builder, items, responses, scope=self.scope, interrupted=True)
+        self._requests += read_items(
+            self.builder, items, responses, scope=self.scope, strand=self.strand, interrupted=True
+        )
 
-    def watch_inside(self, key: int) -> Watcher:
+    def watch_inside(self, key: int, input: object) -> Watcher:
         """Return the watcher of a run that a tool starts, or of the paused run that the tool goes on with."""
-        # Some releases start the tool again when the run goes on: as another execution of the same call.
-        call_id = self._call_ids.get(key)
-        keys = {key, *(other for other, other_id in self._call_ids.items() if call_id and other_id == call_id)}
-        for nested in self._nested:
-            if nested.scope in keys and nested.paused:
-                return nested
+        if _states.is_state(input):
+            # Some releases start the tool again when the run goes on: as another execution of the same call.
+            call_id = self._call_ids.get(key)
+            keys = {key, *(other for other, other_id in self._call_ids.items() if call_id and other_id == call_id)}
+            paused = [nested for nested in self._nested if nested.scope in keys and nested.paused]
+            same = paused_run(paused, input) or (paused[0] if len(paused) == 1 else None)
+            if same is not None:
+                return same
         self._nested.append(Watcher(self.recording, key))
         return self._nested[-1]
 
@@ -112,15 +123,26 @@ class Watcher:
             server = _tools.mcp_server(agent, tool)
             if server is not None:
                 self._servers_by_tool[_tools.tool_name(tool)] = server
-        specs = [_tools.spec_of(agent, tool) for tool in tools]
-        self.builder.offered([spec for spec in specs if spec is not None], scope=self.scope)
+        self._offered[id(agent)] = agent, {_tools.tool_name(tool) for tool in tools}
+        specs = [spec for spec in (_tools.spec_of(agent, tool) for tool in tools) if spec is not None]
+        # Each agent has tools of its own, so the tools of the run do not show which call is of an unknown one.
+        self.builder.offered(specs, scope=self.scope, all_known=self.has_no_hooks)
+
+    def wrap(self, holder: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Wrap an attribute of a shared object until the run ends."""
+        is_wrapped = any(holder is other and name == other_name for other, other_name in self.wrapped)
+        if not is_wrapped and _wrapping.wrap(holder, name, make):
+            self.wrapped.append((holder, name))
 
     # Hooks, under the SDK's names
 
     def on_llm_start(
         self, context: Any, agent: Any, system_prompt: Any = None, input_items: Any = (), **_more: Any
     ) -> None:
-        """Note the results that the model is shown for the first time."""
+        """Note the results that the model is shown for the first time, and the trace that has begun."""
+        if self.scope is None:
+            names = {name: value for name, value in _states.trace_of(None).items() if name not in self.builder.metadata}
+            self.builder.labelled(metadata=names)
         if self._requests:
             for item in _messages.new_results(input_items):
                 self._add_result(item)
@@ -129,17 +151,32 @@ class Watcher:
         """Note the calls that the model requested, and its usage."""
         output = list(getattr(response, "output", ()))
         requests = self._new_requests(output)
-        self.builder.model_asked(requests, scope=self.scope, agent=_messages.agent_name(agent))
+        self.builder.model_asked(requests, scope=self.scope, strand=self.strand, agent=_messages.agent_name(agent))
+        response_id = getattr(response, "response_id", None)
+        if isinstance(response_id, str) and response_id:
+            self.response_ids.append(response_id)
         self.builder.model_used(_messages.model_name(agent, None) or self._model_name, _messages.usage_of(response))
         self._last_message = requests
         self._requests += requests
+        self._unknown += [request for request in requests if self._is_unknown(request, agent)]
         targets = _tools.handoff_targets(agent)
         for request in requests:
             if request.name in targets and request.type is ToolCallType.FUNCTION:
-                self.builder.handed_off(to=targets[request.name], call_id=request.id, scope=self.scope)
+                self._add_handoff(request, targets[request.name], took_place=False)
         for item in output:
             self._add_listed_tools(item)
             self._add_result(item, ran=True)
+
+    def on_handoff(self, context: Any, from_agent: Any, to_agent: Any, **_more: Any) -> None:
+        """Note that control passed to another agent, by the first of the message's requests to do so."""
+        targets = _tools.handoff_targets(from_agent)
+        # A run that goes on from a stored state has not seen the message, but the requests in the state.
+        candidates = [*self._last_message, *reversed(self._requests)]
+        requests = [request for request in candidates if request.name in targets]
+        if requests:
+            self._handed_over.append(requests[0])
+            to = _messages.agent_name(to_agent) or targets[requests[0].name]
+            self._add_handoff(requests[0], to, took_place=True)
 
     def on_tool_start(self, context: Any, agent: Any, tool: Any, **_more: Any) -> None:
         """Note that a local tool begins."""
@@ -157,7 +194,9 @@ class Watcher:
         error = self._error_of(run, result)
         run.failed = error is not None
         if run.failed:
-            self.builder.tool_failed(run.key, error, at=now())
+            raised = self._exceptions.get(run.key, error)
+            refused = _errors.is_refused_input(_tools.tool_name(tool), raised, result)
+            self.builder.tool_failed(run.key, error, ran=not refused, at=now())
         else:
             output = ABSENT if _tools.has_output_item(tool) else _messages.plain_output(result, ABSENT)
             self.builder.tool_ended(run.key, output, at=now())
@@ -175,10 +214,12 @@ class Watcher:
         if run is not None:
             self._exceptions[run.key] = error
 
-    def mcp_failed(self, text: str) -> None:
-        """Note the error that the MCP server of the current tool reported."""
+    def mcp_failed(self, text: str | None) -> None:
+        """Note the error of the MCP server of the current tool; `None` if its last call succeeded."""
         key = self.enclosing(None)
-        if key is not None:
+        if key is not None and text is None:
+            self._mcp_errors.pop(key, None)
+        elif key is not None and text is not None:
             self._mcp_errors[key] = text
 
     def enclosing(self, context: Any) -> int | None:
@@ -210,7 +251,8 @@ class Watcher:
     def finished(self, result: Any) -> None:
         """Note the result of the run, which ended or waits for a person."""
         items = list(getattr(result, "new_items", ()) or ())
-        interrupted = bool(getattr(result, "interruptions", None))
+        interruptions = list(getattr(result, "interruptions", None) or ())
+        interrupted = bool(interruptions)
         self._complete(items, list(getattr(result, "raw_responses", ()) or ()), interrupted=interrupted)
         if interrupted:
             # What ran and has no result in the items waits for a person.
@@ -220,6 +262,7 @@ class Watcher:
                 self._suspend(run)
         self.paused = interrupted or _messages.waits_for_approval(items)
         self._paused_items = items if self.paused else []
+        self.waiting, self.history = sorted(_states.fingerprints(interruptions)), _states.fingerprints(items)
         if self.scope is None:
             answer = None if self.paused else _messages.answer_of(getattr(result, "final_output", None))
             self.builder.ended(answer, may_wait=self.paused, at=now())
@@ -229,8 +272,12 @@ class Watcher:
         data = getattr(error, "run_data", None)
         self._complete(list(getattr(data, "new_items", ()) or ()), list(getattr(data, "raw_responses", ()) or ()))
         unknown = _errors.unknown_tool_name(error)
-        for request in [request for request in self._last_message if request.name == unknown][:1]:
-            self._add_failure(request, error, unknown_tool=True)
+        for request in self._last_message:
+            if request.name == unknown:
+                self._add_failure(request, str(error), unknown_tool=True)
+                unknown = None  # the exception is of the first one
+            elif request in self._unknown:
+                self._add_failure(request, None, unknown_tool=True)
         if type(error).__name__ == "ToolInputGuardrailTripwireTriggered":
             self._refused(error)
         if self._running and _errors.may_come_from_tool(error):
@@ -265,7 +312,7 @@ class Watcher:
     def _new_requests(self, output: Sequence[Any]) -> list[Request]:
         """Return the calls of a message, without those that the SDK takes for repetitions."""
         requests: list[Request] = []
-        for request in filter(None, map(read_responses_call, output)):
+        for request in _messages.requests_in(output):
             if _messages.runs_repeated_calls_once() and _messages.is_repeated(request, [*self._requests, *requests]):
                 self.builder.warn(_messages.repetition_warning(request))
             elif request.type is ToolCallType.FUNCTION and request.name in self._servers_by_tool:
@@ -293,22 +340,47 @@ class Watcher:
             answer.content,
             call_id=answer.call_id,
             name=answer.name,
-            failed=answer.failed or not (ran or run is not None or _is_accepted_handoff(answer)),
+            failed=answer.failed or not (ran or run is not None or self._is_accepted_handoff(answer)),
             error=answer.error,
+            unknown_tool=run is None and any(request.id == answer.call_id for request in self._unknown),
             scope=self.scope,
+            strand=self.strand,
             ran=ran,
             reformatted=reformatted,
         )
 
-    def _add_failure(self, request: Request, error: BaseException, *, unknown_tool: bool = False) -> None:
+    def _add_handoff(self, request: Request, to: str, *, took_place: bool) -> None:
+        self.builder.handed_off(to=to, call_id=request.id, scope=self.scope, strand=self.strand, took_place=took_place)
+
+    def _is_unknown(self, request: Request, agent: Any) -> bool:
+        """Return whether the agent that a request is of has no tool of its name."""
+        _, names = self._offered.get(id(agent), (None, None))
+        # Tools of the provider and of its servers are offered under other names, or under none.
+        if names is None or request.type not in (ToolCallType.FUNCTION, ToolCallType.CUSTOM):
+            return False
+        return request.name not in names and request.name not in _tools.handoff_targets(agent)
+
+    def _is_accepted_handoff(self, answer: Answer) -> bool:
+        """Return whether an output is the SDK's answer to a handoff that took place."""
+        return any(request.id == answer.call_id for request in self._handed_over) or is_accepted_handoff(answer)
+
+    def _add_failure(self, request: Request, error: str | None, *, unknown_tool: bool = False) -> None:
         self.builder.result_shown(
-            ABSENT, call_id=request.id, failed=True, error=str(error), unknown_tool=unknown_tool, scope=self.scope
+            ABSENT,
+            call_id=request.id,
+            failed=True,
+            error=error,
+            unknown_tool=unknown_tool,
+            scope=self.scope,
+            strand=self.strand,
         )
 
     def _complete(self, items: Sequence[Any], responses: Sequence[Any], *, interrupted: bool = False) -> None:
         """Add what the result holds and no hook reported."""
         if self.has_no_hooks:
-            self._requests += read_items(self.builder, items, responses, scope=self.scope, interrupted=interrupted)
+            self._requests += read_items(
+                self.builder, items, responses, scope=self.scope, strand=self.strand, interrupted=interrupted
+            )
             return
         ids = [request.id for request in self._requests]
         for item in items:
@@ -331,6 +403,7 @@ class Watcher:
             _tools.arguments_of(tool, context),
             call_id=call_id,
             scope=self.scope,
+            strand=self.strand,
             agent=_messages.agent_name(agent),
             server=self._servers_by_tool.get(name),
             at=now(),
@@ -391,27 +464,50 @@ class Watcher:
         if len(waiting) > 1:
             self.builder.warn(f"a guardrail refused one of {len(waiting)} calls; the first is marked")
         if waiting:
-            self._add_failure(waiting[0], error)
+            self._add_failure(waiting[0], str(error))
 
     def _blame_tool(self, error: BaseException) -> None:
         """Mark the tool that ended the run with its exception: by its span, by name, or as the only one."""
-        suspects = [run for run in self._running if _errors.span_error(run.span) is not None]
+        raised = (error, _errors.tool_exception(error))
+        suspects = [run for run in self._running if self._exceptions.get(run.key) in raised]
+        suspects = suspects or [run for run in self._running if _errors.span_error(run.span) is not None]
         suspects = suspects or [run for run in self._running if f" {_tools.tool_name(run.tool)}: " in str(error)]
         suspects = suspects or (self._running[:] if len(self._running) == 1 else [])
         if len(suspects) > 1:
             self.builder.warn(f"one of {len(suspects)} calls that ran at once ended the run; the first is marked")
         if suspects:
-            text = _errors.error_text(_errors.tool_exception(error))
-            self.builder.tool_failed(suspects[0].key, text, at=now())
+            cause = _errors.tool_exception(error)
+            refused = _errors.is_refused_input(_tools.tool_name(suspects[0].tool), cause, None)
+            self.builder.tool_failed(suspects[0].key, _errors.error_text(cause), ran=not refused, at=now())
             self._close(suspects[0])
 
 
-def _is_accepted_handoff(answer: Answer) -> bool:
-    """Return whether an output is the SDK's answer to a handoff: `{"assistant": "<name>"}`."""
-    if not isinstance(answer.content, str) or _errors.is_refusal(answer.content):
-        return False
-    try:
-        value = json.loads(answer.content)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and set(value) == {"assistant"}
+def paused_run(watchers: Iterable[Watcher], state: Any, conversation: str | None = None) -> Watcher | None:
+    """Return the paused run that a state continues; `None` if none fits.
+
+    The state of a result has its items. One that was stored and loaded has other objects: then the question, the
+    waiting calls, the calls and results before, and the conversation decide, in this order. Of runs that are equal in
+    all of these the oldest goes on, with a warning.
+    """
+    watchers = list(watchers)
+    items = _states.state_items(state)
+    for watcher in reversed(watchers):
+        if watcher.ended_with(items):
+            return watcher
+    question = _messages.question_of(_states.state_input(state))
+    waiting, history = sorted(_states.fingerprints(state.get_interruptions())), _states.fingerprints(items)
+    fitting = [
+        watcher
+        for watcher in watchers
+        if waiting and watcher.waiting == waiting and _messages.question_of(watcher.input) == question
+    ]
+    for narrower in (
+        [watcher for watcher in fitting if watcher.history == history],
+        [watcher for watcher in fitting if watcher.builder.conversation_id == conversation],
+    ):
+        fitting = [watcher for watcher in fitting if watcher in narrower] or fitting
+    if len(fitting) > 1:
+        fitting[0].builder.warn(
+            f"{len(fitting)} waiting runs fit the resumed state, with equal calls and results; the oldest was continued"
+        )
+    return fitting[0] if fitting else None

@@ -1,0 +1,366 @@
+"""Scenarios 33-37: agents at once inside one tool, stored states, hand-overs that fail, and tools of other agents."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from agents import Agent, RunConfig, Runner, function_tool, handoff
+from oa_agents import (
+    BOTH,
+    LIVE,
+    add,
+    called,
+    hard,
+    make_agent,
+    model_output,
+    play,
+    run_or_stream,
+    scenario,
+    slow,
+    summaries,
+)
+from oa_versions import RESUMES_HANDOFFS
+from pydantic import BaseModel
+
+from toolmark import Run, ToolCall
+from toolmark.testing import AskFor, HandOff
+from toolmark_openai_agents import record, run_from_result
+
+
+def _children(call: ToolCall) -> list[ToolCall]:
+    assert call.execution is not None
+    return call.execution.children
+
+
+def _attempts(calls: list[ToolCall]) -> list[int | None]:
+    return [call.execution.attempts for call in calls if call.execution]
+
+
+@pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
+@pytest.mark.parametrize("name", ["add", "slow"])
+@scenario("33", LIVE)
+def test_agents_at_once_inside_one_tool(mode: str, name: str, traced: bool) -> None:
+    """Agents that one tool runs at once have their own calls, although their ids are equal."""
+    config = RunConfig(tracing_disabled=not traced)
+    delays = (0.04, 0.0, 0.02)
+
+    def arguments(n: int) -> dict[str, Any]:
+        return {"a": n, "b": n} if name == "add" else {"d": delays[n]}
+
+    @function_tool
+    async def fan_out() -> str:
+        """Ask three agents."""
+        subs = [
+            make_agent([AskFor(name, arguments(n), "in1")], f"done {n}", tools=[add, slow], name=f"S{n}")
+            for n in range(3)
+        ]
+        results = await asyncio.gather(*(Runner.run(sub, "q", run_config=config) for sub in subs))
+        return ", ".join(str(result.final_output) for result in results)
+
+    agent = make_agent([AskFor("fan_out", {}, "o1")], "done", tools=[fan_out])
+    (call,) = play(mode, agent, run_config=config).calls
+
+    assert call.output == "done 0, done 1, done 2"
+    outputs: list[Any] = [{"sum": 2 * n} if name == "add" else f"slept {delays[n]}" for n in range(3)]
+    assert summaries(_children(call)) == [
+        called(name, arguments(n), "in1", outputs[n], agent=f"S{n}") for n in range(3)
+    ]
+    assert _attempts(_children(call)) == [1, 1, 1]
+
+
+@scenario("33b", LIVE)
+def test_equal_agents_at_once_inside_one_tool(mode: str) -> None:
+    """Equal calls of agents that run at once are separate calls, each with its own result."""
+    tokens = iter("xyz")
+    returned: list[str] = []
+
+    @function_tool
+    async def token() -> str:
+        """Return another text each time."""
+        returned.append(next(tokens))
+        return returned[-1]
+
+    @function_tool
+    async def fan_out() -> str:
+        """Ask three agents."""
+        subs = [make_agent([AskFor("token", {}, "in1")], "done", tools=[token], name=f"S{n}") for n in range(3)]
+        await asyncio.gather(*(Runner.run(sub, "q") for sub in subs))
+        return "all"
+
+    (call,) = play(mode, make_agent([AskFor("fan_out", {}, "o1")], "done", tools=[fan_out])).calls
+
+    assert [(child.execution.agent, child.output) for child in _children(call) if child.execution] == [
+        ("S0", "x"),
+        ("S1", "y"),
+        ("S2", "z"),
+    ]
+    assert returned == ["x", "y", "z"]
+
+
+@scenario("33c", LIVE)
+def test_hand_overs_at_once_inside_one_tool(mode: str) -> None:
+    """Hand-overs of agents that run at once, under one id, lead to their own agents and are no calls."""
+
+    @function_tool
+    async def fan_out() -> str:
+        """Ask two agents that hand over."""
+
+        def front(n: int) -> Agent[Any]:
+            back = make_agent([AskFor("add", {"a": n, "b": 0}, "b1")], f"bye {n}", tools=[add], name=f"B{n}")
+            return make_agent([AskFor(f"transfer_to_b{n}", {}, "h1")], handoffs=[back], name=f"F{n}")
+
+        await asyncio.gather(*(Runner.run(front(n), "q") for n in range(2)))
+        return "all"
+
+    (call,) = play(mode, make_agent([AskFor("fan_out", {}, "o1")], "done", tools=[fan_out])).calls
+
+    inner = [child for child in _children(call) if child.name == "add"]
+    assert summaries(inner) == [called("add", {"a": n, "b": 0}, "b1", {"sum": n}, agent=f"B{n}") for n in range(2)]
+    transfers = [child for child in _children(call) if child.name != "add"]
+    assert summaries(transfers) == [
+        called(f"transfer_to_b{n}", {}, "h1", f'{{"assistant": "B{n}"}}', agent=f"F{n}") for n in range(2)
+    ]
+
+
+def _danger(log: list[int]) -> Any:
+    @function_tool(needs_approval=True)
+    async def danger(n: int) -> str:
+        """A tool that needs approval."""
+        log.append(n)
+        return f"danger{n}"
+
+    return danger
+
+
+async def _stored(result: Any, agent: Agent[Any]) -> Any:
+    """The state of a result as another process reads it, with every call approved."""
+    from agents import RunState
+
+    state = await RunState.from_json(agent, json.loads(json.dumps(result.to_state().to_json())))
+    for item in state.get_interruptions():
+        state.approve(item)
+    return state
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)], ids=["forward", "mixed"])
+@scenario("34", LIVE, needs="approvals")
+def test_stored_states_of_runs_that_look_alike(mode: str, order: tuple[int, ...]) -> None:
+    """Waiting runs with the same question and ids, whose states were stored, resume separately: arguments differ."""
+    log: list[int] = []
+
+    async def go() -> list[Run]:
+        agents = [make_agent([AskFor("danger", {"n": n}, "c1")], f"done {n}", tools=[_danger(log)]) for n in range(3)]
+        with record() as recorder:
+            results = [await run_or_stream(mode, agent, "hi") for agent in agents]
+            for n in order:
+                await run_or_stream(mode, agents[n], await _stored(results[n], agents[n]))
+        return recorder.runs
+
+    runs = asyncio.run(go())
+
+    assert log == list(order)
+    assert [run.actual_output for run in runs] == ["done 0", "done 1", "done 2"]
+    assert [summaries(run.calls) for run in runs] == [
+        [called("danger", {"n": n}, "c1", f"danger{n}")] for n in range(3)
+    ]
+    assert [run.warnings for run in runs] == [[], [], []]
+
+
+@scenario("34b", LIVE, needs="approvals")
+def test_stored_states_with_other_calls_before(mode: str) -> None:
+    """Waiting runs whose waiting calls are equal, too, are told apart by the calls before."""
+    log: list[int] = []
+
+    async def go() -> list[Run]:
+        agents = [
+            make_agent(
+                [AskFor("add", {"a": n, "b": 0}, "c0")],
+                [AskFor("danger", {"n": 7}, "c1")],
+                f"done {n}",
+                tools=[add, _danger(log)],
+            )
+            for n in range(2)
+        ]
+        with record() as recorder:
+            results = [await run_or_stream(mode, agent, "hi") for agent in agents]
+            for n in (0, 1):
+                await run_or_stream(mode, agents[n], await _stored(results[n], agents[n]))
+        return recorder.runs
+
+    runs = asyncio.run(go())
+
+    assert [run.actual_output for run in runs] == ["done 0", "done 1"]
+    assert [call.output for run in runs for call in run.calls] == [{"sum": 0}, "danger7", {"sum": 1}, "danger7"]
+    assert [run.warnings for run in runs] == [[], []]
+
+
+@scenario("34c", LIVE, needs="approvals")
+def test_stored_states_that_are_equal(mode: str) -> None:
+    """Waiting runs whose states are equal cannot be told apart: each resumes once, and the first to resume warns."""
+    log: list[int] = []
+
+    async def go() -> list[Run]:
+        agents = [make_agent([AskFor("danger", {"n": 7}, "c1")], f"done {n}", tools=[_danger(log)]) for n in range(2)]
+        with record() as recorder:
+            results = [await run_or_stream(mode, agent, "hi") for agent in agents]
+            for n in (0, 1):
+                await run_or_stream(mode, agents[n], await _stored(results[n], agents[n]))
+        return recorder.runs
+
+    runs = asyncio.run(go())
+
+    assert sorted(str(run.actual_output) for run in runs) == ["done 0", "done 1"]
+    assert [summaries(run.calls) for run in runs] == [[called("danger", {"n": 7}, "c1", "danger7")]] * 2
+    assert sorted(len(run.warnings) for run in runs) == [0, 1]
+    assert next(text for run in runs for text in run.warnings).startswith("2 waiting runs fit the resumed state")
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
+@scenario("35", LIVE, needs="approvals")
+def test_waiting_runs_that_a_tool_resumes(mode: str, stored: bool) -> None:
+    """Runs that wait inside one tool, and that the tool approves in another order, keep their own calls."""
+    log: list[int] = []
+
+    @function_tool
+    async def fan_out() -> str:
+        """Ask two agents and approve what they want."""
+        subs = [
+            make_agent([AskFor("danger", {"n": n}, "in1")], f"done {n}", tools=[_danger(log)], name=f"S{n}")
+            for n in range(2)
+        ]
+        results = await asyncio.gather(*(Runner.run(sub, "q") for sub in subs))
+        for n in (1, 0):
+            state = results[n].to_state()
+            if stored:
+                state = await _stored(results[n], subs[n])
+            for item in state.get_interruptions():
+                state.approve(item)
+            results[n] = await Runner.run(subs[n], state)
+        return ", ".join(str(result.final_output) for result in results)
+
+    (call,) = play(mode, make_agent([AskFor("fan_out", {}, "o1")], "done", tools=[fan_out])).calls
+
+    assert log == [1, 0]
+    assert call.output == "done 0, done 1"
+    assert summaries(_children(call)) == [
+        called("danger", {"n": n}, "in1", f"danger{n}", agent=f"S{n}") for n in range(2)
+    ]
+
+
+@pytest.mark.parametrize(
+    "sibling", [AskFor("hard", {"x": 1}, "c1"), AskFor("nope", {}, "c1")], ids=["raises", "unknown"]
+)
+@scenario("36", LIVE)
+def test_hand_over_in_a_run_that_ends_before_it(mode: str, sibling: AskFor) -> None:
+    """A hand-over beside a call that ends the run never took place."""
+    agent = make_agent([HandOff("b", "h1"), sibling], tools=[hard], handoffs=[make_agent("bye", name="B")])
+
+    run = play(mode, agent).run
+
+    assert (run.handoffs, run.failed_handoffs) == ([], [0])
+    assert [call.name for call in run.tools_called] == [sibling.name]
+    assert next(call.execution.status.value for call in run.calls if call.execution) == "not_executed"
+
+
+class Reason(BaseModel):
+    """The input of a hand-over."""
+
+    reason: str
+
+
+async def _note(_context: Any, _reason: Reason) -> None:
+    """Take the input of a hand-over."""
+
+
+def _refuse(_context: Any) -> None:
+    raise ValueError("no transfer")
+
+
+@pytest.mark.parametrize("why", ["input", "callback"])
+@scenario("36b", LIVE)
+def test_hand_over_that_fails(mode: str, why: str) -> None:
+    """A hand-over whose input is refused, or whose callback raises, never took place."""
+    other = make_agent("bye", name="B")
+    options: Any = {"on_handoff": _note, "input_type": Reason} if why == "input" else {"on_handoff": _refuse}
+    agent = make_agent([AskFor("transfer_to_b", {"x": 1}, "h1")], handoffs=[handoff(other, **options)])
+
+    run = play(mode, agent).run
+
+    assert (run.handoffs, run.failed_handoffs, run.tools_called) == ([], [0], [])
+    assert run.status.value == "error"
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
+@scenario("36c", LIVE, needs="approvals")
+def test_hand_over_that_waits_for_another_call(mode: str, stored: bool) -> None:
+    """A hand-over beside a call that waits for a person takes place after the decision, or when the state resumes."""
+    log: list[int] = []
+    other = make_agent([AskFor("add", {"a": 1, "b": 1}, "b1")], "bye", tools=[add], name="B")
+    first = [AskFor("danger", {"n": 1}, "c1"), HandOff("b", "h1")]
+    agent = make_agent(first, "alone", tools=[_danger(log)], handoffs=[other])
+
+    async def go() -> tuple[Run, Run, Run]:
+        with record() as recorder:
+            result = await run_or_stream(mode, agent, "hi")
+            before, read = recorder.last_run, run_from_result(result)
+            if not stored:
+                state = result.to_state()
+                for item in state.get_interruptions():
+                    state.approve(item)
+                await run_or_stream(mode, agent, state)
+                return before, read, recorder.last_run
+        state = await _stored(result, agent)
+        with record() as recorder:
+            await run_or_stream(mode, agent, state)
+        return before, read, recorder.last_run
+
+    before, read, after = asyncio.run(go())
+
+    for run in (before, read):
+        assert (run.status.value, run.handoffs, run.failed_handoffs) == ("interrupted", [], [1])
+    if not RESUMES_HANDOFFS:
+        assert (after.handoffs, after.failed_handoffs, after.actual_output) == ([], [1], "alone")
+        return
+    assert [(one.call, one.from_agent, one.to_agent) for one in after.handoffs] == [(1, "A", "B")]
+    assert after.failed_handoffs == []
+    assert summaries(after.tools_called) == [
+        called("danger", {"n": 1}, "c1", "danger1"),
+        called("add", {"a": 1, "b": 1}, "b1", {"sum": 2}, agent="B"),
+    ]
+
+
+@scenario("37", BOTH, needs="not_found")
+def test_tool_of_the_agent_before(mode: str) -> None:
+    """An agent that calls a tool which only the agent before it has calls an unknown tool."""
+    config: Any = RunConfig(tool_not_found_behavior="return_error_to_model")
+    other = make_agent([AskFor("add", {"a": 1, "b": 1}, "b1")], "bye", tools=[slow], name="B")
+    agent = make_agent([AskFor("add", {"a": 2, "b": 1}, "a1")], [HandOff("b", "h1")], tools=[add], handoffs=[other])
+
+    first, second = play(mode, agent, run_config=config).calls
+
+    assert summaries([first]) == [called("add", {"a": 2, "b": 1}, "a1", {"sum": 3})]
+    assert second.execution is not None
+    assert (second.execution.status.value, second.execution.executed) == ("unknown_tool", False)
+    assert model_output(second).startswith("Tool 'add' not found.")
+
+
+@scenario("37b", LIVE)
+def test_two_unknown_tools_at_once(mode: str) -> None:
+    """Both are unknown, although the run ends at the first."""
+    calls = play(mode, make_agent([AskFor("x", {}, "c1"), AskFor("y", {}, "c2")], tools=[add])).calls
+
+    assert [call.execution.status.value for call in calls if call.execution] == ["unknown_tool"] * 2
+
+
+@pytest.mark.parametrize("arguments", [{"a": "one"}, {}, '{"a": 1'], ids=["wrong", "missing", "broken"])
+@scenario("38", LIVE)
+def test_arguments_that_the_sdk_refuses(mode: str, arguments: Any) -> None:
+    """The tool itself did not run, and the call has failed."""
+    (call,) = play(mode, make_agent([AskFor("add", arguments, "c1")], "done", tools=[add])).calls
+
+    assert call.execution is not None
+    status = "invalid_arguments" if isinstance(arguments, str) else "error"
+    assert (call.execution.status.value, call.execution.executed) == (status, False)
