@@ -41,7 +41,7 @@ def test_from_all_cases_to_a_few_and_back(days: Path) -> None:
     first, second = done.out.splitlines()
     assert first.startswith("tool_correctness: mean 0.")
     assert first.endswith("of 100 cases, estimated from 40; 40 scored, 0 skipped, 0 errored")
-    assert second == "In brackets: 95 % intervals."
+    assert second == "In parentheses: 95 % intervals."
     (metric,) = written["metrics"]
     assert (metric["population"], metric["drawn"], metric["confidence"]) == (100, 40, 0.8)
     assert metric["rate_interval"][0] < metric["rate"] < metric["rate_interval"][1]

@@ -42,9 +42,7 @@ def _parse_price(_context: click.Context, _option: click.Parameter, value: str |
 
 _folder_argument = click.argument("folder", type=click.Path(file_okay=False))
 _cache_option = click.option(
-    "--cache",
-    type=click.Path(dir_okay=False),
-    help=f"File of the verdicts.  [default: {_CACHE} in FOLDER]",
+    "--cache", type=click.Path(dir_okay=False), help=f"File of the verdicts.  [default: {_CACHE} in FOLDER]"
 )
 _samples_option = click.option(
     "--samples",

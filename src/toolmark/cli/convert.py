@@ -13,7 +13,7 @@ from typing import IO, Any, Literal, get_args
 import click
 
 from toolmark._internal.text import plural, printable
-from toolmark.cli.io import byte_bar, exit_on_error, opened, warn
+from toolmark.cli.io import byte_progress, exit_on_error, opened, warn
 from toolmark.cli.options import allow_nan_option, tolerant_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.convert import Summary, Unit, holds_json, read_transcripts
@@ -89,27 +89,39 @@ def convert(
     }
     summary = None
     if format not in TRACE_FORMATS and is_large(file, (b"{", b"[")) and _is_lines(file):
-        from toolmark.scale.conversion import TracesError, convert_lines  # noqa: PLC0415 - most files are small
-
-        with (
-            exit_on_error(file, "nothing was written", action="read or write"),
-            suppress(TracesError),  # the file is read as a whole then
-            byte_bar("converting") as bar,
-            _output(target) as output,
-        ):
-            progress = None if bar is None else bar.show
-            summary = convert_lines(file, output, unit, processes=processes, progress=progress, **options)
+        summary = _convert_by_parts(file, target, unit, processes, options)
     if summary is None:
-        summary = Summary()
-        with exit_on_error(file, "nothing was written"), opened(file) as source:
-            cases = [case for entry in read_transcripts(source, **options) for case in summary.add(entry, unit)]
-        with exit_on_error(target, action="write"), _output(target) as output:
-            output.writelines(case.to_json().encode() + b"\n" for case in cases)
+        summary = _convert_whole(file, target, unit, options)
     for text in summary.warnings:
         warn(text)
     written = f"{plural(summary.cases, unit.removesuffix('s'))} with {plural(summary.calls, 'call')}"
     destination = "standard output" if target == "-" else printable(target)
     click.echo(f"read {summary.source}; wrote {written} to {destination}", err=True)
+
+
+def _convert_by_parts(
+    file: str, target: str, unit: Unit, processes: int | None, options: dict[str, Any]
+) -> Summary | None:
+    """Convert a file with a conversation on each line; return `None` if it holds traces and must be read whole."""
+    from toolmark.scale.conversion import TracesError, convert_lines  # noqa: PLC0415 - most files are small
+
+    with (
+        exit_on_error(file, "nothing was written", action="read or write"),
+        suppress(TracesError),
+        byte_progress("converting") as progress,
+        _output(target) as output,
+    ):
+        return convert_lines(file, output, unit, processes=processes, progress=progress, **options)
+    return None
+
+
+def _convert_whole(file: str, target: str, unit: Unit, options: dict[str, Any]) -> Summary:
+    summary = Summary()
+    with exit_on_error(file, "nothing was written"), opened(file) as source:
+        cases = [case for entry in read_transcripts(source, **options) for case in summary.add(entry, unit)]
+    with exit_on_error(target, action="write"), _output(target) as output:
+        output.writelines(case.to_json().encode() + b"\n" for case in cases)
+    return summary
 
 
 def _is_lines(path: str) -> bool:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -87,6 +87,13 @@ def byte_bar(what: str) -> Generator[ProgressBar | None, None, None]:
 
     with ProgressBar(what, of_bytes=True) as bar:
         yield bar
+
+
+@contextmanager
+def byte_progress(what: str) -> Generator[Callable[[int, int], None] | None, None, None]:
+    """Show the same bar, and yield what to call with the numbers of bytes that are done and of all."""
+    with byte_bar(what) as bar:
+        yield None if bar is None else bar.show
 
 
 @contextmanager

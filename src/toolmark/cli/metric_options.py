@@ -96,22 +96,25 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
         raise click.UsageError("--ordered and --exact cannot be combined: an exact match is ordered")
     options = {name: value for name, value in options.items() if value is not None}
     _check_optional(names)
+    if options.get("error_pattern") and not options["ignore_failed"] and "task-effect" not in names:
+        raise click.UsageError("--error-pattern must be used with --ignore-failed or with --metric task-effect")
     if "threshold" in options:
         options["max_rate"] = 1 - options["threshold"]
-    metrics: list[MetricLike] = []
-    for name in dict.fromkeys(names):
-        metric, accepted = _METRICS[name]
-        parameters = {option: options[option] for option in accepted if option in options}
-        if parameters.get("error_pattern") and not parameters.get("ignore_failed", True):
-            # tool-correctness takes an error pattern only with ignore_failed; beside task-effect it is for that one.
-            del parameters["error_pattern"]
-            if "task-effect" not in names:
-                raise click.UsageError("--error-pattern must be used with --ignore-failed or with --metric task-effect")
-        try:
-            metrics.append(metric(**parameters, strict_mode=strict))
-        except ConfigurationError as error:  # a value that click accepts, such as nan
-            raise click.UsageError(str(error)) from error
+    metrics = [_metric(name, options, strict=strict) for name in dict.fromkeys(names)]
     return {**arguments, "metrics": metrics}
+
+
+def _metric(name: str, options: dict[str, Any], *, strict: bool) -> MetricLike:
+    """Return the metric of a name with those of the options that it takes."""
+    metric, accepted = _METRICS[name]
+    parameters = {option: options[option] for option in accepted if option in options}
+    if not parameters.get("ignore_failed", True):
+        # tool-correctness takes an error pattern only with ignore_failed; beside task-effect it is for that one.
+        parameters.pop("error_pattern", None)
+    try:
+        return metric(**parameters, strict_mode=strict)
+    except ConfigurationError as error:  # a value that click accepts, such as nan
+        raise click.UsageError(str(error)) from error
 
 
 def _check_optional(names: tuple[str, ...]) -> None:

@@ -38,12 +38,7 @@ class ReportOptions:
         With `always` the report is also printed if files are written.
         """
         title = self.title or title_of(source)
-        comparison = None
-        if self.baseline is not None:
-            from toolmark.analysis.comparison import compare  # noqa: PLC0415 - loaded only with --baseline
-
-            with exit_on_error(self.baseline, "nothing was shown"):
-                comparison = compare(self.baseline, report)
+        comparison = self._comparison(report)
         # Everything is rendered before the first file is written, and files come before standard output, whose reader
         # may close the pipe.
         texts = [(target, self._render(kind, report, title, comparison)) for kind, target in self.targets.items()]
@@ -52,25 +47,36 @@ class ReportOptions:
         if "-" not in self.targets.values() and (always or not texts):
             self._print(report, title, comparison)
         elif not always:
-            for target, _ in texts:
-                if target != "-":
-                    click.echo(f"wrote {printable(target)}", err=True)
+            self._echo_targets()
+
+    def _comparison(self, report: Report) -> Comparison | None:
+        if self.baseline is None:
+            return None
+        from toolmark.analysis.comparison import compare  # noqa: PLC0415 - loaded only with --baseline
+
+        with exit_on_error(self.baseline, "nothing was shown"):
+            return compare(self.baseline, report)
+
+    def _echo_targets(self) -> None:
+        for target in self.targets.values():
+            if target != "-":
+                click.echo(f"wrote {printable(target)}", err=True)
 
     @property
     def full(self) -> int:
         """Number of worst results that are shown with their case, 0 for all: every file and comparison shows all."""
-        if self.targets or self.baseline is not None or self.verbose or self.limit == 0:
+        limit = _LIMIT if self.limit is None else self.limit
+        if any((self.targets, self.baseline is not None, self.verbose, limit == 0)):
             return 0
-        return max(self.limit or _LIMIT, self.details)
+        return max(limit, self.details)
 
     def totals_target(self) -> str | None:
         """Return the file for totals as JSON; options that need single cases are an error."""
-        wrong = [f"--{kind}" for kind in self.targets if kind != "json"]
-        wrong += [f"--{name}" for name in ("limit", "baseline") if getattr(self, name) is not None]
-        if self.verbose:
-            wrong.append("--verbose")
-        if wrong:
-            message = f"{wrong[0]} shows single cases, and files that are scored part by part show totals only"
+        single = {**self.targets, "limit": self.limit, "baseline": self.baseline, "verbose": self.verbose or None}
+        single.pop("json", None)
+        wrong = next((name for name, value in single.items() if value is not None), None)
+        if wrong is not None:
+            message = f"--{wrong} shows single cases, and files that are scored part by part show totals only"
             raise click.UsageError(f"{message}; write --results FILE, and show that with `toolmark report FILE`")
         return self.targets.get("json")
 

@@ -7,7 +7,7 @@ import sys
 import click
 
 from toolmark._internal.text import printable, printable_lines
-from toolmark.cli.io import INTERRUPTED, byte_bar, exit_on_error, write_json
+from toolmark.cli.io import INTERRUPTED, byte_progress, exit_on_error, write_json
 from toolmark.cli.options import json_option, reading_options, seed_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.results import read_results
@@ -52,16 +52,9 @@ def sample(
     from toolmark.scale import sample_files  # noqa: PLC0415 - not loaded for --help
 
     try:
-        with exit_on_error(out, "nothing was drawn", action="read or write"), byte_bar("reading") as bar:
+        with exit_on_error(out, "nothing was drawn", action="read or write"), byte_progress("reading") as progress:
             drawn = sample_files(
-                files,
-                size,
-                out=out,
-                seed=seed,
-                by=by,
-                processes=processes,
-                progress=None if bar is None else bar.show,
-                **reading,
+                files, size, out=out, seed=seed, by=by, processes=processes, progress=progress, **reading
             )
     except KeyboardInterrupt:
         click.echo("interrupted; nothing was written", err=True)
@@ -94,4 +87,4 @@ def extrapolate(results: str, confidence: float, json_path: str | None) -> None:
     if not write_json({"metrics": [metric.to_dict() for metric in estimates]}, json_path):
         for metric in estimates:
             click.echo(printable(str(metric)))
-        click.echo(f"In brackets: {100 * confidence:g} % intervals.")
+        click.echo(f"In parentheses: {100 * confidence:g} % intervals.")

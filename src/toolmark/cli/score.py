@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolmark._internal.text import number_text, plural, printable
-from toolmark.cli.io import INTERRUPTED, byte_bar, exit_on_error, is_torn, opened, write_json
+from toolmark.cli.io import INTERRUPTED, byte_progress, exit_on_error, is_torn, opened, write_json
 from toolmark.cli.metric_options import metric_options
 from toolmark.cli.options import SectionedCommand, allow_nan_option, options_in, tolerant_option
 from toolmark.cli.path_types import Source, Target
@@ -21,6 +21,8 @@ from toolmark.report import Report
 from toolmark.scale.detect import is_parquet, is_scored_by_parts
 
 if TYPE_CHECKING:
+    from warnings import WarningMessage
+
     from toolmark.scale import EngineName, Totals
 
 _part_option = options_in("Many or large files")
@@ -80,23 +82,15 @@ def score(
     file = next(iter(files))  # click requires at least one
     shows_totals = (engine, cluster) != (None, None) or no_contents or len(files) > 1 or is_parquet(file)
     json_path = display.totals_target() if shows_totals else None
-    by_parts = shows_totals or is_scored_by_parts(file, results, resume=resume)
     scores: Report | Totals
+    by_parts = shows_totals or is_scored_by_parts(file, results, resume=resume)
+    options: dict[str, Any] = {"full": display.full}
+    if shows_totals:
+        options = {"engine": engine or "local", "cluster": cluster, "contents": not no_contents}
     try:
         if by_parts:
-            with (
-                exit_on_error(results or file, "nothing was scored", action="read or write") as caught,
-                byte_bar("scoring") as bar,
-            ):
-                from toolmark.scale.files import report_file, score_files  # noqa: PLC0415 - most files are small
-
-                options: dict[str, Any] = {"results": results, "resume": resume, "processes": processes, **reading}
-                options["progress"] = None if bar is None else bar.show
-                if shows_totals:
-                    options |= {"engine": engine or "local", "cluster": cluster, "contents": not no_contents}
-                    scores = score_files(files, metrics, **options)
-                else:
-                    scores = report_file(file, metrics, full=display.full, **options)
+            options |= {"results": results, "resume": resume, "processes": processes, **reading}
+            scores, caught = _score_by_parts(files, metrics, options)
         else:
             with exit_on_error(file, "nothing was scored") as caught, opened(file) as source:
                 cases = read_cases(source, **reading)
@@ -114,6 +108,25 @@ def score(
     if fail_under is None:
         sys.exit(int(any(summary.failed for summary in scores.summaries)))
     sys.exit(int(is_torn(caught) or is_below(scores.summaries, fail_under)))
+
+
+def _score_by_parts(
+    files: Sequence[str], metrics: Sequence[MetricLike], options: dict[str, Any]
+) -> tuple[Report | Totals, Sequence[WarningMessage]]:
+    """Return the report of one large file (with the option `full`), or the totals of all files, and the warnings."""
+    path = options["results"] or files[0]
+    with (
+        exit_on_error(path, "nothing was scored", action="read or write") as caught,
+        byte_progress("scoring") as progress,
+    ):
+        from toolmark.scale.files import report_file, score_files  # noqa: PLC0415 - most files are small
+
+        scores: Report | Totals
+        if "full" in options:
+            scores = report_file(files[0], metrics, progress=progress, **options)
+        else:
+            scores = score_files(files, metrics, progress=progress, **options)
+    return scores, caught
 
 
 def _show_totals(totals: Totals, files: Sequence[str], json_path: str | None) -> None:

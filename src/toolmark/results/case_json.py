@@ -87,7 +87,7 @@ def model_to_dict(model: Model) -> dict[str, Any]:
     return plain
 
 
-def _fields(value: object, plain_by_id: dict[int, Any], depth: int) -> Any:  # noqa: ANN401 - a JSON value
+def _fields(value: Any, plain_by_id: dict[int, Any], depth: int) -> Any:  # noqa: ANN401 - a JSON value
     kind = type(value)
     if kind in _JSON_TYPES:
         return value
@@ -95,7 +95,7 @@ def _fields(value: object, plain_by_id: dict[int, Any], depth: int) -> Any:  # n
         return [_fields(item, plain_by_id, depth) for item in value]
     if isinstance(value, Enum):
         return value.value
-    if not isinstance(value, Model) or kind not in _PLAIN_MODELS or depth > _MAX_DEPTH:
+    if kind not in _PLAIN_MODELS or depth > _MAX_DEPTH:
         raise _UnusualError
     # A case and its run share their calls.
     if id(value) not in plain_by_id:

@@ -18,11 +18,11 @@ from typing import Annotated, Any, Final, TypeGuard
 from pydantic import Field, JsonValue
 
 from toolmark._internal.json import json_path
-from toolmark.dataset import Document, FileProblems, placed_text, problems_of, read_documents
-from toolmark.errors import DataFileError, InvalidDataError, Problem
+from toolmark.dataset import Document, FileProblems, file_error, problems_of, read_documents
+from toolmark.errors import InvalidDataError, Problem
 from toolmark.results.case_json import case_from_json
 from toolmark.results.layout import Row
-from toolmark.results.schema import Position, Written, WrittenResult
+from toolmark.results.schema import Position, Written, WrittenResult, results_contradictions
 
 FORMAT: Final = 1
 """Version of the format; readers refuse every other version."""
@@ -60,6 +60,11 @@ class Header(Written):
     def units(self) -> int:
         """Number of units of the evaluation."""
         return self.count * (self.trials or 1)
+
+    @property
+    def trial_numbers(self) -> Sequence[int | None]:
+        """Numbers that a trial may have."""
+        return [None] if self.trials is None else range(1, self.trials + 1)
 
 
 class Line(Written):
@@ -155,8 +160,7 @@ def read_lines(data: bytes, name: str) -> ResultsContent:
             content.size = ends[document.line or 0]
     _drop_incomplete(pending, content, documents[-1] if documents else Document())
     if file_problems.problems:
-        text = "\n".join(placed_text(name, problem) for problem in file_problems.problems)
-        raise DataFileError(text, file_problems.problems)
+        raise file_error(name, file_problems.problems)
     return content
 
 
@@ -213,11 +217,8 @@ def _contradictions(line: Line, content: ResultsContent) -> Iterator[Problem]:
         yield Problem("$.place", f"place {line.place}{trial} occurs twice")
     if line.place >= header.count:
         yield Problem("$.place", f"is {line.place}, but there are only {header.count} {header.kind}, from 0")
-    if (line.trial is None) != (header.trials is None) or (line.trial or 0) > (header.trials or 0):
+    if line.trial not in header.trial_numbers:
         yield Problem("$.trial", f"is {line.trial}, but each is asked {header.trials or 1} times")
-    names, actual = [metric.metric for metric in header.metrics], [result.metric for result in line.results]
-    if line.component is None and names != actual:
-        message = f"expected one result of each metric ({', '.join(names)}), got {', '.join(actual) or 'none'}"
-        yield Problem("$.results", message)
-    for number, result in enumerate(line.results):
-        yield from result.contradictions("results", number)
+    names = [metric.metric for metric in header.metrics]
+    is_complete = line.component is not None or names == [result.metric for result in line.results]
+    yield from results_contradictions(line.results, names, "results", is_complete=is_complete)

@@ -67,41 +67,62 @@ def report_table(
 
 
 def _table_with_components(rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
-    # Columns of whole answers come first; without metrics of their own, their rows have no results and add no column.
+    columns = _columns(rows)
+    cases: list[CaseResult] = []
+    for index, row in enumerate(rows):
+        results = tuple(column.result(row) for column in columns)
+        apart = frozenset(place for place, column in enumerate(columns) if column.is_apart(row))
+        cases.append(CaseResult(index, row.case, results, apart, row.trial, row.place))
+    return tuple(column.name for column in columns), tuple(cases)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A metric of whole answers, or of a component that has run in `units`; `place` is its position there."""
+
+    component: str | None
+    source: str
+    place: int
+    name: str
+    threshold: float
+    units: frozenset[tuple[int, int]]
+
+    def applies(self, row: Row) -> bool:
+        """Return whether the metric measures a row."""
+        return (row.component, row.source) == (self.component, self.source)
+
+    def is_apart(self, row: Row) -> bool:
+        """Return whether the metric measures other rows of the unit only."""
+        return not self.applies(row) and (row.component is not None or row.unit in self.units)
+
+    def result(self, row: Row) -> MetricResult:
+        """Return the result of a row, skipped if the metric does not apply or its component did not run."""
+        if self.applies(row):
+            return row.results[self.place].renamed(self.name)
+        if self.component is None or self.is_apart(row):
+            subject = "whole answers" if self.component is None else repr(self.component)
+            return self._no_score(ResultStatus.SKIPPED, f"Skipped: this metric is about {subject}.")
+        if row.error is None:
+            return self._no_score(ResultStatus.SKIPPED, f"Skipped: {self.component!r} did not run.")
+        reason = f"Not measured: the app failed before it reached {self.component!r}: {row.error}"
+        return self._no_score(ResultStatus.FAILED, reason, row.error)
+
+    def _no_score(self, status: ResultStatus, reason: str, error: str | None = None) -> MetricResult:
+        return MetricResult(metric=self.name, status=status, threshold=self.threshold, reason=reason, error=error)
+
+
+def _columns(rows: Sequence[Row]) -> list[_Column]:
+    """Return the columns of whole answers, then those of each component."""
     groups: dict[tuple[str | None, str], list[Row]] = {}
     for row in sorted(rows, key=lambda row: row.component is not None):
         groups.setdefault((row.component, row.source), []).append(row)
     labels = iter(unique_labels([component for component, _ in groups if component is not None]))
-    names: list[str] = []
-    results: dict[Row, list[MetricResult]] = {row: [] for row in rows}
-    apart: dict[Row, set[int]] = {row: set() for row in rows}
-    for group, members in groups.items():
-        prefix = "" if group[0] is None else f"{next(labels)}: "
-        units = {row.unit for row in members}
+    columns: list[_Column] = []
+    for (component, source), members in groups.items():
+        prefix = "" if component is None else f"{next(labels)}: "
+        units = frozenset(row.unit for row in members)
+        # Without metrics of their own, whole answers have no results and add no column.
         for place, sample in enumerate(members[0].results):
             name = prefix + sample.metric
-            for row in rows:
-                if (row.component, row.source) == group:
-                    results[row].append(row.results[place].renamed(name))
-                    continue
-                has_run = row.unit in units
-                results[row].append(_inapplicable(row, group[0], name, sample.threshold, has_run=has_run))
-                if row.component is not None or has_run:
-                    apart[row].add(len(names))
-            names.append(name)
-    return tuple(names), tuple(
-        CaseResult(index, row.case, tuple(results[row]), frozenset(apart[row]), row.trial, row.place)
-        for index, row in enumerate(rows)
-    )
-
-
-def _inapplicable(row: Row, component: str | None, name: str, threshold: float, *, has_run: bool) -> MetricResult:
-    """Return the result of a metric that does not apply to a row, or whose component did not run."""
-    subject = "whole answers" if component is None else repr(component)
-    status, error, reason = ResultStatus.SKIPPED, None, f"Skipped: this metric is about {subject}."
-    if component is not None and row.component is None and not has_run:
-        reason = f"Skipped: {subject} did not run."
-        if row.error is not None:
-            status, error = ResultStatus.FAILED, row.error
-            reason = f"Not measured: the app failed before it reached {subject}: {row.error}"
-    return MetricResult(metric=name, status=status, threshold=threshold, reason=reason, error=error)
+            columns.append(_Column(component, source, place, name, sample.threshold, units))
+    return columns

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from toolmark._internal.json import json_path, parse_json, short_repr
+from toolmark._internal.json import parse_json, short_repr
 from toolmark.dataset import Source, problems_of, read_bytes, source_name
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.report import CaseResult, Report
@@ -16,7 +16,7 @@ from toolmark.result import MetricResult, ResultStatus
 from toolmark.results.case_json import case_from_json
 from toolmark.results.jsonl import WrittenMetric, is_header, read_lines
 from toolmark.results.layout import report_table
-from toolmark.results.schema import Position, Written, WrittenResult
+from toolmark.results.schema import Position, Written, WrittenResult, results_contradictions
 
 
 class WrittenCase(Written):
@@ -30,15 +30,15 @@ class WrittenCase(Written):
     apart: list[str] = Field(default_factory=list[str])
     results: list[WrittenResult]
 
+    def contradictions(self, metrics: list[str], *path: str | int) -> Iterator[Problem]:
+        """Return what contradicts the names of the metrics; `path` leads to the results."""
+        is_complete = sorted(result.metric for result in self.results) == sorted(set(metrics) - set(self.apart))
+        return results_contradictions(self.results, metrics, *path, is_complete=is_complete)
+
     def to_case_result(self, metrics: list[WrittenMetric]) -> CaseResult:
         """Convert to a `CaseResult`, with the results in the order of the metrics."""
-        by_name = {result.metric: result.to_result() for result in self.results}
-        for metric in metrics:
-            reason = "Skipped: this metric is about other cases."
-            skipped = MetricResult(
-                metric=metric.metric, status=ResultStatus.SKIPPED, threshold=metric.threshold, reason=reason
-            )
-            by_name.setdefault(metric.metric, skipped)
+        by_name = {metric.metric: _other_cases(metric) for metric in metrics}
+        by_name |= {result.metric: result.to_result() for result in self.results}
         return CaseResult(
             index=self.index,
             case=case_from_json(None, None, id=self.id, name=self.name),
@@ -47,6 +47,11 @@ class WrittenCase(Written):
             trial=self.trial,
             golden=self.golden,
         )
+
+
+def _other_cases(metric: WrittenMetric) -> MetricResult:
+    reason = "Skipped: this metric is about other cases."
+    return MetricResult(metric=metric.metric, status=ResultStatus.SKIPPED, threshold=metric.threshold, reason=reason)
 
 
 class WrittenReport(Written):
@@ -133,12 +138,15 @@ def report_of(value: object, name: str) -> Report:
     try:
         report = WrittenReport.model_validate(dict(value))
     except InvalidDataError as error:
-        problems: tuple[Problem, ...] = problems_of(error)
-    else:
-        problems = tuple(_contradictions(report))
-        if not problems:
-            return report.to_report()
-    raise DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
+        raise _problems_error(name, problems_of(error)) from None
+    problems = tuple(_contradictions(report))
+    if problems:
+        raise _problems_error(name, problems)
+    return report.to_report()
+
+
+def _problems_error(name: str, problems: Sequence[Problem]) -> DataFileError:
+    return DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
 
 
 def _contradictions(report: WrittenReport) -> Iterator[Problem]:
@@ -148,13 +156,7 @@ def _contradictions(report: WrittenReport) -> Iterator[Problem]:
         if metric in names[:place]:
             yield Problem(f"$.metrics[{place}].metric", f"{metric!r} occurs twice")
     for place, case in enumerate(report.cases):
-        path: tuple[str | int, ...] = ("cases", place, "results")
-        actual = [result.metric for result in case.results]
-        if sorted(actual) != sorted(set(names) - set(case.apart)):
-            message = f"expected one result of each metric ({', '.join(names)}), got {', '.join(actual) or 'none'}"
-            yield Problem(json_path(path), message)
-        for number, result in enumerate(case.results):
-            yield from result.contradictions(*path, number)
+        yield from case.contradictions(names, "cases", place, "results")
 
 
 def _not_a_report(name: str, description: str) -> DataFileError:
@@ -180,11 +182,15 @@ def _describe(value: object) -> str:
     if isinstance(value, list) and value:
         return f"a list that begins with {_describe(value[0])}"
     if isinstance(value, Mapping):
-        for key, kind in _KINDS.items():
-            if key in value:
-                return kind
-        return f"an object with {', '.join(map(repr, list(value)[:5]))}" if value else "an empty object"
+        return _describe_object(value)
     return short_repr(value)
+
+
+def _describe_object(value: Mapping[str, Any]) -> str:
+    for key, kind in _KINDS.items():
+        if key in value:
+            return kind
+    return f"an object with {', '.join(map(repr, list(value)[:5]))}" if value else "an empty object"
 
 
 def _first_line(data: bytes) -> Mapping[str, Any] | None:

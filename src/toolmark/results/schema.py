@@ -225,3 +225,15 @@ def _fraction(value: float) -> Fraction:
     # The sum is a fraction with a small denominator: take it only if it has exactly this float.
     near = Fraction(value).limit_denominator(_MAX_DENOMINATOR)
     return near if float(near) == value else Fraction(value)
+
+
+def results_contradictions(
+    results: Sequence[WrittenResult], metrics: Sequence[str], *path: str | int, is_complete: bool
+) -> Iterator[Problem]:
+    """Yield what is wrong with the results of a case, which `path` leads to, and within each of them."""
+    if not is_complete:
+        actual = ", ".join(result.metric for result in results)
+        message = f"expected one result of each metric ({', '.join(metrics)}), got {actual or 'none'}"
+        yield Problem(json_path(path), message)
+    for number, result in enumerate(results):
+        yield from result.contradictions(*path, number)

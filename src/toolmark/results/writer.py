@@ -41,7 +41,7 @@ def new_header(
 
     `kind` is `cases` or `goldens`; `metrics` has the name, the metric and the threshold of each.
     """
-    fingerprints = tuple(_hash(canonical_json(to_plain(item))) for item in items)
+    fingerprints = tuple(_hash(json_text(to_plain(item))) for item in items)
     options = {name: _options(metric) for name, metric, _ in metrics}
     header = Header(
         toolmark_results=FORMAT,
@@ -153,17 +153,25 @@ class ResultsFile:
 def line_without_place(row: Row, *, contents: bool = True) -> str:
     """Return the line of a case without its place and time; without `contents` it has the id and name only."""
     content = to_plain(row.case)
+    text = json_text(content)
     case = case_to_json(row.case, plain=content) if contents else {}
-    plain = _row_to_json(row, _hash(canonical_json(content)), case)
+    plain = _row_to_json(row, _hash(text), case)
     del plain["place"]
-    return _json_line(plain)
+    if plain.get("content") is not content:  # the case holds a secret, or its contents are left out
+        return _json_line(plain)
+    values = {key: text if key == "content" else _text_of(value) for key, value in plain.items()}
+    return "{" + ", ".join(f'"{key}": {value}' for key, value in values.items()) + "}\n"
 
 
 def _json_line(plain: Mapping[str, Any]) -> str:
+    return _text_of(plain) + "\n"
+
+
+def _text_of(plain: object) -> str:
     try:
-        return json_text(plain) + "\n"
+        return json_text(plain)
     except TypeError:  # the result of a user's metric holds a value that JSON does not have
-        return json_text(to_json_value(plain, [])) + "\n"
+        return json_text(to_json_value(plain, []))
 
 
 def _row_to_json(

@@ -17,14 +17,14 @@ from typing import IO, Any
 
 from toolmark._internal.json import json_text
 from toolmark.convert import Summary, Unit, line_document, read_conversation
-from toolmark.dataset import file_error, problems_of
-from toolmark.errors import InvalidDataError, Problem
+from toolmark.dataset import problems_of
+from toolmark.errors import InvalidDataError
 from toolmark.formats.traces.read import trace_format_of
 from toolmark.results.case_json import model_to_dict
 from toolmark.scale.detect import LARGE_BYTES
 from toolmark.scale.engines.local_pool import done
-from toolmark.scale.partition import Part, Stamp, divided, part_lines, size_of, small_parts
-from toolmark.scale.run import Gathered, Progress, in_order, survey, warn_of
+from toolmark.scale.partition import Part, Stamp, divided, part_lines, small_parts
+from toolmark.scale.run import Gathered, Progress, gathering, quiet, survey, warn_of
 from toolmark.scale.score_part import MAX_REPORTED, Outcome, collect_warnings
 from toolmark.scale.totals import Totals
 
@@ -70,9 +70,7 @@ class _Convert:
                     except InvalidDataError as error:
                         problems = tuple(map(document.placed, problems_of(error)))
                 outcome.problems += problems
-        if Stamp.of(self.path) != self.stamp:
-            message = "changed while it was converted; convert it when no program writes to it"
-            raise file_error(self.path, [Problem("$", message)])
+        self.stamp.check(self.path, "changed while it was converted; convert it when no program writes to it")
         outcome.more_problems = max(0, len(outcome.problems) - MAX_REPORTED)
         outcome.problems = outcome.problems[:MAX_REPORTED]
         return outcome
@@ -112,23 +110,17 @@ def convert_lines(
     stamp = Stamp.of(path)
     workers = min((os.cpu_count() or 1) if processes is None else processes, 1 + stamp.size // LARGE_BYTES)
     parts = survey([path], list(divided([path], part_bytes or small_parts(path))), 1)
-    gathered, summary, converted = Gathered(), Summary(), 0
+    gathered, summary = Gathered(), Summary()
     # Beside the target if it has a place: the folder for temporary files may be small.
     beside = str(Path(target.name).parent) if isinstance(target.name, str) else None
     with tempfile.TemporaryDirectory(prefix=".toolmark-", dir=beside) as folder:
         work = _Convert(path, stamp, unit, options, allow_nan, Path(folder))
         with closing(done(work, parts, workers)) as converting:
-            for part, outcome in in_order(parts, converting, {}):
-                gathered.add(part, outcome)
+            for part, outcome in gathering(gathered, parts, converting, progress or quiet):
                 summary += outcome.summary
                 with work.target(part).open("rb") as file:
                     shutil.copyfileobj(file, target)
                 work.target(part).unlink()
-                converted += size_of(part)
-                if progress is not None:
-                    progress(converted, stamp.size)
-                if len(gathered.problems) >= MAX_REPORTED:
-                    break
     gathered.check([path], None)
     warn_of(gathered.texts([path]))
     return summary

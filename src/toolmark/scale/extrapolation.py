@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 
-from toolmark._internal.json import canonical_json, json_path
+from toolmark._internal.json import canonical_json, json_path, to_json_value
 from toolmark._internal.model import Model
 from toolmark._internal.text import number_text, plural
 from toolmark.errors import InvalidDataError, Problem
@@ -30,6 +30,29 @@ class _Stratum(Model):
     drawn: int
 
 
+class _Group(NamedTuple):
+    """Stratum of a sample: its name, the number of its cases, and how many of them were drawn.
+
+    A simple sample has one stratum without a name.
+    """
+
+    name: str
+    population: int
+    drawn: int
+
+
+_CasesByGroup: TypeAlias = Mapping[_Group, Sequence[CaseResult]]
+
+
+class _Source(NamedTuple):
+    """What all cases of one sample have in common."""
+
+    seed: int
+    population: int
+    drawn: int
+    by: str | None
+
+
 class _Origin(Model):
     """Origin of a drawn case, from its metadata."""
 
@@ -41,10 +64,16 @@ class _Origin(Model):
     stratum: _Stratum | None = None
 
     @property
-    def group(self) -> tuple[str, int, int]:
-        """Stratum of the case: its name, the number of its cases, and how many were drawn."""
-        one = self.stratum
-        return ("", self.population, self.drawn) if one is None else (_name(one), one.population, one.drawn)
+    def group(self) -> _Group:
+        """Stratum of the case."""
+        if self.stratum is None:
+            return _Group("", self.population, self.drawn)
+        return _Group(canonical_json(self.stratum.value), self.stratum.population, self.stratum.drawn)
+
+    @property
+    def source(self) -> _Source:
+        """The sample of the case."""
+        return _Source(self.seed, self.population, self.drawn, None if self.stratum is None else self.stratum.by)
 
 
 @dataclass(frozen=True)
@@ -56,7 +85,7 @@ class Extrapolation:
         threshold: Lowest score that passes.
         population: Number of all cases.
         drawn: Number of cases in the sample.
-        scored: Drawn cases with a score; the mean and the rate are those of all cases that would have one.
+        scored: Drawn cases with a score. The mean and the rate are estimates for all cases that the metric can score.
         skipped: Drawn cases that the metric does not apply to.
         errored: Drawn cases that could not be measured; the estimates are biased if these score differently.
         mean: Mean score of all cases; `None` if no case is scored or a score is outside [0, 1].
@@ -81,8 +110,8 @@ class Extrapolation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+        fields: dict[str, Any] = to_json_value(self)
+        return fields
 
     def __str__(self) -> str:
         """Return the estimates with their intervals on one line."""
@@ -103,11 +132,12 @@ def extrapolate(report: Report, *, confidence: float = 0.95) -> tuple[Extrapolat
     are over the cases that have a score; skipped cases and cases that could not be measured are not counted as 0.
 
     Args:
-        report: The results of all cases of a sample from `sample_files`, with their contents.
+        report: The results of all cases of a sample from `sample_files`, with the cases themselves: their metadata has
+            the origins.
         confidence: Level of the intervals, in (0, 1).
 
     Raises:
-        InvalidDataError: A case has no origin, is there twice, or is from another sample; or cases of the sample are
+        InvalidDataError: A case has no origin, occurs twice, or is from another sample; or cases of the sample are
             missing.
         ConfigurationError: `confidence` is out of range.
 
@@ -126,27 +156,26 @@ def extrapolate(report: Report, *, confidence: float = 0.95) -> tuple[Extrapolat
         >>> estimate.population, estimate.drawn, estimate.rate_interval[0] < 0.5 < estimate.rate_interval[1]
         (400, 100, True)
     """
-    groups = _groups(report.cases)
-    return tuple(_extrapolated(groups, place, name, confidence) for place, name in enumerate(report.metrics))
+    cases = _by_group(report.cases)
+    return tuple(_extrapolate_metric(cases, index, name, confidence) for index, name in enumerate(report.metrics))
 
 
-_Groups = Mapping[tuple[str, int, int], Sequence[CaseResult]]
-
-
-def _extrapolated(groups: _Groups, place: int, metric: str, confidence: float) -> Extrapolation:
-    results = {group: [case.results[place] for case in cases] for group, cases in groups.items()}
-    every = [result for several in results.values() for result in several]
-    scores = [result.score for result in every if result.score is not None]
+def _extrapolate_metric(cases: _CasesByGroup, index: int, metric: str, confidence: float) -> Extrapolation:
+    by_group = {group: [case.results[index] for case in members] for group, members in cases.items()}
+    results = [result for members in by_group.values() for result in members]
+    scores = [result.score for result in results if result.score is not None]
     in_range = all(0 <= score <= 1 for score in scores)  # a user's metric may have another range
-    scored, passed = _strata(results, scores=True) if in_range else [], _strata(results, scores=False)
+    scored = _strata(by_group, scores=True) if in_range else []
+    passed = _strata(by_group, scores=False)
     return Extrapolation(
         metric=metric,
-        threshold=every[0].threshold,
-        population=sum(population for _, population, _ in groups),
-        drawn=len(every),
+        threshold=results[0].threshold,
+        population=sum(group.population for group in by_group),
+        drawn=len(results),
         scored=len(scores),
-        skipped=sum(result.status is ResultStatus.SKIPPED for result in every),
-        errored=sum(result.status is ResultStatus.FAILED for result in every),
+        skipped=sum(result.status is ResultStatus.SKIPPED for result in results),
+        # This status means that an error prevented the measurement, not that a case did not pass.
+        errored=sum(result.status is ResultStatus.FAILED for result in results),
         mean=population_mean(scored),
         mean_interval=population_mean_interval(scored, confidence=confidence),
         rate=population_mean(passed),
@@ -155,78 +184,77 @@ def _extrapolated(groups: _Groups, place: int, metric: str, confidence: float) -
     )
 
 
-def _strata(results: Mapping[tuple[str, int, int], Sequence[MetricResult]], *, scores: bool) -> list[Stratum]:
-    """Return the strata with their scores, or with 1 for each case that passed and 0 for each other."""
+def _strata(by_group: Mapping[_Group, Sequence[MetricResult]], *, scores: bool) -> list[Stratum]:
+    """Return the strata with their scores, or else with 1 for each scored case that passed and 0 for each other."""
     strata: list[Stratum] = []
-    for (_, population, drawn), several in results.items():
-        values = [
-            result.score if scores else float(result.passed is True) for result in several if result.score is not None
-        ]
-        strata.append(Stratum(population, drawn, values))
+    for group, results in by_group.items():
+        if scores:
+            values = [result.score for result in results if result.score is not None]
+        else:
+            values = [float(result.passed is True) for result in results if result.score is not None]
+        strata.append(Stratum(group.population, group.drawn, values))
     return strata
 
 
-def _groups(cases: Sequence[CaseResult]) -> _Groups:
+def _by_group(cases: Sequence[CaseResult]) -> _CasesByGroup:
     """Return the cases of each stratum.
 
     Raises:
         InvalidDataError: See `extrapolate`.
     """
-    groups: dict[tuple[str, int, int], list[CaseResult]] = defaultdict(list)
-    samples: set[tuple[int, int, int, str | None]] = set()
-    places: set[tuple[str, int]] = set()
+    by_group: dict[_Group, list[CaseResult]] = defaultdict(list)
+    sources: set[_Source] = set()
+    lines: set[tuple[str, int]] = set()
     for case in cases:
         origin = _origin(case)
-        place = (origin.file, origin.line)
-        if place in places:
-            raise _wrong(case, f"the case of {origin.file!r}, line {origin.line}, is there twice")
-        places.add(place)
-        by = None if origin.stratum is None else origin.stratum.by
-        samples.add((origin.seed, origin.population, origin.drawn, by))
-        if len(samples) > 1:
-            raise _wrong(case, "it is from another sample than the cases before it; use the results of one sample")
-        groups[origin.group].append(case)
-    _check_whole(groups, samples)
-    return groups
+        line = (origin.file, origin.line)
+        if line in lines:
+            raise _origin_error(case, f"the case of {origin.file!r}, line {origin.line}, is there twice")
+        lines.add(line)
+        sources.add(origin.source)
+        if len(sources) > 1:
+            raise _origin_error(
+                case, "it is from another sample than the cases before it; use the results of one sample"
+            )
+        by_group[origin.group].append(case)
+    if not sources:
+        raise InvalidDataError("the report has no cases")
+    _check_complete(by_group, sources.pop())
+    return by_group
 
 
-def _check_whole(groups: _Groups, samples: set[tuple[int, int, int, str | None]]) -> None:
+def _check_complete(by_group: _CasesByGroup, source: _Source) -> None:
     """Check that no drawn case is missing, because the weights of the others would be wrong.
 
     Raises:
         InvalidDataError: A case is missing, or the numbers in the cases contradict each other.
     """
-    there, drawn = sum(map(len, groups.values())), sum(drawn for _, _, drawn, _ in samples)
-    if not there:
-        raise InvalidDataError("the report has no cases")
-    if there != drawn:
+    present = sum(map(len, by_group.values()))
+    if present != source.drawn:
         remedy = "score all cases of the sample"
-        raise InvalidDataError(f"the report has {there} of the {drawn} cases of the sample; {remedy}")
-    for (name, _, expected), cases in groups.items():
-        if len(cases) != expected:
-            raise InvalidDataError(f"the stratum {name} has {len(cases)} of its {expected} drawn cases")
-    whole, in_strata = sum(one for _, one, _, _ in samples), sum(one for _, one, _ in groups)
-    if whole != in_strata:
-        raise InvalidDataError(f"the strata have {in_strata} cases in total, but the sample was drawn from {whole}")
+        raise InvalidDataError(f"the report has {present} of the {source.drawn} cases of the sample; {remedy}")
+    for group, cases in by_group.items():
+        if len(cases) != group.drawn:
+            raise InvalidDataError(f"the stratum {group.name} has {len(cases)} of its {group.drawn} drawn cases")
+    in_strata = sum(group.population for group in by_group)
+    if in_strata != source.population:
+        message = f"the strata have {in_strata} cases in total, but the sample was drawn from {source.population}"
+        raise InvalidDataError(message)
 
 
 def _origin(case: CaseResult) -> _Origin:
     origin: object = case.case.metadata.get(SAMPLED)
     if origin is None:
         remedy = "draw cases with sample_files, and write results with contents"
-        raise _wrong(case, f"the case has no origin; {remedy}")
+        raise _origin_error(case, f"the case has no origin; {remedy}")
     try:
         return _Origin.model_validate(origin)
     except InvalidDataError as error:
-        raise _wrong(case, f"{error}") from None
+        raise _origin_error(case, f"{error}") from None
 
 
-def _wrong(case: CaseResult, message: str) -> InvalidDataError:
+def _origin_error(case: CaseResult, message: str) -> InvalidDataError:
     return InvalidDataError(f"{case.label}: {_PATH}: {message}", [Problem(_PATH, message)])
-
-
-def _name(stratum: _Stratum) -> str:
-    return canonical_json(stratum.value)
 
 
 def _between(interval: tuple[float, float] | None) -> str:

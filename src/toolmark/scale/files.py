@@ -21,9 +21,10 @@ from toolmark.scale.engines.ray import done_on_ray
 from toolmark.scale.engines.spark import done_on_spark
 from toolmark.scale.part_store import Folder
 from toolmark.scale.partition import PART_BYTES, check_files, small_parts
-from toolmark.scale.run import Engine, Progress, Run
+from toolmark.scale.run import Engine, Progress, Run, quiet
 from toolmark.scale.score_part import Options
 from toolmark.scale.totals import Totals
+from toolmark.stats.number_checks import check_positive
 
 T = TypeVar("T")
 
@@ -129,7 +130,7 @@ def _run(
     workers = (os.cpu_count() or 1) if processes is None else processes
     if workers > 1:
         check_picklable(options)
-    return Run(check_files(files), options, workers, progress or _quiet, done=done, full=full)
+    return Run(check_files(files), options, workers, progress or quiet, done=done, full=full)
 
 
 def _in_folder(run: Run, results: str | os.PathLike[str] | None, score: Callable[[Run], T], *, resume: bool) -> T:
@@ -142,7 +143,7 @@ def _in_folder(run: Run, results: str | os.PathLike[str] | None, score: Callable
     if os.path.realpath(target) in map(os.path.realpath, run.paths):
         raise ConfigurationError(f"{printable(str(target))} is one of the files that are scored")
     with (folder := Folder(target)).opened(resume=resume):
-        totals = score(replace(run, folder=folder))
+        totals = score(replace(run, store=folder))
         folder.remove()
     return totals
 
@@ -167,9 +168,8 @@ def _check(processes: object, part_bytes: object, engine: object, cluster: str |
     Raises:
         ConfigurationError: An option is out of range.
     """
-    for name, value in (("processes", 1 if processes is None else processes), ("part_bytes", part_bytes)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}")
+    check_positive(1 if processes is None else processes, "processes")
+    check_positive(part_bytes, "part_bytes")
     if engine not in _ENGINES:
         raise ConfigurationError(f"engine must be one of {', '.join(_ENGINES)}, got {engine!r}")
     check_cluster(cluster)
@@ -183,7 +183,3 @@ def check_cluster(cluster: str | None) -> None:
     """
     if cluster is not None:
         value_at(LLMTestCase(), cluster, "cluster")
-
-
-def _quiet(_done: int, _of: int) -> None:
-    """Ignore the progress."""

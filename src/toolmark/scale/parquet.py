@@ -98,12 +98,15 @@ def _wrong_columns(schema: Any) -> Iterator[Problem]:  # noqa: ANN401 - as above
         if not (name == CASE or name in _FIELDS or looks_like_record({name: None})):
             remedy = "leave it out, or move it into the column metadata, as JSON text"
             yield Problem(path, f"no field of a case is called like this column; {remedy}")
-        elif not _is_text(kind) and not (name == "tags" and kind.startswith(("list<", "large_list<"))):
+        elif not _is_readable(name, kind):
             remedy = "write JSON text, since in nested columns nobody can tell null from what is not there"
             yield Problem(path, f"the column must hold texts, and holds {kind}; {remedy}")
 
 
-def _is_text(kind: str) -> bool:
+def _is_readable(name: str, kind: str) -> bool:
+    """Return whether the values of a column are texts, or lists of them for tags."""
+    if name == "tags" and kind.startswith(("list<", "large_list<")):
+        return True
     inner = kind.removeprefix("dictionary<values=").partition(",")[0]
     return inner in {"string", "large_string", "string_view", "null"}
 

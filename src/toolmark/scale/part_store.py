@@ -54,7 +54,46 @@ class Manifest(Model):
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:_KEY_DIGITS]
 
 
-class Folder:
+class Store:
+    """Store of a run without results: it has nothing to resume and stores nothing."""
+
+    def absolute(self) -> Store:
+        """Return this store for a process with another working directory."""
+        return self
+
+    def manifest(self) -> Manifest | None:
+        """Return the manifest of the run to resume, or `None` if there is none."""
+
+    def begin(self, manifest: Manifest) -> None:
+        """Store the manifest of a new run."""
+
+    def check_same(self, before: Manifest, now: Manifest) -> None:
+        """Check that two manifests describe the same run."""
+
+    def lines(self, _part: Part) -> Path | None:
+        """Return where the lines of a part are written, or `None` if they are not."""
+
+    def save_outcome(self, part: Part, outcome: Outcome, key: str) -> None:
+        """Store the outcome of a finished part."""
+
+    def load_outcome(self, _part: Part, _key: str) -> Outcome | None:
+        """Return the outcome of a part in the run with this key, or `None` if the part is not finished."""
+
+    def entries(self, _part: Part) -> list[CaseResult]:
+        """Return the results of a finished part."""
+        return []
+
+    def joined_record(self) -> JsonObject | None:
+        """Return the record of complete results, or `None` if they are not complete."""
+
+    def join(self, manifest: Manifest, digests: Sequence[str], record: JsonObject) -> None:
+        """Write the results from the parts."""
+
+    def remove(self) -> None:
+        """Remove what was stored."""
+
+
+class Folder(Store):
     """Folder with the parts of one run."""
 
     def __init__(self, target: Path) -> None:
@@ -90,6 +129,10 @@ class Folder:
             if is_locked and not (self.path / MANIFEST).exists():
                 shutil.rmtree(self.path, ignore_errors=True)
 
+    def absolute(self) -> Folder:
+        """Return the same folder by its absolute path."""
+        return Folder(self.target.absolute())
+
     def manifest(self) -> Manifest | None:
         """Return the stored manifest, or `None` if there is none.
 
@@ -112,6 +155,19 @@ class Folder:
     def begin(self, manifest: Manifest) -> None:
         """Write the manifest; it is on disk on return."""
         write_bytes(self.path / MANIFEST, manifest.to_json(indent=2).encode())
+
+    def check_same(self, before: Manifest, now: Manifest) -> None:
+        """Check that two manifests describe the same run.
+
+        Raises:
+            ConfigurationError: They differ; the message lists the differences.
+        """
+        differences = "\n".join(_differences(before, now))
+        if differences:
+            raise ConfigurationError(
+                f"{printable(str(self.target))} is from a different run and cannot be resumed:\n{differences}\n"
+                "use the same files and options, or another file of results"
+            )
 
     def lines(self, part: Part) -> Path:
         """Return the path of the lines of a part."""
@@ -204,29 +260,17 @@ class Folder:
                 path.unlink(missing_ok=True)
 
 
-def check_same(path: Path, before: Manifest, now: Manifest) -> None:
-    """Check that two manifests describe the same run.
-
-    Raises:
-        ConfigurationError: They differ; the message lists the differences.
-    """
-    differ = [
-        f"{name}: {_readable(stored)} before, {_readable(current)} now"
-        for name, stored, current in (
-            ("toolmark", before.header.toolmark, now.header.toolmark),
-            ("metrics", _metrics(before), _metrics(now)),
-            ("options of the metrics", before.header.options, now.header.options),
-            ("options", before.options, now.options),
-        )
-        if stored != current
-    ]
-    differ += _other_files(before, now)
-    if differ:
-        differences = "\n".join(differ)
-        raise ConfigurationError(
-            f"{printable(str(path))} is from a different run and cannot be resumed:\n{differences}\n"
-            "use the same files and options, or another file of results"
-        )
+def _differences(before: Manifest, now: Manifest) -> Iterator[str]:
+    """Yield a line for each difference between two manifests."""
+    for name, stored, current in (
+        ("toolmark", before.header.toolmark, now.header.toolmark),
+        ("metrics", _metrics(before), _metrics(now)),
+        ("options of the metrics", before.header.options, now.header.options),
+        ("options", before.options, now.options),
+    ):
+        if stored != current:
+            yield f"{name}: {_readable(stored)} before, {_readable(current)} now"
+    yield from _other_files(before, now)
 
 
 def _metrics(manifest: Manifest) -> list[str]:

@@ -19,7 +19,8 @@ from typing import Literal, TypeAlias
 from toolmark._internal.compression import GZIP, ZSTD
 from toolmark._internal.model import Model
 from toolmark._internal.text import printable
-from toolmark.errors import ConfigurationError
+from toolmark.dataset import file_error
+from toolmark.errors import ConfigurationError, Problem
 from toolmark.scale.detect import BOM, PARQUET
 from toolmark.scale.parquet import row_groups
 
@@ -77,6 +78,16 @@ class Stamp(Model):
                 f"{printable(path)} is not a regular file and can be read only once; write it to a file"
             )
         return cls(size=status.st_size, changed=status.st_mtime_ns)
+
+    def check(self, path: str, message: str) -> None:
+        """Check that a file still has this stamp.
+
+        Raises:
+            DataFileError: It has changed, which `message` says.
+            OSError: The file does not exist.
+        """
+        if Stamp.of(path) != self:
+            raise file_error(path, [Problem("$", message)])
 
 
 def check_files(files: object) -> list[str]:
@@ -190,9 +201,9 @@ def size_of(part: Part) -> int:
 def numbered(parts: Sequence[Part]) -> list[Part]:
     """Return surveyed parts, each with the number of its first line."""
     with_numbers: list[Part] = []
+    next_lines: dict[int, int] = {}  # by file
     for part in parts:
-        before = with_numbers[-1] if with_numbers else None
-        follows = part.kind == "lines" and before is not None and before.file == part.file
-        first = before.first + before.lines if follows and before is not None else part.first
+        first = next_lines.get(part.file, part.first) if part.kind == "lines" else part.first
+        next_lines[part.file] = first + part.lines
         with_numbers.append(part.model_copy(update={"first": first}))
     return with_numbers

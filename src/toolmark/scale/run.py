@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from toolmark._internal.json import JsonObject
@@ -27,12 +28,13 @@ from toolmark.report import CaseResult, Report
 from toolmark.results.jsonl import Header
 from toolmark.results.writer import new_header
 from toolmark.scale.engines.local_pool import done
-from toolmark.scale.part_store import VERSION, Folder, Manifest, check_same
+from toolmark.scale.part_store import VERSION, Manifest, Store
 from toolmark.scale.partition import Part, Stamp, divided, numbered, size_of, surveyed
 from toolmark.scale.score_part import MAX_REPORTED, Options, Outcome, scored, trimmed
 from toolmark.scale.totals import Totals
 
 T = TypeVar("T")
+SomeOutcome = TypeVar("SomeOutcome", bound=Outcome)
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of bytes (row groups of Parquet) that are done, and of all."""
@@ -41,6 +43,11 @@ Engine: TypeAlias = Callable[
     [Callable[[Part], Outcome], Sequence[Part], int], Generator[tuple[Part, Outcome], None, None]
 ]
 """Scores parts, and yields each with its outcome, in any order."""
+
+
+def quiet(_done: int, _total: int) -> None:
+    """Ignore the progress."""
+
 
 _WORTH_SCORING = 4 << 20
 _WORTH_READING = 512 << 20
@@ -75,14 +82,17 @@ class Gathered:
         torn = [LocatedProblem(part.file, part.number, problem) for problem in outcome.torn]
         self.torn += torn[: max(0, MAX_REPORTED - len(self.torn))]
         for text in outcome.warnings:
-            if text in self.warnings or len(self.warnings) < MAX_REPORTED:
-                self.warnings[text] = None
-            else:
-                self.more["warning"] += 1
+            self._add_warning(text)
         self.more["problem"] += outcome.more_problems
         self.more["warning"] += outcome.more_warnings
         self.is_clustered |= outcome.is_clustered
         self.digests.append(outcome.digest)
+
+    def _add_warning(self, text: str) -> None:
+        if text in self.warnings or len(self.warnings) < MAX_REPORTED:
+            self.warnings[text] = None
+        else:
+            self.more["warning"] += 1
 
     def check(self, paths: Sequence[str], cluster: str | None) -> None:
         """Check that all files could be read.
@@ -93,20 +103,27 @@ class Gathered:
         """
         wrong = {located.file for located in self.problems}
         for file in range(len(paths)):
-            if file in wrong or not self.cases[file]:
-                torn = [located for located in self.torn if located.file == file]
-                empty = [] if file in wrong or torn else [LocatedProblem(file, 0, Problem("$", "the file is empty", 1))]
-                self.problems += torn + empty
-        if not self.problems:
-            if cluster is not None and not self.is_clustered:
-                raise ConfigurationError(f"no case has {cluster!r}, the cluster")
-            return
+            if file in wrong:
+                self.problems += self._torn_lines(file)
+            elif not self.cases[file]:
+                empty = LocatedProblem(file, 0, Problem("$", "the file is empty", 1))
+                self.problems += self._torn_lines(file) or [empty]
+        if self.problems:
+            raise self._problems_error(paths)
+        if cluster is not None and not self.is_clustered:
+            raise ConfigurationError(f"no case has {cluster!r}, the cluster")
+
+    def _torn_lines(self, file: int) -> list[LocatedProblem]:
+        return [located for located in self.torn if located.file == file]
+
+    def _problems_error(self, paths: Sequence[str]) -> DataFileError:
+        """Return the error that lists the first problems and says how many more there are."""
         listed = sorted(self.problems, key=LocatedProblem.place)[:MAX_REPORTED]
-        more = self.more["problem"] + len(self.problems) - len(listed)
         lines = [placed_text(source_name(paths[located.file]), located.problem) for located in listed]
-        raise DataFileError(
-            "\n".join([*lines, *([f"and {more} more"] if more else [])]), [located.problem for located in listed]
-        )
+        more = self.more["problem"] + len(self.problems) - len(listed)
+        if more:
+            lines.append(f"and {more} more")
+        return DataFileError("\n".join(lines), [located.problem for located in listed])
 
     def texts(self, paths: Sequence[str]) -> JsonObject:
         """Return the texts of the warnings."""
@@ -131,7 +148,7 @@ class LocatedProblem(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """One run over files; without a `folder` it writes no results.
+    """One run over files; unless its store is a `Folder`, it writes no results.
 
     `full` is the number of worst results by each metric that a report shows, 0 for all; `None` computes totals only.
     """
@@ -140,7 +157,7 @@ class Run:
     options: Options
     processes: int
     progress: Progress
-    folder: Folder | None = None
+    store: Store = field(default_factory=Store)
     done: Engine = done
     full: int | None = None
 
@@ -152,7 +169,8 @@ class Run:
             DataFileError: See `_scored`.
             OSError: See `_scored`.
         """
-        if self.folder is not None and (stored := self.folder.joined_record()) is not None:
+        stored = self.store.joined_record()
+        if stored is not None:
             self._manifest([Stamp.of(path) for path in self.paths], part_bytes)  # the files must be the same
             warn_of(stored)
             return Totals.from_dict(stored["totals"])
@@ -186,18 +204,16 @@ class Run:
         try:
             gathered.check(self.paths, self.options.cluster)
         except (ConfigurationError, DataFileError):
-            if self.folder is not None:
-                self.folder.remove()
+            self.store.remove()
             raise
         texts = gathered.texts(self.paths)
-        if self.folder is not None:
-            self.folder.join(manifest, gathered.digests, {"totals": gathered.totals.to_dict(), **texts})
+        self.store.join(manifest, gathered.digests, {"totals": gathered.totals.to_dict(), **texts})
         warn_of(texts)
         return manifest.header, gathered
 
     def _manifest(self, stamps: Sequence[Stamp], part_bytes: int) -> Manifest:
         """Survey the files and return the manifest; a run that is resumed keeps its own."""
-        before = None if self.folder is None else self.folder.manifest()
+        before = self.store.manifest()
         part_bytes = part_bytes if before is None else before.part_bytes
         planned = list(divided(self.paths, part_bytes))
         workers = self._workers(sum(stamp.size for stamp in stamps), _WORTH_READING)
@@ -209,41 +225,35 @@ class Run:
             parts=tuple(survey(self.paths, planned, workers)),
             part_bytes=part_bytes,
         )
-        if self.folder is None:
-            return manifest
         if before is None:
-            self.folder.begin(manifest)
+            self.store.begin(manifest)
             return manifest
-        check_same(self.folder.target, before, manifest)
+        self.store.check_same(before, manifest)
         return before
 
     def _gathered(self, manifest: Manifest, stamps: Sequence[Stamp]) -> Gathered:
         """Score the parts that are not done, and return all outcomes."""
-        gathered, key = Gathered(), manifest.key
-        earlier: dict[int, Outcome] = {}
-        for part in manifest.parts:
-            # For a report, the worker reads the results of a finished part again.
-            outcome = None if self.folder is None or self.full is not None else self.folder.load_outcome(part, key)
-            if outcome is not None:
-                earlier[part.number] = outcome
+        earlier = self._finished_outcomes(manifest)
         left = [part for part in manifest.parts if part.number not in earlier]
-        total, remaining = (sum(map(size_of, parts)) for parts in (manifest.parts, left))
-        self.progress(total - remaining, total)
+        total = _total_size(manifest.parts)
+        self.progress(total - _total_size(left), total)
         # Absolute, because a process of a cluster has another working directory.
-        folder = None if self.folder is None else Folder(self.folder.target.absolute())
         paths = tuple(str(Path(path).absolute()) for path in self.paths)
-        work = _Work(paths, tuple(stamps), self.options, folder, key, self.full)
+        work = _Work(paths, tuple(stamps), self.options, self.store.absolute(), manifest.key, self.full)
         size = sum(stamp.size for stamp in stamps)
         workers = self._workers(size, min(_WORTH_SCORING, manifest.part_bytes))
+        gathered = Gathered()
         with closing(self.done(work, left, workers)) as scoring:
-            for part, outcome in in_order(manifest.parts, scoring, earlier):
-                gathered.add(part, outcome)
-                if part.number not in earlier:
-                    remaining -= size_of(part)
-                    self.progress(total - remaining, total)
-                if len(gathered.problems) >= MAX_REPORTED:  # enough to report, and the other files may be large
-                    break
+            for _ in gathering(gathered, manifest.parts, scoring, self.progress, earlier):
+                pass
         return gathered
+
+    def _finished_outcomes(self, manifest: Manifest) -> dict[int, Outcome]:
+        """Return the outcomes of parts that an earlier run has finished, by the numbers of the parts."""
+        if self.full is not None:
+            return {}  # for a report, the worker reads the results of a finished part again
+        outcomes = {part.number: self.store.load_outcome(part, manifest.key) for part in manifest.parts}
+        return {number: outcome for number, outcome in outcomes.items() if outcome is not None}
 
     def _workers(self, size: int, worth: int) -> int:
         return min(self.processes, 1 + size // worth)
@@ -256,25 +266,50 @@ class _Work:
     paths: tuple[str, ...]
     stamps: tuple[Stamp, ...]
     options: Options
-    folder: Folder | None
+    store: Store
     key: str
     full: int | None
 
     def __call__(self, part: Part) -> Outcome:
-        path = self.paths[part.file]
-        target = None if self.folder is None else self.folder.lines(part)
-        if self.folder is not None and self.full is not None:
-            finished = self.folder.load_outcome(part, self.key)
+        if self.full is not None:
+            finished = self.store.load_outcome(part, self.key)
             if finished is not None:
-                finished.entries = trimmed(self.folder.entries(part), self.full)
+                finished.entries = trimmed(self.store.entries(part), self.full)
                 return finished
-        outcome = scored(part, path, self.options, target, self.full)
-        if Stamp.of(path) != self.stamps[part.file]:
-            problem = Problem("$", "changed while it was scored; score it when no program writes to it")
-            raise DataFileError(placed_text(source_name(path), problem), [problem])
-        if self.folder is not None and not outcome.problems:  # here, so that the part survives a failure of others
-            self.folder.save_outcome(part, outcome, self.key)
+        path = self.paths[part.file]
+        outcome = scored(part, path, self.options, self.store.lines(part), self.full)
+        self.stamps[part.file].check(path, "changed while it was scored; score it when no program writes to it")
+        if not outcome.problems:  # here, so that the part survives a failure of others
+            self.store.save_outcome(part, outcome, self.key)
         return outcome
+
+
+def gathering(
+    gathered: Gathered,
+    parts: Sequence[Part],
+    outcomes: Iterator[tuple[Part, SomeOutcome]],
+    progress: Progress,
+    earlier: Mapping[int, SomeOutcome] = MappingProxyType({}),
+) -> Iterator[tuple[Part, SomeOutcome]]:
+    """Yield the outcomes in the order of the parts, each after adding it, until there are enough problems to report.
+
+    Raises:
+        WorkerDiedError: A part has no outcome.
+    """
+    total = _total_size(parts)
+    finished = _total_size([part for part in parts if part.number in earlier])
+    for part, outcome in in_order(parts, outcomes, earlier):
+        gathered.add(part, outcome)
+        yield part, outcome
+        if part.number not in earlier:
+            finished += size_of(part)
+            progress(finished, total)
+        if len(gathered.problems) >= MAX_REPORTED:  # the other files may be large
+            break
+
+
+def _total_size(parts: Sequence[Part]) -> int:
+    return sum(map(size_of, parts))
 
 
 def in_order(

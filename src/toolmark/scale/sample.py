@@ -16,14 +16,15 @@ from toolmark._internal.json import canonical_json, json_path, to_json_value
 from toolmark._internal.text import plural, printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import AnyCase, LLMTestCase
-from toolmark.dataset import FileProblems, placed_text, read_any_case, source_name, write_cases
-from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError, Problem
+from toolmark.dataset import FileProblems, read_any_case, write_cases
+from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.scale.engines.local_pool import done
-from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divided, size_of
+from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divided
 from toolmark.scale.reservoir import Draft, Drawn, key_of
-from toolmark.scale.run import Gathered, Progress, in_order, survey, warn_of
+from toolmark.scale.run import Gathered, Progress, gathering, quiet, survey, warn_of
 from toolmark.scale.score_part import MAX_REPORTED, Outcome, collect_warnings, documents
 from toolmark.scale.totals import Totals
+from toolmark.stats.number_checks import check_positive
 
 SAMPLED: Final = "toolmark_sample"
 """Key in the metadata of a drawn case with its origin."""
@@ -122,7 +123,7 @@ def sample_files(
     names = names_of(paths)
     work = _Read(tuple(paths), tuple(names), size, seed, by, allow_nan, tolerant_arguments)
     workers = (os.cpu_count() or 1) if processes is None else processes
-    draft = _read(work, workers, progress)
+    draft = _read(work, workers, progress or quiet)
     if by is not None and set(draft.sizes) == {"null"}:
         raise ConfigurationError(f"no case has {by!r}, the stratum")
     sample = _build_sample(draft, seed, by)
@@ -192,12 +193,10 @@ class _Read:
                 key = key_of(self.seed, name.drawn, number or 0, document.value)
                 outcome.draft.add(self._stratum(case), key, name.relative, number or 0, case.to_json)
                 cases += 1
-        if Stamp.of(path) != stamp:
-            problem = Problem("$", "changed while it was read; draw from it when no program writes to it")
-            raise DataFileError(placed_text(source_name(path), problem), [problem])
+        stamp.check(path, "changed while it was read; draw from it when no program writes to it")
         outcome.totals = Totals(cases)
         outcome.problems, outcome.more_problems = file_problems.problems, file_problems.more_problems
-        outcome.torn, outcome.more_torn = file_problems.torn, file_problems.more_torn
+        outcome.torn = file_problems.torn
         return outcome
 
     def _case(self, file: str, reported: set[str], value: object, place: str) -> AnyCase:
@@ -214,7 +213,7 @@ class _Read:
         return canonical_json(to_json_value(value_at(case, self.by, "stratum"), []))
 
 
-def _read(work: _Read, processes: int, progress: Progress | None) -> Draft:
+def _read(work: _Read, processes: int, progress: Progress) -> Draft:
     """Return the candidates of all files.
 
     Raises:
@@ -225,16 +224,9 @@ def _read(work: _Read, processes: int, progress: Progress | None) -> Draft:
     if workers > 1:
         parts = survey(work.paths, parts, workers)  # a part must know the numbers of its lines, which are in the keys
     gathered, draft = Gathered(), Draft(work.size)
-    total, read = sum(map(size_of, parts)), 0
     with closing(done(work, parts, workers)) as reading:
-        for part, outcome in in_order(parts, reading, {}):
-            gathered.add(part, outcome)
+        for _, outcome in gathering(gathered, parts, reading, progress):
             draft.merge(outcome.draft)
-            read += size_of(part)
-            if progress is not None:
-                progress(read, total)
-            if len(gathered.problems) >= MAX_REPORTED:  # enough to report, and the other files may be large
-                break
     gathered.check(work.paths, None)
     warn_of(gathered.texts(work.paths))
     return draft
@@ -271,9 +263,8 @@ def _check(size: object, seed: object, processes: object, by: str | None) -> Non
     Raises:
         ConfigurationError: An option is out of range.
     """
-    for name, value in (("size", size), ("processes", 1 if processes is None else processes)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}")
+    check_positive(size, "size")
+    check_positive(1 if processes is None else processes, "processes")
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise ConfigurationError(f"seed must be a whole number, got {seed!r}")
     if by is not None:

@@ -80,7 +80,6 @@ class Outcome:
         problems: What could not be read, the first of it.
         more_problems: How many there are besides.
         torn: Lines that were never written to their end, the first of them.
-        more_torn: How many there are besides.
         warnings: Different texts, the first of them.
         more_warnings: How many warnings came after those.
         is_clustered: Whether a case has a cluster.
@@ -93,7 +92,6 @@ class Outcome:
     problems: list[Problem] = field(default_factory=list[Problem])
     more_problems: int = 0
     torn: list[Problem] = field(default_factory=list[Problem])
-    more_torn: int = 0
     warnings: list[str] = field(default_factory=list[str])
     more_warnings: int = 0
     is_clustered: bool = False
@@ -112,7 +110,7 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values; there are no problems, since then nothing is kept."""
-        names = ("more_torn", "warnings", "more_warnings", "is_clustered", "size", "digest")
+        names = ("warnings", "more_warnings", "is_clustered", "size", "digest")
         torn = [[problem.message, problem.line] for problem in self.torn]
         return {"totals": self.totals.to_dict(), "torn": torn, **{name: getattr(self, name) for name in names}}
 
@@ -155,7 +153,7 @@ def scored(part: Part, path: str, options: Options, target: Path | None, full: i
         finally:
             draft.unlink(missing_ok=True)
     outcome.problems, outcome.more_problems = file_problems.problems, file_problems.more_problems
-    outcome.torn, outcome.more_torn = file_problems.torn, file_problems.more_torn
+    outcome.torn = file_problems.torn
     return outcome
 
 
@@ -196,14 +194,9 @@ def trimmed(entries: Sequence[CaseResult], full: int) -> list[CaseResult]:
 
     A report that lists as many then shows the same as one of whole cases, in a small part of the memory.
     """
-    if full == 0:
+    if full == 0 or not entries:
         return list(entries)
-    listed: set[int] = set()
-    for place in range(len(entries[0].results) if entries else 0):
-        pairs = [(entry, entry.results[place]) for entry in entries]
-        # Cases side by side are the worst ones with findings, which those without a score do not have.
-        for group in (pairs, [pair for pair in pairs if pair[1].findings]):
-            listed.update(entry.index for entry, _ in nsmallest(full, group, key=worst_first))
+    listed = _worst_cases(entries, full)
     outlines: dict[Hashable, tuple[MetricResult, ...]] = {}  # most cases share theirs with others
     reported: set[str] = set()
     short: list[CaseResult] = []
@@ -211,18 +204,35 @@ def trimmed(entries: Sequence[CaseResult], full: int) -> list[CaseResult]:
         if entry.index in listed:
             short.append(entry)
             continue
-        key = tuple((one.status, one.score, one.passed, one.warnings) for one in entry.results)
-        if key not in outlines:
-            outlines[key] = tuple(
-                replace(one, reason=None, error=None, findings=(), parts={}, alignment=None) for one in entry.results
-            )
         texts = {text for one in entry.results for text in one.warnings}
         case = _NAMELESS
         if not texts <= reported:  # a warning is short with the name of the first case that has it
             case = LLMTestCase(id=entry.case.id, name=entry.case.name)
             reported |= texts
-        short.append(replace(entry, case=case, results=outlines[key]))
+        short.append(replace(entry, case=case, results=_outline(entry.results, outlines)))
     return short
+
+
+def _worst_cases(entries: Sequence[CaseResult], full: int) -> set[int]:
+    """Return the positions of the `full` worst cases by each metric, and of the worst ones with findings."""
+    worst: set[int] = set()
+    for place in range(len(entries[0].results)):
+        pairs = [(entry, entry.results[place]) for entry in entries]
+        # Cases side by side are the worst ones with findings, which those without a score do not have.
+        for group in (pairs, [pair for pair in pairs if pair[1].findings]):
+            worst.update(entry.index for entry, _ in nsmallest(full, group, key=worst_first))
+    return worst
+
+
+def _outline(
+    results: Sequence[MetricResult], outlines: dict[Hashable, tuple[MetricResult, ...]]
+) -> tuple[MetricResult, ...]:
+    """Return results without what makes them large; equal ones are stored once."""
+    key = tuple((one.status, one.score, one.passed, one.warnings) for one in results)
+    if key not in outlines:
+        dropped: dict[str, Any] = {"reason": None, "error": None, "findings": (), "parts": {}, "alignment": None}
+        outlines[key] = tuple(replace(one, **dropped) for one in results)
+    return outlines[key]
 
 
 def measured(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...], str | None]:
