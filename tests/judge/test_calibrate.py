@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 
 from toolmark import ConfigurationError, InvalidDataError
 from toolmark.judge import Label, calibrate
-from toolmark.judge.calibration import wilson
+from toolmark.judge.calibration import share_estimate
 
 
 def labels(yes_yes: int, yes_no: int, no_yes: int, no_no: int, undecided: int = 0) -> list[dict[str, Any]]:
@@ -27,9 +27,9 @@ def test_wilson_is_scipys(successes: int, more: int, confidence: float) -> None:
     """The interval is that of an independent implementation."""
     total = successes + more - (more % 2)
     if total == 0:
-        assert wilson(0, 0, confidence) is None
+        assert share_estimate(0, 0, confidence) is None
         return
-    custom = wilson(successes, total, confidence)
+    custom = share_estimate(successes, total, confidence)
     peer = binomtest(successes, total).proportion_ci(confidence, method="wilson")
 
     assert custom is not None

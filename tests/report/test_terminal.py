@@ -48,7 +48,9 @@ def printed(report: Report, *, width: int = 80, **options: Any) -> str:
 def columns(line: str) -> int:
     """The columns that a line takes, by the width that Unicode gives its characters."""
     return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line
+        # Marks such as those of SignWriting take no column, although their combining class is 0.
+        0 if unicodedata.category(char) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in line
     )
 
 
@@ -361,7 +363,7 @@ def test_full_prints_all_findings_of_a_metric_without_an_alignment() -> None:
 )
 def test_judge_costs_are_shown(report: Report, line: str) -> None:
     """Coverage, usage and cost; an unknown price is not 0."""
-    assert f" {line} In brackets" in " ".join(printed(report, quiet=True).split())
+    assert f" {line} In parentheses" in " ".join(printed(report, quiet=True).split())
     assert "judge" not in printed(TRIALS, quiet=True)
 
 

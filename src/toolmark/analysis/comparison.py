@@ -23,7 +23,8 @@ from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from toolmark._internal.json import short_repr
-from toolmark._internal.text import plural, printable
+from toolmark._internal.text import join_first, plural, printable
+from toolmark.analysis.scores import count_warned, scores_of
 from toolmark.dataset import Source
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
@@ -71,40 +72,34 @@ def compare(
     check_bootstrap(resamples, confidence)
     allowed = _check_allowed(allow_different)
     before, after = _read(a, "A"), _read(b, "B")
-    pairs, only_a, only_b = _pair_cases(before, after)
-    metrics, differences = _pair_metrics(before.metrics, after.metrics, match="options" in allowed)
-    places = [(before.metrics.index(name), after.metrics.index(other)) for name, other in metrics.items()]
-    results = [_result_pairs(pairs, *both) for both in places]
-    for metric, of_metric in zip(metrics, results, strict=True):
-        differences += _differences(metric, [pair for pair in of_metric if pair.is_scored])
+    cases = _pair_cases(before, after)
+    names, differences = _pair_names(before.metrics, after.metrics, match="options" in allowed)
+    metrics = _pair_metrics(before, after, names, cases.both)
+    for metric in metrics:
+        differences += _differences(metric)
     _check_differences(differences, allowed)
-    _check_common("metric", before.metrics, after.metrics, metrics)
-    _check_common("case", [case.name for case in before.cases], [case.name for case in after.cases], pairs)
+    _check_common("metric", before.metrics, after.metrics, names)
+    _check_common("case", [case.name for case in before.cases], [case.name for case in after.cases], cases.both)
     options: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
-    summaries_a, summaries_b = before.summaries, after.summaries
-    compared: list[MetricComparison] = []
-    for (place_a, place_b), of_metric in zip(places, results, strict=True):
-        lost = [(key, case) for key, case in only_a if place_a not in case.apart and case.results[place_a].passed]
-        summaries = summaries_a[place_a], summaries_b[place_b]
-        compared.append(_compare_metric(*summaries, of_metric, _labels(lost), options))
-    corrected = holm([metric.p_value for metric in compared])
-    counts = Counter(pair.key.name for pair in pairs)
+    compared = [_compare_metric(metric, _passed(cases.only_a, metric.place_a), options) for metric in metrics]
+    counts = Counter(pair.key.name for pair in cases.both)
     return Comparison(
         cases_a=len(before.cases),
         cases_b=len(after.cases),
-        in_both=len(pairs),
-        only_a=_labels(only_a),
-        only_b=_labels(only_b),
-        metrics=tuple(replace(metric, corrected=value) for metric, value in zip(compared, corrected, strict=True)),
-        metrics_only_a=tuple(name for name in before.metrics if name not in metrics),
-        metrics_only_b=tuple(name for name in after.metrics if name not in metrics.values()),
-        repeated=len(counts) < len(pairs),
+        in_both=len(cases.both),
+        only_a=_labels(cases.only_a),
+        only_b=_labels(cases.only_b),
+        metrics=_corrected(compared),
+        metrics_only_a=tuple(_without(before.metrics, names)),
+        metrics_only_b=tuple(_without(after.metrics, names.values())),
+        repeated=len(counts) < len(cases.both),
         allowed=tuple(kind for kind in get_args(Difference) if kind in allowed),
         notes=(
-            *(f"allowed: {text}" for kind, text in differences if kind in allowed),
-            *_pairing_notes(pairs, counts),
-            *_compromised(before, "A", metrics),
-            *_compromised(after, "B", metrics.values()),
+            *(f"allowed: {text}" for _, text in differences),
+            *_uncertain_pair_notes(cases.both),
+            *_repeated_id_notes(counts),
+            *_compromised(before, "A", names),
+            *_compromised(after, "B", names.values()),
         ),
         **options,
     )
@@ -133,10 +128,9 @@ def _check_allowed(allow_different: object) -> list[str]:
 
 
 def _check_differences(differences: Sequence[tuple[Difference, str]], allowed: Sequence[str]) -> None:
-    refused = [(kind, text) for kind, text in differences if kind not in allowed]
+    refused = {text: kind for kind, text in differences if kind not in allowed}
     if refused:
-        kinds = ", ".join(dict.fromkeys(kind for kind, _ in refused))
-        lines = "\n".join(text for _, text in refused)
+        kinds, lines = ", ".join(dict.fromkeys(refused.values())), "\n".join(refused)
         message = f"the evaluations differ:\n{lines}\nrepeat one with the settings of the other, or allow: {kinds}"
         raise ConfigurationError(message)
 
@@ -146,6 +140,11 @@ def _check_common(noun: str, names_a: Sequence[str], names_b: Sequence[str], bot
         in_a, in_b = _listed(names_a) or "none", _listed(names_b) or "none"
         hint = "; cases are paired by their ids" if noun == "case" else ""
         raise ConfigurationError(f"no {noun} is in both: A has {in_a}, and B has {in_b}{hint}")
+
+
+def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
+    """Return the names that are not among the others, in their order."""
+    return [name for name in names if name not in others]
 
 
 class _CaseKey(NamedTuple):
@@ -163,13 +162,25 @@ class _CaseKey(NamedTuple):
 _KeyedCase: TypeAlias = "tuple[_CaseKey, CaseResult]"
 
 
-def _pair_cases(before: Report, after: Report) -> tuple[list[_CasePair], list[_KeyedCase], list[_KeyedCase]]:
-    """Return the cases that are in both reports, those of A alone, and those of B alone."""
+class _PairedCases(NamedTuple):
+    """The cases that are in both reports, those of A alone, and those of B alone."""
+
+    both: list[_CasePair]
+    only_a: list[_KeyedCase]
+    only_b: list[_KeyedCase]
+
+
+def _pair_cases(before: Report, after: Report) -> _PairedCases:
     keyed_a, keyed_b = _keyed_cases(before), _keyed_cases(after)
-    cases_a, cases_b = dict(keyed_a), dict(keyed_b)
-    pairs = [_CasePair(key, case, cases_b[key]) for key, case in keyed_a if key in cases_b]
-    only_a = [(key, case) for key, case in keyed_a if key not in cases_b]
-    return pairs, only_a, [(key, case) for key, case in keyed_b if key not in cases_a]
+    cases_b = dict(keyed_b)
+    both: list[_CasePair] = []
+    only_a: list[_KeyedCase] = []
+    for key, case in keyed_a:
+        if key in cases_b:
+            both.append(_CasePair(key, case, cases_b.pop(key)))
+        else:
+            only_a.append((key, case))
+    return _PairedCases(both, only_a, list(cases_b.items()))
 
 
 def _keyed_cases(report: Report) -> list[_KeyedCase]:
@@ -221,22 +232,40 @@ class _ResultPair(NamedTuple):
         """Whether both have a score."""
         return self.a.score is not None and self.b.score is not None
 
+    @property
+    def verdicts(self) -> tuple[bool, bool]:
+        """Whether they passed."""
+        return bool(self.a.passed), bool(self.b.passed)
 
-def _result_pairs(pairs: Sequence[_CasePair], place_a: int, place_b: int) -> list[_ResultPair]:
-    """Return the results of the metrics at these places, for the cases that they are about."""
-    about = [pair for pair in pairs if place_a not in pair.a.apart and place_b not in pair.b.apart]
-    return [_ResultPair(pair, pair.a.results[place_a], pair.b.results[place_b]) for pair in about]
+
+class _MetricPair(NamedTuple):
+    """A metric that is in both reports: its summaries and positions, and its results for the cases in both."""
+
+    a: MetricSummary
+    b: MetricSummary
+    place_a: int
+    place_b: int
+    results: list[_ResultPair]
+
+    @property
+    def scored(self) -> list[_ResultPair]:
+        """The results of the cases that have a score in both."""
+        return [pair for pair in self.results if pair.is_scored]
 
 
-def _pairing_notes(pairs: Sequence[_CasePair], counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """Yield what makes the pairing uncertain."""
-    unsure = [pair for pair in pairs if pair.key.name[0] != "id"]
-    if unsure:
-        kinds = " or ".join(dict.fromkeys(pair.key.name[0] for pair in unsure))
+def _uncertain_pair_notes(pairs: Sequence[_CasePair]) -> Iterator[str]:
+    """Yield the note on cases that were paired without an id."""
+    uncertain = [pair for pair in pairs if pair.key.name[0] != "id"]
+    if uncertain:
+        kinds = " or ".join(dict.fromkeys(pair.key.name[0] for pair in uncertain))
         yield (
-            f"{plural(len(unsure), 'pair')} without an id ({_listed([pair.a.name for pair in unsure])}) by {kinds}: "
-            "if cases were added, removed or moved, different cases are compared; give them ids"
+            f"{plural(len(uncertain), 'pair')} without an id ({_listed([pair.a.name for pair in uncertain])}) by "
+            f"{kinds}: if cases were added, removed or moved, different cases are compared; give them ids"
         )
+
+
+def _repeated_id_notes(counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """Yield the note on ids that several pairs have."""
     ids = [name for (_, name), number in counts.items() if number > 1]
     if ids:
         verb = "occurs" if len(ids) == 1 else "occur"
@@ -246,26 +275,50 @@ def _pairing_notes(pairs: Sequence[_CasePair], counts: Mapping[tuple[str, str], 
         )
 
 
-def _pair_metrics(
+def _pair_names(
     before: Sequence[str], after: Sequence[str], *, match: bool
 ) -> tuple[dict[str, str], list[tuple[Difference, str]]]:
-    """Return the metrics of A that B has too, and how others differ in their options.
+    """Return the names in B of the metrics of A that B has too, and how others differ in their options.
 
     With `match`, metrics that differ in their options only are paired, if there is just one on each side.
     """
-    paired = {name: name for name in before if name in after}
-    variants: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
-    for side, names in enumerate((before, after)):
-        for name in names:
-            if name not in paired:
-                variants[_base_name(name)][side].append(name)
+    names = {name: name for name in before if name in after}
     differences: list[tuple[Difference, str]] = []
-    for base, (in_a, in_b) in variants.items():
-        if in_a and in_b:
+    variants_a, variants_b = _by_base_name(_without(before, names)), _by_base_name(_without(after, names))
+    for base, in_a in variants_a.items():
+        in_b = variants_b.get(base, [])
+        if in_b:
             differences.append(("options", f"{base}: A has {', '.join(in_a)} and B has {', '.join(in_b)}"))
-            if match and len(in_a) == len(in_b) == 1:
-                paired[in_a[0]] = in_b[0]
-    return {name: paired[name] for name in before if name in paired}, differences
+        if match and len(in_a) == len(in_b) == 1:
+            names[in_a[0]] = in_b[0]
+    return {name: names[name] for name in sorted(names, key=before.index)}, differences
+
+
+def _pair_metrics(
+    before: Report, after: Report, names: Mapping[str, str], cases: Sequence[_CasePair]
+) -> list[_MetricPair]:
+    """Return the metrics of both reports with their results for the cases that they measure in both."""
+    summaries_a, summaries_b = before.summaries, after.summaries
+    metrics: list[_MetricPair] = []
+    for name_a, name_b in names.items():
+        place_a, place_b = before.metrics.index(name_a), after.metrics.index(name_b)
+        results = list(_result_pairs(cases, place_a, place_b))
+        metrics.append(_MetricPair(summaries_a[place_a], summaries_b[place_b], place_a, place_b, results))
+    return metrics
+
+
+def _result_pairs(cases: Iterable[_CasePair], place_a: int, place_b: int) -> Iterator[_ResultPair]:
+    """Yield the results of the metrics at these places, for the cases that they measure."""
+    for pair in cases:
+        if place_a not in pair.a.apart and place_b not in pair.b.apart:
+            yield _ResultPair(pair, pair.a.results[place_a], pair.b.results[place_b])
+
+
+def _by_base_name(metrics: Iterable[str]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = defaultdict(list)
+    for name in metrics:
+        names[_base_name(name)].append(name)
+    return names
 
 
 def _base_name(metric: str) -> str:
@@ -298,64 +351,88 @@ _ASPECTS: Final[tuple[tuple[Difference, str, Callable[[MetricResult], str]], ...
 """In what two evaluations can differ: the kind of the difference, its words, and the value in a result."""
 
 
-def _differences(metric: str, scored: Sequence[_ResultPair]) -> Iterator[tuple[Difference, str]]:
+def _differences(metric: _MetricPair) -> Iterator[tuple[Difference, str]]:
     """Yield how two evaluations differ, by the cases that have a score in both."""
+    scored = metric.scored
     for kind, words, value_of in _ASPECTS:
-        values = [(value_of(pair.a), value_of(pair.b)) for pair in scored]
-        values_a, values_b = ({pair[side] for pair in values} - {""} for side in (0, 1))
-        # The same values on both sides differ, too, if they belong to different cases.
-        has_unequal_pair = any(a and b and a != b for a, b in values)
-        if has_unequal_pair or (values_a and values_b and values_a != values_b):
-            yield kind, f"{metric}: {words} {', '.join(sorted(values_a))} in A and {', '.join(sorted(values_b))} in B"
+        values_a, values_b = [value_of(pair.a) for pair in scored], [value_of(pair.b) for pair in scored]
+        if _differ(values_a, values_b):
+            in_a, in_b = ", ".join(_distinct(values_a)), ", ".join(_distinct(values_b))
+            yield kind, f"{metric.a.metric}: {words} {in_a} in A and {in_b} in B"
 
 
-def _compare_metric(
-    before: MetricSummary,
-    after: MetricSummary,
-    results: Sequence[_ResultPair],
-    missing: tuple[str, ...],
-    options: Mapping[str, Any],
-) -> MetricComparison:
+def _differ(values_a: Sequence[str], values_b: Sequence[str]) -> bool:
+    """Return whether values of the same cases differ; an empty value is unknown, and differs from none."""
+    distinct_a, distinct_b = _distinct(values_a), _distinct(values_b)
+    if distinct_a and distinct_b and distinct_a != distinct_b:
+        return True
+    # The same values on both sides differ, too, if they belong to different cases.
+    return any(a and b and a != b for a, b in zip(values_a, values_b, strict=True))
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return sorted({*values} - {""})
+
+
+def _compare_metric(metric: _MetricPair, missing: tuple[str, ...], options: Mapping[str, Any]) -> MetricComparison:
     """Compare the results of one metric; `missing` are the passed cases of A that B lacks."""
-    scored = [pair for pair in results if pair.is_scored]
-    scores_a = [cast("float", pair.a.score) for pair in scored]
-    scores_b = [cast("float", pair.b.score) for pair in scored]
+    scored = metric.scored
+    results_a, results_b = [pair.a for pair in scored], [pair.b for pair in scored]
+    scores_a, scores_b = scores_of(results_a), scores_of(results_b)
     clusters = [pair.cases.cluster for pair in scored]
-    verdicts: dict[tuple[bool, bool], list[_ResultPair]] = defaultdict(list)
-    for pair in scored:
-        verdicts[bool(pair.a.passed), bool(pair.b.passed)].append(pair)
+    pairs = _by_verdicts(scored)
     return MetricComparison(
-        metric=before.metric,
-        metric_b=after.metric,
-        threshold_a=before.threshold,
-        threshold_b=after.threshold,
-        both_passed=len(verdicts[True, True]),
-        both_failed=len(verdicts[False, False]),
-        regressions=tuple(map(_change, verdicts[True, False])),
-        improvements=tuple(map(_change, verdicts[False, True])),
+        metric=metric.a.metric,
+        metric_b=metric.b.metric,
+        threshold_a=metric.a.threshold,
+        threshold_b=metric.b.threshold,
+        both_passed=len(pairs[True, True]),
+        both_failed=len(pairs[False, False]),
+        regressions=tuple(map(_change, pairs[True, False])),
+        improvements=tuple(map(_change, pairs[False, True])),
         mean_a=mean_of(scores_a),
         mean_b=mean_of(scores_b),
         difference=mean_difference(scores_a, scores_b),
         interval=mean_difference_interval(scores_a, scores_b, clusters, **options),
-        p_value=_p_value(clusters, [bool(pair.b.passed) - bool(pair.a.passed) for pair in scored]),
+        p_value=_p_value(clusters, scored),
         corrected=None,
-        unscored=tuple(_gap(pair) for pair in results if not pair.is_scored),
+        unscored=tuple(_gap(pair) for pair in metric.results if not pair.is_scored),
         missing=missing,
-        warned_a=sum(bool(pair.a.warnings) for pair in scored),
-        warned_b=sum(bool(pair.b.warnings) for pair in scored),
+        warned_a=count_warned(results_a),
+        warned_b=count_warned(results_b),
     )
 
 
-def _p_value(clusters: Sequence[tuple[str, str]], steps: Sequence[int]) -> float | None:
-    """Return the p-value of changes between pass and fail (-1, 0 or 1), one for each case of these clusters."""
-    if not steps:
+def _by_verdicts(pairs: Iterable[_ResultPair]) -> dict[tuple[bool, bool], list[_ResultPair]]:
+    """Return the pairs by whether they passed in A and in B."""
+    by_verdicts: dict[tuple[bool, bool], list[_ResultPair]] = defaultdict(list)
+    for pair in pairs:
+        by_verdicts[pair.verdicts].append(pair)
+    return by_verdicts
+
+
+def _passed(cases: Iterable[_KeyedCase], place: int) -> tuple[str, ...]:
+    """Return the labels of the cases that the metric at a position passed."""
+    return _labels([(key, case) for key, case in cases if place not in case.apart and case.results[place].passed])
+
+
+def _corrected(compared: Sequence[MetricComparison]) -> tuple[MetricComparison, ...]:
+    """Return the metrics with their p-values corrected for the number of metrics."""
+    p_values = holm([metric.p_value for metric in compared])
+    return tuple(replace(metric, corrected=p_value) for metric, p_value in zip(compared, p_values, strict=True))
+
+
+def _p_value(clusters: Sequence[tuple[str, str]], pairs: Sequence[_ResultPair]) -> float | None:
+    """Return the p-value of changes between pass and fail, one for each case of these clusters."""
+    if not pairs:
         return None
-    if len(set(clusters)) == len(clusters):
-        return mcnemar(steps.count(-1), steps.count(1))
-    sums: Counter[tuple[str, str]] = Counter()
-    for cluster, step in zip(clusters, steps, strict=True):
-        sums[cluster] += step
-    return sign_flip(list(sums.values()))
+    sums: Counter[tuple[str, str]] = Counter()  # -1 for each case that passed before, 1 for each that passes now
+    for cluster, pair in zip(clusters, pairs, strict=True):
+        passed_a, passed_b = pair.verdicts
+        sums[cluster] += passed_b - passed_a
+    steps = list(sums.values())
+    is_independent = len(steps) == len(pairs)
+    return mcnemar(steps.count(-1), steps.count(1)) if is_independent else sign_flip(steps)
 
 
 def _change(pair: _ResultPair) -> CaseChange:
@@ -379,12 +456,7 @@ def _gap(pair: _ResultPair) -> CaseGap:
 
 
 def _case_fields(pair: _CasePair) -> dict[str, Any]:
-    return {
-        "case": pair.a.name,
-        "occurrence": pair.key.occurrence,
-        "index_a": pair.a.index,
-        "index_b": pair.b.index,
-    }
+    return {"case": pair.a.name, "occurrence": pair.key.occurrence, "index_a": pair.a.index, "index_b": pair.b.index}
 
 
 def _first_problem(result: MetricResult) -> str | None:
@@ -404,13 +476,12 @@ def _compromised(report: Report, name: str, metrics: Iterable[str]) -> Iterator[
     """Yield a note where a judge obeyed instructions in the data, so that its scores mean nothing."""
     for metric in metrics:
         place = report.metrics.index(metric)
-        judges = [case.results[place].judge for case in report.cases if place not in case.apart]
-        number = sum("compromised" in (judge or ()) for judge in judges)
+        results = [case.results[place] for case in report.cases if place not in case.apart]
+        number = sum(bool(_judge_value(result, "compromised")) for result in results)
         if number:
             yield f"{metric}: {plural(number, 'result')} of {name} by a judge that failed its canary"
 
 
 def _listed(names: Sequence[str]) -> str:
     """Return the first of these names, for a message."""
-    more = ", ..." if len(names) > _MAX_NAMES else ""
-    return f"{', '.join(map(printable, names[:_MAX_NAMES]))}{more}"
+    return join_first([*map(printable, names)], _MAX_NAMES)

@@ -30,15 +30,20 @@ def values_at(cases: Sequence[AnyCase], place: Place, option: str) -> list[Any]:
         values = [_called(place, case, name_of(cases, index), option) for index, case in enumerate(cases)]
         problem = f"{path_of(place)}, the {option}, returned None for every case"
     else:
-        parts = _parts(place, option)
-        values = [_at(case, parts) for case in cases]
-        problem = f"{place!r}, the {option}, is null in every case that has it"
-        if all(value is ABSENT for value in values):
-            problem = f"no case has {place!r}, the {option}; {_nearest(cases, place)}"
-    values = [None if value is ABSENT else value for value in values]
+        values, problem = _stored_values(cases, place, option)
     if cases and all(value is None for value in values):
         raise ConfigurationError(problem)
     return values
+
+
+def _stored_values(cases: Sequence[AnyCase], path: str, option: str) -> tuple[list[Any], str]:
+    """Return the value at a path in each case, and the problem if all of them are `None`."""
+    parts = _parts(path, option)
+    values = [_at(case, parts) for case in cases]
+    problem = f"{path!r}, the {option}, is null in every case that has it"
+    if all(value is ABSENT for value in values):
+        problem = f"no case has {path!r}, the {option}; {_nearest(cases, path)}"
+    return list(map(_plain, values)), problem
 
 
 def value_at(case: AnyCase, path: str, option: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -47,8 +52,7 @@ def value_at(case: AnyCase, path: str, option: str) -> Any:  # noqa: ANN401 - an
     Raises:
         ConfigurationError: `path` is not a path.
     """
-    value = _at(case, _parts(path, option))
-    return None if value is ABSENT else value
+    return _plain(_at(case, _parts(path, option)))
 
 
 def _parts(place: object, option: str) -> list[str]:
@@ -67,45 +71,63 @@ def _called(function: Callable[[Any], object], case: AnyCase, name: str, option:
 
 def _at(value: object, parts: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
     """Return the value at a path, or `ABSENT`."""
-    if not parts:
-        return value.value if isinstance(value, Enum) else value
-    if isinstance(value, Model):
-        is_field = parts[0] in type(value).model_fields
-        return _at(getattr(value, parts[0]), parts[1:]) if is_field else ABSENT
-    if isinstance(value, Mapping):
-        for size in range(1, len(parts) + 1):  # a key may contain dots
-            key = ".".join(parts[:size])
-            inner = _at(value[key], parts[size:]) if key in value else ABSENT
-            if inner is not ABSENT:
-                return inner
-    if isinstance(value, list) and parts[0].isdecimal() and int(parts[0]) < len(value):
-        return _at(value[int(parts[0])], parts[1:])
+    if not parts or value is ABSENT:
+        return value
+    for size in range(1, len(parts) + 1):  # a key may contain dots
+        inner = _at(_child(value, ".".join(parts[:size])), parts[size:])
+        if inner is not ABSENT:
+            return inner
     return ABSENT
+
+
+def _child(value: object, key: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value of a field, a key or an item, or `ABSENT`."""
+    if isinstance(value, Model):
+        return getattr(value, key) if key in type(value).model_fields else ABSENT
+    if isinstance(value, Mapping):
+        return value.get(key, ABSENT)
+    if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+        return value[int(key)]
+    return ABSENT
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a value as a JSON value; `None` if it is absent."""
+    if value is ABSENT:
+        return None
+    return value.value if isinstance(value, Enum) else value
 
 
 def _nearest(cases: Sequence[AnyCase], mistyped: str) -> str:
     """Return a hint for a mistyped path: the nearest path that exists, or a list of paths."""
     paths = list(dict.fromkeys(path for case in cases[:_SAMPLED] for path in _paths(case, "")))
+    nearest = next(_similar(mistyped, paths), None)
+    return f"did you mean {nearest!r}?" if nearest else f"the cases have {', '.join(paths[:20]) or 'no fields'}"
+
+
+def _similar(mistyped: str, paths: Sequence[str]) -> Iterator[str]:
+    """Yield the paths that are similar to a mistyped one, or whose last key is; the most similar first."""
+    last_keys = {path: path.rpartition(".")[2] for path in paths}
     last = mistyped.rpartition(".")[2]
-    near = [path for path in paths if path.rpartition(".")[2] == last]
-    near += difflib.get_close_matches(mistyped, paths, n=1)
-    near += [path for path in paths if difflib.get_close_matches(last, [path.rpartition(".")[2]])]
-    return f"did you mean {near[0]!r}?" if near else f"the cases have {', '.join(paths[:20]) or 'no fields'}"
+    yield from (path for path in paths if last_keys[path] == last)
+    yield from difflib.get_close_matches(mistyped, paths, n=1)
+    yield from (path for path in paths if difflib.get_close_matches(last, [last_keys[path]]))
 
 
 def _paths(value: object, prefix: str) -> Iterator[str]:
     """Yield the paths of a case that are outside lists, which leaves out its calls."""
-    if isinstance(value, Model):
-        entries = [(name, getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set]
-    elif isinstance(value, Mapping):
-        entries = list(value.items())
-    else:
-        return
-    for name, inner in entries:
+    for name, inner in _entries(value).items():
         if isinstance(inner, (Model, Mapping)):
             yield from _paths(inner, f"{prefix}{name}.")
         elif not isinstance(inner, list):
             yield f"{prefix}{name}"
+
+
+def _entries(value: object) -> Mapping[str, Any]:
+    """Return the fields of a model that are set, or the entries of a mapping."""
+    if isinstance(value, Model):
+        return {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
+    return value if isinstance(value, Mapping) else {}
 
 
 def path_of(place: Place) -> str:

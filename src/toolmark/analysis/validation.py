@@ -19,12 +19,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from itertools import compress
+from operator import not_
+from typing import Any, NamedTuple
 
-from toolmark._internal.json import canonical_json, short_repr, to_json_value
-from toolmark._internal.text import plural
+from toolmark._internal.json import canonical_json, is_number, short_repr, to_json_value
+from toolmark._internal.text import join_first, plural
 from toolmark.agents import DEFAULT_CONCURRENCY
 from toolmark.analysis.field_paths import Place, name_of, path_of, values_at
+from toolmark.analysis.scores import count_warned, scores_of
 from toolmark.cases import AnyCase
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.evaluation.run import evaluate, listed_cases
@@ -80,16 +83,14 @@ def validate(
     check_bootstrap(resamples, confidence)
     listed = listed_cases(cases)
     # Labels and clusters are read first, because a mistake in them must not cost a whole run of the metrics.
-    labels = _is_good(listed, label, positive_from)
-    places = [place for place, good in enumerate(labels) if good is not None]
-    good = [value for value in labels if value is not None]
-    keys, alone = _cluster_keys(listed, places, cluster)
-    unlabelled = [name_of(listed, place) for place, value in enumerate(labels) if value is None]
+    labels = _read_labels(listed, label, positive_from)
+    good, labelled = list(labels.values()), [listed[place] for place in labels]
+    keys, alone = _cluster_keys(listed, list(labels), cluster)
+    unlabelled = [name_of(listed, place) for place in range(len(listed)) if place not in labels]
     notes = [
         *_missing_note(unlabelled, len(listed), label, "was not measured", "were not measured"),
-        *_missing_note(alone, len(places), cluster, "is a separate cluster", "each is a separate cluster"),
+        *_missing_note(alone, len(labelled), cluster, "is a separate cluster", "each is a separate cluster"),
     ]
-    labelled = [listed[place] for place in places]
     report = evaluate(labelled, metrics, max_concurrency=max_concurrency, show_progress=show_progress)
     bootstrap: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
     results = zip(*(case.results for case in report.cases), strict=True)
@@ -110,32 +111,44 @@ def _validity(
     results: Sequence[MetricResult], good: Sequence[bool], keys: Sequence[str], options: Mapping[str, Any]
 ) -> MetricValidity:
     """Return the validity of one metric, from the result, the label and the cluster of each labelled case."""
-    rows = [row for row in zip(results, good, keys, strict=True) if row[0].score is not None]
-    scores = [cast("float", result.score) for result, _, _ in rows]
-    passed = [bool(result.passed) for result, _, _ in rows]
-    rated, clusters = [fine for _, fine, _ in rows], [key for _, _, key in rows]
-    by_label: dict[bool, list[float]] = {True: [], False: []}
-    for score, fine in zip(scores, rated, strict=True):
-        by_label[fine].append(score)
-    verdicts = Counter(zip(rated, passed, strict=True))
+    runs = _scored_runs(results, good, keys)
+    scores = scores_of(runs.results)
+    good_scores, bad_scores = list(compress(scores, runs.good)), list(compress(scores, map(not_, runs.good)))
+    passed = [bool(result.passed) for result in runs.results]
+    verdicts = Counter(zip(runs.good, passed, strict=True))
     statuses = Counter(result.status for result in results)
     unscored = Counter(_first_line(result) for result in results if result.score is None)
     return MetricValidity(
         metric=results[0].metric,
         threshold=results[0].threshold,
-        good=len(by_label[True]),
-        bad=len(by_label[False]),
+        good=len(good_scores),
+        bad=len(bad_scores),
         good_passed=verdicts[True, True],
         bad_passed=verdicts[False, True],
         skipped=statuses[ResultStatus.SKIPPED],
         failed=statuses[ResultStatus.FAILED],
         unscored=tuple(unscored.most_common()),
-        warned=sum(bool(result.warnings) for result, _, _ in rows),
-        auc=auc(scores, rated),
-        interval=auc_interval(scores, rated, clusters, **options),
-        balanced_accuracy=balanced_accuracy(passed, rated),
-        mean_good=mean_of(by_label[True]),
-        mean_bad=mean_of(by_label[False]),
+        warned=count_warned(runs.results),
+        auc=auc(scores, runs.good),
+        interval=auc_interval(scores, runs.good, runs.clusters, **options),
+        balanced_accuracy=balanced_accuracy(passed, runs.good),
+        mean_good=mean_of(good_scores),
+        mean_bad=mean_of(bad_scores),
+    )
+
+
+class _ScoredRuns(NamedTuple):
+    """The results of one metric that have a score, with the label and the cluster of each of their cases."""
+
+    results: list[MetricResult]
+    good: list[bool]
+    clusters: list[str]
+
+
+def _scored_runs(results: Sequence[MetricResult], good: Sequence[bool], keys: Sequence[str]) -> _ScoredRuns:
+    has_score = [result.score is not None for result in results]
+    return _ScoredRuns(
+        list(compress(results, has_score)), list(compress(good, has_score)), list(compress(keys, has_score))
     )
 
 
@@ -144,18 +157,22 @@ def _first_line(result: MetricResult) -> str:
     return (result.reason or result.error or result.status.value).split("\n", 1)[0]
 
 
-def _is_good(cases: Sequence[AnyCase], label: Place, positive_from: float) -> list[bool | None]:
-    """Return for each case whether it is good, or `None` if it has no label."""
-    values = values_at(cases, label, "label")
+def _read_labels(cases: Sequence[AnyCase], label: Place, positive_from: float) -> dict[int, bool]:
+    """Return whether each case that has a label is good, by the position of the case."""
+    values = {place: value for place, value in enumerate(values_at(cases, label, "label")) if value is not None}
     problems: list[Problem] = []
-    for place, value in enumerate(values):
-        if value is not None and (not isinstance(value, (bool, int, float)) or math.isnan(value)):
+    for place, value in values.items():
+        if not _is_label(value):
             problem = f"expected a number, true or false, got {short_repr(value)}"
             problems.append(Problem(f"{name_of(cases, place)}: {path_of(label)}", problem))
     if problems:
         hint = "a function as label can turn anything into a number"
         raise InvalidDataError("\n".join([*map(str, problems), hint]), problems)
-    return [None if value is None else float(value) >= positive_from - TOLERANCE for value in values]
+    return {place: float(value) >= positive_from - TOLERANCE for place, value in values.items()}
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, (bool, int, float)) and not math.isnan(value)
 
 
 def _cluster_keys(
@@ -163,15 +180,15 @@ def _cluster_keys(
 ) -> tuple[list[str], list[str]]:
     """Return the key of the cluster of each case at `places`, and the names of those without a cluster."""
     if cluster is None:
-        return [str(place) for place in places], []
-    keys: list[str] = []
-    alone: list[str] = []
-    for place, value in zip(places, values_at([cases[place] for place in places], cluster, "cluster"), strict=True):
-        # The prefix separates the keys of cases without a value from all values.
-        keys.append(f"case {place}" if value is None else f"value {_key(value)}")
-        if value is None:
-            alone.append(name_of(cases, place))
-    return keys, alone
+        return list(map(str, places)), []
+    values = values_at([cases[place] for place in places], cluster, "cluster")
+    alone = [name_of(cases, place) for place, value in zip(places, values, strict=True) if value is None]
+    return list(map(_cluster_key, places, values)), alone
+
+
+def _cluster_key(place: int, value: object) -> str:
+    """Return the key of a case with this value; the prefix separates cases without a value from all values."""
+    return f"case {place}" if value is None else f"value {_key(value)}"
 
 
 def _key(value: object) -> str:
@@ -187,11 +204,10 @@ def _missing_note(names: Sequence[str], total: int, place: Place | None, one: st
     if not names or place is None:
         return []
     have, end = ("has", one) if len(names) == 1 else ("have", several)
-    more = ", ..." if len(names) > _NAMED else ""
-    listed = f"({', '.join(names[:_NAMED])}{more})"
-    return [f"{len(names)} of {plural(total, 'case')} {listed} {have} no {path_of(place)}, and {end}"]
+    listed = join_first(names, _NAMED)
+    return [f"{len(names)} of {plural(total, 'case')} ({listed}) {have} no {path_of(place)}, and {end}"]
 
 
 def _check_number(positive_from: object) -> None:
-    if isinstance(positive_from, bool) or not isinstance(positive_from, (int, float)) or math.isnan(positive_from):
+    if not is_number(positive_from) or math.isnan(positive_from):
         raise ConfigurationError(f"positive_from must be a number, got {positive_from!r}")

@@ -16,6 +16,8 @@ from toolmark._internal.json import short_repr
 from toolmark._internal.model import Model
 from toolmark.errors import ConfigurationError
 from toolmark.judge.protocol import Decision
+from toolmark.stats.intervals import wilson
+from toolmark.stats.number_checks import check_confidence
 
 
 class Label(Model):
@@ -143,8 +145,7 @@ def calibrate(labels: Iterable[Label | Mapping[str, Any]], *, confidence: float 
         >>> agreement.specificity.value, round(agreement.corrected(70, 100).value, 3)
         (0.8, 0.625)
     """
-    if not 0 < confidence < 1:
-        raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")
+    check_confidence(confidence)
     tables: dict[str, Counter[tuple[str, str]]] = {}
     for label in labels:
         if not isinstance(label, (Label, Mapping)):
@@ -168,8 +169,8 @@ def _agreement(criterion: str, table: Counter[tuple[str, str]], confidence: floa
         no_no=no_no,
         undecided=table["yes", "cannot_tell"] + table["no", "cannot_tell"],
         kappa=_kappa(yes_yes, yes_no, no_yes, no_no, confidence),
-        sensitivity=wilson(yes_yes, yes_yes + yes_no, confidence),
-        specificity=wilson(no_no, no_yes + no_no, confidence),
+        sensitivity=share_estimate(yes_yes, yes_yes + yes_no, confidence),
+        specificity=share_estimate(no_no, no_yes + no_no, confidence),
         confidence=confidence,
     )
 
@@ -188,18 +189,12 @@ def _kappa(yes_yes: int, yes_no: int, no_yes: int, no_no: int, confidence: float
     return Estimate(value, max(-1.0, value - half), min(1.0, value + half), total)
 
 
-def wilson(successes: int, total: int, confidence: float) -> Estimate | None:
+def share_estimate(successes: int, total: int, confidence: float) -> Estimate | None:
     """Return a share with Wilson's score interval (1927), without continuity correction; `None` if `total` is 0."""
     if not total:
         return None
-    z = _z(confidence)
     share = successes / total
-    centre = (share + z * z / (2 * total)) / (1 + z * z / total)
-    half = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / (1 + z * z / total)
-    # At the ends the bound is the share itself; rounding must not move it.
-    low = 0.0 if successes == 0 else centre - half
-    high = 1.0 if successes == total else centre + half
-    return Estimate(share, low, high, total)
+    return Estimate(share, *wilson(share, total, _z(confidence)), total)
 
 
 def _z(confidence: float) -> float:

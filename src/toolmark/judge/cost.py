@@ -19,7 +19,7 @@ from toolmark.errors import ConfigurationError
 from toolmark.judge.protocol import Prompt, Reply
 
 CHARACTERS_PER_TOKEN: Final = 3
-"""Characters of a prompt per token, where no cached reply tells the ratio.
+"""Characters of a prompt per token, used unless there are `ENOUGH_REPLIES` to measure the ratio.
 
 Prompts about cases in English have 3.8 per token of OpenAI's `cl100k_base` and `o200k_base`; those in Chinese, which
 are escaped as ASCII, 2.7."""
@@ -28,24 +28,27 @@ BATCH_SHARE: Final = 0.5
 """Price of a request to OpenAI's Batch API, as a share of the price of the same request sent directly."""
 
 ANSWER_TOKENS: Final = 150
-"""Tokens of an answer, where cached replies do not tell: a few ids, one to three sentences, a word."""
+"""Tokens of a reply, used unless there are `ENOUGH_REPLIES` to measure them.
+
+A reply is a JSON object with the ids of some evidence, a reasoning of one to three sentences, and a verdict of one
+word."""
 
 ENOUGH_REPLIES: Final = 20
-"""Cached replies needed to estimate the tokens of a question and an answer from them."""
+"""Cached replies needed to estimate the tokens of prompts and replies from them."""
 
 _MILLION = 1_000_000
-_SIDES = frozenset({"input_tokens", "output_tokens"})
+_TOKEN_COUNTS = frozenset({"input_tokens", "output_tokens"})
 
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-"""Money for a million tokens, in any currency."""
+PricePerMillion = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Price of a million tokens, in any currency."""
 
 
 class Price(Model):
     """The price of a million tokens of one model, in any one currency."""
 
-    input: Amount
-    output: Amount
-    cached_input: Amount | None = None
+    input: PricePerMillion
+    output: PricePerMillion
+    cached_input: PricePerMillion | None = None
     """Price of input tokens that the provider had in its cache; by default that of `input`."""
 
 
@@ -84,18 +87,20 @@ def add_usage(*usages: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """The estimated cost of asking some prompts.
+    """The estimated cost of judging some prompts.
 
     Attributes:
         prompts: Number of different prompts.
-        verdicts: Those with a verdict in the cache; they cost nothing.
-        settled: Those that are not sent since they are in a batch already or were given up.
-        requests: Those that will be sent, once each if nothing fails.
+        verdicts: Prompts whose reply is in the cache; they cost nothing.
+        settled: Prompts without a verdict that are not sent: they are in a batch already (under way), or were given up
+            since a reply held no verdict or too many requests failed.
+        requests: Prompts that will be sent, once each if nothing fails.
         input_tokens: Tokens of these requests, without images.
-        output_tokens: Tokens of their answers.
+        output_tokens: Tokens of their replies.
         images: Number of these requests with images, whose tokens are unknown.
-        answers: Cached replies behind the token counts; 0 if there are too few, and the counts are from characters.
-        answer_tokens: Assumed tokens of one answer.
+        answers: Cached replies from which the token counts are estimated; 0 if there are fewer than `ENOUGH_REPLIES`,
+            and the counts are from characters.
+        answer_tokens: Assumed tokens of one reply.
         batch: The requests go into a batch, at half the price.
         price: Price of a million tokens; `None` if unknown.
     """
@@ -136,22 +141,28 @@ class CostEstimate:
             raise ConfigurationError(f"{message}; nothing was sent: judge a smaller sample, or raise the maximum")
 
     def __str__(self) -> str:
-        """Return the numbers of questions and tokens, how the tokens were estimated, and the cost."""
+        """Return the numbers of prompts and tokens, how the tokens were estimated, and the cost."""
         settled = f", {self.settled} under way or given up" if self.settled else ""
         head = f"{plural(self.prompts, 'question')}: {self.verdicts} in the cache{settled}, {self.requests} to be sent"
         if not self.requests:
             return head
-        basis = (
-            f"as {self.answers} answers in the cache" if self.answers else f"{CHARACTERS_PER_TOKEN} characters a token"
-        )
+        return f"{head}\n{self._tokens_text()}\n{self._cost_text()}"
+
+    def _tokens_text(self) -> str:
+        basis = f"{CHARACTERS_PER_TOKEN} characters a token"
+        if self.answers:
+            basis = f"as {self.answers} answers in the cache"
         basis += f", {self.answer_tokens:.4g} tokens an answer"
-        images = f"; {plural(self.images, 'question')} with images, which are not counted" if self.images else ""
-        tokens = f"about {_rounded(self.input_tokens)} tokens in, {_rounded(self.output_tokens)} out ({basis}{images})"
+        if self.images:
+            basis += f"; {plural(self.images, 'question')} with images, which are not counted"
+        return f"about {_rounded(self.input_tokens)} tokens in, {_rounded(self.output_tokens)} out ({basis})"
+
+    def _cost_text(self) -> str:
         if self.price is None or self.cost is None:
-            return f"{head}\n{tokens}\nthe cost is unknown, since no price is given"
+            return "the cost is unknown, since no price is given"
         half = ", halved for a batch" if self.batch else ""
         price = f"{self.price.input:g} in and {self.price.output:g} out a million tokens{half}"
-        return f"{head}\n{tokens}\nabout {_rounded(self.cost)} in all, at {price}"
+        return f"about {_rounded(self.cost)} in all, at {price}"
 
 
 def estimate_cost(
@@ -163,7 +174,17 @@ def estimate_cost(
     price: Price | None,
     answer_tokens: int | None,
 ) -> CostEstimate:
-    """Return the estimated cost of prompts, each counted once by its key; `cached` returns the reply in the cache."""
+    """Return the estimated cost of prompts.
+
+    Args:
+        prompts: The prompts; those with the same key count once.
+        key_of: Returns the key of a prompt in the cache.
+        cached: Returns the reply in the cache; `None` if there is none.
+        writes_text: The model is a `TextModel`, which writes its reply. Any other model is a `DecisionModel`: it reads
+            other messages, and its reply has no tokens.
+        price: Price of a million tokens; `None` if unknown.
+        answer_tokens: Tokens of one reply; `None` to estimate them.
+    """
     keys: set[str] = set()
     new, past = Counter[str](), Counter[str]()
     for prompt in prompts:
@@ -175,30 +196,45 @@ def estimate_cost(
         characters, images = _size(prompt, writes_text=writes_text)
         if reply is None:
             new.update(requests=1, characters=characters, images=int(images > 0))
-        # Usage sums all attempts and includes images, so only a plain reply tells the tokens of its characters.
-        elif reply.attempts == 1 and not images and reply.usage.keys() >= _SIDES:
-            past.update({"requests": 1, "characters": characters, **{name: reply.usage[name] for name in _SIDES}})
-    # The mean of a few replies may be far off; a fixed ratio is at least known to be rough.
-    enough = past["requests"] >= ENOUGH_REPLIES and past["input_tokens"] > 0
-    per_character = past["input_tokens"] / past["characters"] if enough else 1 / CHARACTERS_PER_TOKEN
-    per_answer: float = past["output_tokens"] / past["requests"] if enough else ANSWER_TOKENS
-    if answer_tokens is not None or not writes_text:
-        per_answer = answer_tokens or 0
+        elif not images and _is_usage_of_one_request(reply):
+            past.update({name: reply.usage[name] for name in _TOKEN_COUNTS})
+            past.update(requests=1, characters=characters)
+    answers, per_character, per_reply = _token_rates(past)
+    if answer_tokens is not None:
+        per_reply = answer_tokens
+    elif not writes_text:
+        per_reply = 0
     return CostEstimate(
         prompts=len(keys),
         verdicts=len(keys) - new["requests"],
         requests=new["requests"],
         input_tokens=round(new["characters"] * per_character),
-        output_tokens=round(new["requests"] * per_answer),
+        output_tokens=round(new["requests"] * per_reply),
         images=new["images"],
-        answers=past["requests"] if enough else 0,
-        answer_tokens=per_answer,
+        answers=answers,
+        answer_tokens=per_reply,
         price=price,
     )
 
 
+def _is_usage_of_one_request(reply: Reply) -> bool:
+    """Return whether the usage of a reply has the tokens of one request; after failed attempts it has those of all."""
+    return reply.attempts == 1 and reply.usage.keys() >= _TOKEN_COUNTS
+
+
+def _token_rates(past: Counter[str]) -> tuple[int, float, float]:
+    """Return the number of cached replies behind the rates (0 for the default rates), and the rates.
+
+    The rates are the tokens per character of a prompt, and the tokens per reply.
+    """
+    # The mean of fewer replies may be far off while it looks exact; a fixed ratio does not.
+    if past["requests"] < ENOUGH_REPLIES or not past["input_tokens"]:
+        return 0, 1 / CHARACTERS_PER_TOKEN, ANSWER_TOKENS
+    return past["requests"], past["input_tokens"] / past["characters"], past["output_tokens"] / past["requests"]
+
+
 def _size(prompt: Prompt, *, writes_text: bool) -> tuple[int, int]:
-    """Return the numbers of characters and images that a model is sent."""
+    """Return the numbers of characters and of images in what is sent of a prompt."""
     characters = len(json_text(prompt.reply_schema) if writes_text else prompt.question.text)
     messages = prompt.messages if writes_text else prompt.state
     parts = [part for message in messages for part in message.parts]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolmark._internal.json import JsonObject, canonical_json
-from toolmark.calls import CallStatus, ToolSpec
+from toolmark.calls import CallStatus, ToolCall, ToolSpec
 from toolmark.cases import MLLMImage
 from toolmark.judge.image_parts import Picture, read_image
 from toolmark.judge.interactions import CaseCall, CaseMessage, Unit
@@ -155,17 +155,18 @@ class EvidenceBuilder:
             "name": _truncate(call.name, LONGEST_TEXT),
             "arguments": _truncate(arguments, LONGEST_TEXT) if recorded else {"not_recorded": True},
         }
-        if limit is None:
-            return entry
-        if execution is not None and execution.status is not CallStatus.OK:
-            entry["status"] = execution.status.value
-            error = execution.error if execution.error is not None else execution.model_output
-            entry["error"] = _truncate(error, limit)
-        elif "output" in call.model_fields_set and call.captured("output"):
-            entry["result"] = _truncate(call.output, limit)
-        else:
-            entry["result"] = {"not_recorded": True}
-        return entry
+        return entry if limit is None else entry | _result_entry(call, limit)
+
+
+def _result_entry(call: ToolCall, limit: int) -> JsonObject:
+    """Return what came of a redacted call: its status and error, or its result."""
+    execution = call.execution
+    if execution is not None and execution.status is not CallStatus.OK:
+        error = execution.error if execution.error is not None else execution.model_output
+        return {"status": execution.status.value, "error": _truncate(error, limit)}
+    if "output" in call.model_fields_set and call.captured("output"):
+        return {"result": _truncate(call.output, limit)}
+    return {"result": {"not_recorded": True}}
 
 
 def _in_parallel(other: CaseCall, call: CaseCall) -> bool:

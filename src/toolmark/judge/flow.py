@@ -25,7 +25,7 @@ from toolmark.judge.evidence import Evidence, EvidenceBuilder
 from toolmark.judge.interactions import CaseCall, Unit
 from toolmark.judge.judge import Judge, PromptResult
 from toolmark.judge.prompts import VERSION, Criterion, prompt_for
-from toolmark.judge.protocol import Decision, Verdict
+from toolmark.judge.protocol import Decision, Prompt, Verdict
 from toolmark.judge.scoring import Part
 from toolmark.result import QuestionResult, UnitResult
 
@@ -84,22 +84,29 @@ def judging(
         ToolmarkError: A package, an image or a setting that is needed to ask is missing or wrong.
     """
     questions, notes = _questions(judge, units, tools, arguments=arguments)
-    # Each sample is a prompt of its own, with a number in its key: else the cache would answer all but the first.
-    prompts = [
-        prompt_for(question.judged.criterion, question.evidence, sample=sample)
-        for question in questions
-        if question.evidence is not None
-        for sample in range(judge.samples)
-    ]
-    if judge.canary and prompts:
-        prompts += canary_prompts()
+    prompts = _prompts(judge, questions)
     results = (yield Ask(judge, tuple(prompts), at_once)) if prompts else ()
     remaining = iter(results)
     for question in questions:
         if question.evidence is not None:
             _settle(question, list(islice(remaining, judge.samples)), tools)
+    # The canaries were asked last, so their answers are what is left.
     warnings, is_compromised = check_canaries(list(remaining))
     return _judgement(judge, units, questions, [*notes, *warnings], results, is_compromised=is_compromised)
+
+
+def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
+    """Return the prompts of all samples, and behind them those of the canary."""
+    prompts: list[Prompt] = []
+    for question in questions:
+        if question.evidence is not None:
+            # Each sample is a prompt of its own, with a number in its key: else the cache would answer all but one.
+            samples = range(judge.samples)
+            criterion, evidence = question.judged.criterion, question.evidence
+            prompts += [prompt_for(criterion, evidence, sample=sample) for sample in samples]
+    if judge.canary and prompts:
+        prompts += canary_prompts()
+    return prompts
 
 
 def _questions(
@@ -109,11 +116,12 @@ def _questions(
     schemas = Schemas(tools)
     builder = EvidenceBuilder(tools, judge.redactor, image_addresses=judge.image_addresses)
     questions: list[JudgeQuestion] = []
-    notes: list[str] = []
+    notes: dict[str, None] = {}
     for unit in units:
         for call in unit.calls:
             question = _question_about_call("tool_selection", unit, call)
             questions.append(question)
+            # Code decides what it can: a judge costs money, and may be wrong about a fact.
             if not schemas.offers(call.call):
                 question.decide(Decision.NO, "no tool of this name was available")
                 continue
@@ -121,7 +129,7 @@ def _questions(
             if arguments:
                 questions.append(_argument_question(unit, call, schemas, builder, notes))
         questions.append(_missing_calls_question(unit, builder, tools))
-    return questions, notes
+    return questions, list(notes)
 
 
 def _question_about_call(criterion: Criterion, unit: Unit, call: CaseCall) -> JudgeQuestion:
@@ -131,13 +139,12 @@ def _question_about_call(criterion: Criterion, unit: Unit, call: CaseCall) -> Ju
 
 
 def _argument_question(
-    unit: Unit, call: CaseCall, schemas: Schemas, builder: EvidenceBuilder, notes: list[str]
+    unit: Unit, call: CaseCall, schemas: Schemas, builder: EvidenceBuilder, notes: dict[str, None]
 ) -> JudgeQuestion:
     question = _question_about_call("arguments", unit, call)
     fit, violations, problem = schemas.check(call.call)
     if problem is not None:
-        note = f"arguments of {call.call.name!r} were judged without a schema check: {problem}"
-        notes += [note] if note not in notes else []
+        notes[f"arguments of {call.call.name!r} were judged without a schema check: {problem}"] = None
     if fit == "invalid":
         question.violations = violations
         question.decide(Decision.NO, "; ".join(f"{violation.path}: {violation.message}" for violation in violations))
@@ -151,6 +158,7 @@ def _argument_question(
 def _missing_calls_question(unit: Unit, builder: EvidenceBuilder, tools: Sequence[ToolSpec]) -> JudgeQuestion:
     last_turn = unit.turns[-1] if unit.turns else None
     question = JudgeQuestion(unit.index, QuestionResult(criterion="missing_calls", decided_by="judge", turn=last_turn))
+    # A judge that sees no tools would take any wish of the user for a missing call.
     if tools:
         question.evidence = builder.for_unit(unit)
     else:
@@ -166,22 +174,31 @@ def _settle(question: JudgeQuestion, results: Sequence[PromptResult], tools: Seq
         question.judged = replace(question.judged, outcome=first.outcome.value, problem=first.problem)
         return
     most, votes = Counter(verdict.decision for verdict in verdicts).most_common(1)[0]
-    # Half of the votes are not a majority: a tie would be decided by the order of the samples.
-    decision = most if 2 * votes > len(verdicts) else Decision.CANNOT_TELL
-    votes_text = ", ".join(verdict.decision.value for verdict in verdicts)
-    disagreement = Verdict(decision=decision, rationale=f"the samples disagree: {votes_text}")
-    agreeing = [verdict for verdict in verdicts if verdict.decision is decision] or [disagreement]
+    agreeing = _majority(verdicts, most, votes)
+    verdict = agreeing[0]
     fields: dict[str, Any] = {"probability": verdicts[0].probability}
     if len(results) > 1:
         fields = {"probability": votes / len(verdicts), "flip_rate": 1 - votes / len(verdicts)}
-    if question.judged.criterion == "missing_calls" and decision is Decision.NO:
-        # The samples may name different numbers of missing calls: the lower median counts. A model that only decides
-        # names none, and its no stands for one call.
-        missing = sorted((verdict.missing for verdict in agreeing), key=len)[(len(agreeing) - 1) // 2]
-        fields["missing"] = max(1, len(missing))
+    if question.judged.criterion == "missing_calls" and verdict.decision is Decision.NO:
+        missing = _lower_median([verdict.missing for verdict in agreeing])
+        fields["missing"] = max(1, len(missing))  # the no of a model that only decides stands for one call
         question.missing = tuple(tools[int(tool[1:]) - 1].name for tool in missing)
-    fields |= {"rationale": agreeing[0].rationale, "evidence": agreeing[0].evidence}
-    question.judged = replace(question.judged, decision=decision.value, **fields)
+    fields |= {"decision": verdict.decision.value, "rationale": verdict.rationale, "evidence": verdict.evidence}
+    question.judged = replace(question.judged, **fields)
+
+
+def _majority(verdicts: Sequence[Verdict], most: Decision, votes: int) -> list[Verdict]:
+    """Return the verdicts with the decision of the majority; without a majority it is "cannot tell"."""
+    # Half of the votes are not a majority: a tie would be decided by the order of the samples.
+    decision = most if 2 * votes > len(verdicts) else Decision.CANNOT_TELL
+    decisions = ", ".join(verdict.decision.value for verdict in verdicts)
+    disagreement = Verdict(decision=decision, rationale=f"the samples disagree: {decisions}")
+    return [verdict for verdict in verdicts if verdict.decision is decision] or [disagreement]
+
+
+def _lower_median(lists: Sequence[Sequence[str]]) -> Sequence[str]:
+    """Return the list of median length: samples may name different numbers of missing calls."""
+    return sorted(lists, key=len)[(len(lists) - 1) // 2]
 
 
 def _judgement(
@@ -204,12 +221,6 @@ def _judgement(
         unit_results.append(UnitResult(index=unit.index, turns=unit.turns, questions=answers, **scores))
         selections.append(selection)
         arguments.append(argument)
-    models = sorted({result.model for result in results if result.model})
-    judge_info = {"model": ", ".join(models) or judge.name, "prompts": VERSION, "samples": str(judge.samples)}
-    if is_compromised:
-        judge_info["compromised"] = "true"
-    # A total that leaves out what is unknown would look like a low cost.
-    costs = [result.cost for result in results if result.cost is not None]
     requests = sum(result.requests for result in results)
     return Judgement(
         units=tuple(unit_results),
@@ -218,10 +229,24 @@ def _judgement(
         arguments=scoring.mean(arguments),
         failures=dict(_failures(questions)),
         notes=tuple(notes),
-        judge=judge_info,
+        judge=_judge_info(judge, results, is_compromised=is_compromised),
         usage=add_usage(*[result.usage for result in results], {"requests": requests}),
-        cost=fsum(costs) if len(costs) == len(results) else None,
+        cost=_total_cost([result.cost for result in results]),
     )
+
+
+def _judge_info(judge: Judge, results: Sequence[PromptResult], *, is_compromised: bool) -> dict[str, str]:
+    models = sorted({result.model for result in results if result.model})
+    info = {"model": ", ".join(models) or judge.name, "prompts": VERSION, "samples": str(judge.samples)}
+    if is_compromised:
+        info["compromised"] = "true"
+    return info
+
+
+def _total_cost(costs: Sequence[float | None]) -> float | None:
+    """Return the sum, or `None` if one is unknown: a total without it would look like a low cost."""
+    amounts = [cost for cost in costs if cost is not None]
+    return fsum(amounts) if len(amounts) == len(costs) else None
 
 
 def _unit_scores(answers: Sequence[QuestionResult]) -> tuple[Part, Part | None]:
@@ -239,11 +264,14 @@ def _failures(questions: Sequence[JudgeQuestion]) -> Iterator[tuple[str, str]]:
     judged = [question.judged for question in questions if question.evidence is not None]
     for score, criteria in _CRITERIA.items():
         answers = [answer for answer in judged if answer.criterion in criteria]
-        # Aborted questions only follow from the failure of another one: report that.
         failed = [answer for answer in answers if answer.outcome != JudgeOutcome.OK.value]
-        failed.sort(key=lambda answer: answer.outcome == JudgeOutcome.ABORTED.value)
         if failed and not any(answer.decision in _YES_OR_NO for answer in answers):
-            amounts = sorted(Counter(answer.decision or answer.outcome for answer in answers).items())
-            listed = ", ".join(f"{amount} {kind}" for kind, amount in amounts)
-            count = plural(len(answers), "question")
-            yield score, f"the judge decided none of {count} ({listed}): {failed[0].problem}"
+            yield score, _failure_text(answers, failed)
+
+
+def _failure_text(answers: Sequence[QuestionResult], failed: Sequence[QuestionResult]) -> str:
+    amounts = sorted(Counter(answer.decision or answer.outcome for answer in answers).items())
+    listed = ", ".join(f"{amount} {kind}" for kind, amount in amounts)
+    # Aborted questions only follow from the failure of another one: report that.
+    first = min(failed, key=lambda answer: answer.outcome == JudgeOutcome.ABORTED.value)
+    return f"the judge decided none of {plural(len(answers), 'question')} ({listed}): {first.problem}"

@@ -30,6 +30,7 @@ from toolmark.judge.openai.throttle import Slots
 from toolmark.judge.protocol import DecisionModel, Prompt, Reply, TextModel, Verdict
 from toolmark.judge.reply_parsing import parse_reply
 from toolmark.redact import DEFAULT, Redactor
+from toolmark.stats.number_checks import check_positive
 
 _DEFAULT_CONCURRENCY = 16
 
@@ -109,7 +110,9 @@ class Judge:
     ) -> None:
         """Check and store the options."""
         self._model_like = check_model(model)
-        self.samples: int = _check_positive("samples", samples)
+        check_positive(samples, "samples")
+        check_positive(1 if max_concurrency is None else max_concurrency, "max_concurrency")
+        self.samples: int = samples
         self.canary = canary
         self.image_addresses = image_addresses
         self.redactor = redactor
@@ -117,15 +120,14 @@ class Judge:
         self._identity = None if identity is None else cast("JsonObject", to_json_value(dict(identity)))
         self._object_identity = {"object": uuid4().hex}
         self._prices: Prices = prices_of(self._model_like) if prices is None else read_prices(prices)
-        slots = None if max_concurrency is None else _check_positive("max_concurrency", max_concurrency)
         if timeout is not None and not timeout > 0:
             raise ConfigurationError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}")
         # A paced model limits itself, and a second queue or clock around its own would only cut it short.
         paced = is_paced(self._model_like)
         self._timeout = None if paced else timeout
-        unlimited = paced and slots is None
+        unlimited = paced and max_concurrency is None
         self._slots: AbstractAsyncContextManager[object] = (
-            nullcontext() if unlimited else Slots(slots or _DEFAULT_CONCURRENCY)
+            nullcontext() if unlimited else Slots(max_concurrency or _DEFAULT_CONCURRENCY)
         )
         self._lock = threading.Lock()
         self._pending_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = (
@@ -310,9 +312,3 @@ class Judge:
 
     def _price(self, model: str) -> Price | None:
         return self._prices.get(model, self._prices.get(self.name))
-
-
-def _check_positive(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return value

@@ -89,6 +89,7 @@ def prompt_for(criterion: Criterion, evidence: Evidence, *, sample: int = 0) -> 
     example = ", ".join(f'"{name}"' for name in evidence.ids[:2]) or '"m1"'
     form = _REPLY.format(example=example, missing=_MISSING if lists_missing else "")
     system = Message(role="system", content=f"{task}\n\nThe question: {question}\n\n{form}")
+    # The question stands again behind the record: models follow what they read last.
     reminder = _REMINDER.format(question=question)
     return Prompt(
         name=criterion,

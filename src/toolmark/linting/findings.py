@@ -1,4 +1,4 @@
-"""Findings of the linter, and its report of them."""
+"""Findings of the linter, and the report that lists them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class LintKind(str, Enum):
     LITERAL_MATCHER = "literal_matcher"
     """A value that looks like a matcher, where matchers are not read."""
     NO_EFFECT = "no_effect"
-    """A matcher without a value in `at`, at a place where `input_parameters` has no value either."""
+    """A matcher in `at` that has no value and finds none in `input_parameters` at its path, so that it does nothing."""
     ASKS_NOTHING = "asks_nothing"
-    """A plan that an agent fulfills without any call, as all its calls are optional."""
+    """A plan with only optional calls that excludes no other call, so that an agent that calls nothing scores 1."""
     SAME_ALTERNATIVE = "same_alternative"
-    """An alternative that occurs twice."""
+    """An alternative, of a `one_of` or of whole plans, that is equal to an earlier one."""
 
 
 @dataclass(frozen=True)
 class LintFinding:
-    """One problem of an expectation.
+    """One problem of a case: of its expectation, of the schema of a tool, or that the case cannot be read.
 
     Attributes:
         kind: The kind of the problem.
-        path: JSON path; `$` is the root of the line, or of the file if the file is one array.
+        path: JSON path of the problem; `$` is the root of the line, or of the file if the file is one array.
         message: The problem in words.
         line: The line, from 1; `None` if the source has no lines.
     """

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import partial
+from itertools import chain, combinations
+from operator import eq
 from typing import Any
 
+from toolmark._internal.json import json_items
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.expect import Expect, Expectation, Forbid, Glob, Matcher, OneOf, Parallel, Plan, PlanItem
 from toolmark.expect.argument_paths import parse_argument_path, with_matchers
 from toolmark.expect.matcher import MARK
-from toolmark.expect.plan import Name, matchers_in, name_text, walk
+from toolmark.expect.plan import Name, name_text, walk
 from toolmark.linting.findings import LintFinding, LintKind
 from toolmark.linting.json_locations import Spot
 from toolmark.linting.schema_fit import Tools, suggestion
-from toolmark.matching.argument_pattern import ONE, Template
-from toolmark.matching.json_compare import ABSENT
-from toolmark.metrics.plan_variants import variants_of
+from toolmark.matching.argument_pattern import ONE, Template, holds_matcher
+from toolmark.matching.json_compare import ABSENT, Absent
+from toolmark.metrics.plan_variants import has_forbidden_calls, variants_of
 
 _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
 """Types of tools that are offered under names other than those of their calls."""
@@ -41,8 +44,8 @@ def check_expectation(expected: Sequence[ToolCall] | Expectation, spot: Spot, to
     Raises:
         MissingPackageError: A tool has a schema, and jsonschema is not installed.
     """
-    plans = expected.plans if not isinstance(expected, Sequence) else (Plan(list(expected)),)
-    spots = [spot.at("alternatives", index) if len(plans) > 1 else spot for index in range(len(plans))]
+    plans = (Plan(list(expected)),) if isinstance(expected, Sequence) else expected.plans
+    spots = [spot.at("alternatives", index) for index in range(len(plans))] if len(plans) > 1 else [spot]
     yield from _same_alternatives(plans, spots, "is the same plan as")
     for plan, where in zip(plans, spots, strict=True):
         yield from _PlanCheck(plan, where, tools).findings()
@@ -62,51 +65,49 @@ class _PlanCheck:
 
     def findings(self) -> Iterator[LintFinding]:
         """Yield all findings."""
-        yield from self._unconditional()
-        for tool in self.plan.tools if self.tools.specs is not None else ():
-            yield from self._unknown(_pattern(tool), self.spot.at("tools").under(tool), "has matchers for")
-        for place in _places(self.plan.calls, self.spot.at("plan")):
-            item = place.item
-            if isinstance(item, OneOf):
-                spots = [place.spot.at("one_of", index) for index in range(len(item.alternatives))]
-                yield from _same_alternatives(item.alternatives, spots, "is the same as")
-            elif isinstance(item, Parallel):
-                yield from _order_in_one_step(item, place.spot)
-            else:
-                yield from self._call(item, place)
-
-    def _unconditional(self) -> Iterator[LintFinding]:
-        calls = list(self.plan.expected_calls())
-        excludes = self.plan.allow_extra is False or any(isinstance(item, Forbid) for item in walk(self.plan.calls))
-        if calls and not excludes and all(getattr(call, "least", 1) == 0 for call in calls):
+        if _asks_nothing(self.plan):
             message = "every call is optional and no other call is excluded, so an agent that calls nothing scores 1"
             yield _finding(LintKind.ASKS_NOTHING, self.spot, message)
+        for tool in self.plan.tools:
+            yield from self._unknown(_pattern(tool), self.spot.at("tools").under(tool), "has matchers for")
+        for place in _places(self.plan.calls, self.spot.at("plan")):
+            yield from self._item(place)
+
+    def _item(self, place: _Place) -> Iterator[LintFinding]:
+        """Yield the findings of one item, without those of the items inside it."""
+        item, spot = place.item, place.spot
+        if isinstance(item, OneOf):
+            spots = [inside for _, inside in _nested(item, spot)]
+            yield from _same_alternatives(item.alternatives, spots, "is the same as")
+        elif isinstance(item, Parallel):
+            yield from _order_in_one_step(item, spot)
+        else:
+            yield from self._call(item, place)
 
     def _call(self, call: ToolCall | Expect | Forbid, place: _Place) -> Iterator[LintFinding]:
-        spot = place.spot
-        yield from _literal_matchers(call, spot) if isinstance(call, ToolCall) else _without_effect(call, spot)
+        yield from _literal_matchers(call, place.spot) if isinstance(call, ToolCall) else _no_effect(call, place.spot)
         arguments = self._arguments(call)
         if not isinstance(call, Forbid):
             yield from self._forbidden(call, arguments, place)
-        if self.tools.specs is None or getattr(call, "type", None) in _PROVIDED:
-            return
-        key, verb = _NAME_KEYS.get(type(call), ("name", "expects"))
-        unknown = list(self._unknown(call.name, spot.at(key), verb))
-        yield from unknown
-        if not unknown and arguments is not ABSENT:
-            yield from self._misfits(call, arguments, spot)
+        if getattr(call, "type", None) not in _PROVIDED:
+            key, verb = _NAME_KEYS.get(type(call), ("name", "expects"))
+            yield from self._unknown(call.name, place.spot.at(key), verb)
+            yield from self._misfits(call, arguments, place.spot)
 
     def _unknown(self, name: Name, spot: Spot, verb: str) -> Iterator[LintFinding]:
-        if self.tools.named(_accepting(name)):
+        if self.tools.specs is None or self.tools.named(_accepting(name)):
             return
-        names = [spec.name for spec in self.tools.specs or ()]
-        what = f"{name_text(name)}, which matches no available tool"
+        names = [spec.name for spec in self.tools.specs]
+        what, mistyped = f"{name_text(name)}, which matches no available tool", ""
         if isinstance(name, str):
-            what = f"the tool {name!r}, which is not available"
-        hint = suggestion(name if isinstance(name, str) else "", names, "there are")
+            what, mistyped = f"the tool {name!r}, which is not available", name
+        hint = suggestion(mistyped, names, "there are")
         yield _finding(LintKind.UNKNOWN_TOOL, spot, f"{verb} {what}; {hint}")
 
     def _misfits(self, call: ToolCall | Expect | Forbid, arguments: Any, spot: Spot) -> Iterator[LintFinding]:
+        """Yield problems of the arguments with the schema; none if there are no arguments or the tool is unknown."""
+        if arguments is ABSENT:
+            return
         template = arguments if isinstance(arguments, Template) else Template(arguments)
         specs = self.tools.named(_accepting(call.name))
         findings: dict[LintFinding, None] = {}  # several values of one matcher have the same location in the file
@@ -136,8 +137,16 @@ class _PlanCheck:
         return forbidden == expected or (bool(specs) and all(_accepting(forbidden)(spec.name) for spec in specs))
 
 
+def _asks_nothing(plan: Plan) -> bool:
+    """Return whether an agent fulfills a plan with calls without any call, and the plan excludes no other calls."""
+    least = [getattr(call, "least", 1) for call in plan.expected_calls()]
+    excludes_calls = plan.allow_extra is False or has_forbidden_calls(plan)
+    return bool(least) and not any(least) and not excludes_calls
+
+
 def _accepting(name: Name) -> Callable[[str], bool]:
-    return name.accepts if isinstance(name, Matcher) else lambda other: other == name
+    """Return the test whether another name is accepted."""
+    return name.accepts if isinstance(name, Matcher) else partial(eq, name)
 
 
 def _pattern(tool: str) -> Name:
@@ -147,15 +156,21 @@ def _pattern(tool: str) -> Name:
 
 def _places(items: Sequence[PlanItem], spot: Spot, forbidden: tuple[tuple[Forbid, Spot], ...] = ()) -> Iterator[_Place]:
     """Yield all items, also nested ones, with their locations and the forbidden calls that apply to them."""
-    spots = [spot.at(index) for index in range(len(items))]
-    own = tuple((item, at) for item, at in zip(items, spots, strict=True) if isinstance(item, Forbid))
-    for item, at in zip(items, spots, strict=True):
-        yield _Place(item, at, forbidden + own)
-        if isinstance(item, Parallel):
-            yield from _places(item.calls, at.at("parallel"), forbidden + own)
-        elif isinstance(item, OneOf):
-            for index, alternative in enumerate(item.alternatives):
-                yield from _places(alternative, at.at("one_of", index), forbidden + own)
+    located = [(item, spot.at(index)) for index, item in enumerate(items)]
+    forbidden += tuple((item, at) for item, at in located if isinstance(item, Forbid))
+    for item, at in located:
+        yield _Place(item, at, forbidden)
+        for inner, where in _nested(item, at):
+            yield from _places(inner, where, forbidden)
+
+
+def _nested(item: PlanItem, spot: Spot) -> list[tuple[Sequence[PlanItem], Spot]]:
+    """Return the lists of items inside an item, with their locations."""
+    if isinstance(item, Parallel):
+        return [(item.calls, spot.at("parallel"))]
+    if isinstance(item, OneOf):
+        return [(alternative, spot.at("one_of", index)) for index, alternative in enumerate(item.alternatives)]
+    return []
 
 
 def _same_alternatives(alternatives: Sequence[object], spots: Sequence[Spot], verb: str) -> Iterator[LintFinding]:
@@ -166,13 +181,18 @@ def _same_alternatives(alternatives: Sequence[object], spots: Sequence[Spot], ve
 
 def _order_in_one_step(item: Parallel, spot: Spot) -> Iterator[LintFinding]:
     """Yield calls of one step that must come after each other."""
-    members = [[one for one in walk([call]) if isinstance(one, (Expect, OneOf))] for call in item.calls]
-    labels = [{one.label for one in inner} for inner in members]
+    members = list(map(_labelled_items, item.calls))
     for index, inner in enumerate(members):
-        other_labels = set[object]().union(*labels[:index], *labels[index + 1 :])
-        for label in sorted({label for one in inner for label in one.after} & other_labels):
+        others = chain.from_iterable(members[:index] + members[index + 1 :])
+        after = set[str]().union(*(one.after for one in inner))
+        for label in sorted(after.intersection(one.label for one in others)):
             message = f"must come after {label!r}, which must be called in the same step"
             yield _finding(LintKind.CONTRADICTION, spot.at("parallel", index), message)
+
+
+def _labelled_items(item: PlanItem) -> list[Expect | OneOf]:
+    """Return an item and the items inside it that can have a label."""
+    return [one for one in walk([item]) if isinstance(one, (Expect, OneOf))]
 
 
 def _literal_matchers(call: ToolCall, spot: Spot) -> Iterator[LintFinding]:
@@ -183,15 +203,15 @@ def _literal_matchers(call: ToolCall, spot: Spot) -> Iterator[LintFinding]:
 
 
 def _literal_marks(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the keys that lead to objects that look like a matcher."""
     if isinstance(value, dict) and MARK in value:
         yield keys
         return
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in inside:
+    for key, item in json_items(value):
         yield from _literal_marks(item, (*keys, key))
 
 
-def _without_effect(call: Expect | Forbid, spot: Spot) -> Iterator[LintFinding]:
+def _no_effect(call: Expect | Forbid, spot: Spot) -> Iterator[LintFinding]:
     tree: Mapping[str, Any] = {} if call.input_parameters is ABSENT else call.input_parameters
     for place, matcher in call.at.items():
         if not matcher.complete and with_matchers(tree, {parse_argument_path(place): matcher}) == tree:
@@ -201,19 +221,18 @@ def _without_effect(call: Expect | Forbid, spot: Spot) -> Iterator[LintFinding]:
 
 def _argument(call: ToolCall | Expect | Forbid, spot: Spot, keys: tuple[str | int, ...]) -> Spot:
     """Return the location of an argument: in `at`, or in the arguments."""
-    if not isinstance(call, ToolCall):
-        for place in call.at:
-            steps = parse_argument_path(place)
-            if keys[: len(steps)] == steps:
-                return spot.at("at").under(place)
+    for place in getattr(call, "at", ()):
+        steps = parse_argument_path(place)
+        if keys[: len(steps)] == steps:
+            return spot.at("at").under(place)
     return spot.at("input_parameters").under(*keys)
 
 
-def _hits(forbidden: Any, arguments: Any) -> bool:
+def _hits(forbidden: Template | Absent, arguments: Any) -> bool:
     """Return whether a call exactly as expected is certainly forbidden."""
-    if forbidden is ABSENT:
+    if isinstance(forbidden, Absent):
         return True
-    tree = arguments.tree if isinstance(arguments, Template) else arguments
-    if not isinstance(forbidden, Template) or not isinstance(tree, dict) or any(matchers_in(tree)):
+    tree = getattr(arguments, "tree", arguments)
+    if not isinstance(tree, dict) or holds_matcher(tree):
         return False
     return not forbidden.mismatches(tree).hidden and forbidden.ratio(tree) == ONE

@@ -44,7 +44,7 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
         >>> print(lint([golden], tools=[{"name": "pay"}])[0])
         $[0].expected_tools[0].name: expects the tool 'pya', which is not available; did you mean 'pay'?
     """
-    specs = None if tools is None else [read_tool_spec(tool) for tool in tools]
+    specs = None if tools is None else list(map(read_tool_spec, tools))
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
         file = cast("Source", source)
         unread = ((document, None) for document in read_documents(file, allow_nan=allow_nan))
@@ -65,20 +65,28 @@ def read_tools(source: Source) -> list[ToolSpec]:
         value = parse_json(read_bytes(source))
     except InvalidDataError as error:
         raise DataFileError(f"{name}: {error}", problems_of(error)) from None
+    tools, problems = _parse_tools(value)
+    if problems:
+        raise DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
+    return tools
+
+
+def _parse_tools(value: Any) -> tuple[list[ToolSpec], list[Problem]]:
+    """Return the tools of a list or of `{"tools": [...]}`, and the problems of those that cannot be read."""
     prefix, items = ("$.tools", value.get("tools")) if isinstance(value, dict) else ("$", value)
+    if not isinstance(items, list):
+        return [], [Problem("$", f"expected a list of tools, got {short_repr(value)}")]
     tools: list[ToolSpec] = []
     problems: list[Problem] = []
-    if not isinstance(items, list):
-        items, problems = [], [Problem("$", f"expected a list of tools, got {short_repr(value)}")]
     for index, item in enumerate(items):
         try:
             tools.append(read_tool_spec(item))
         except InvalidDataError as error:
-            for problem in problems_of(error):
-                problems.append(Problem(f"{prefix}[{index}]{problem.path.removeprefix('$')}", problem.message))
-    if problems:
-        raise DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
-    return tools
+            item_path = f"{prefix}[{index}]"
+            problems += [
+                Problem(item_path + problem.path.removeprefix("$"), problem.message) for problem in problems_of(error)
+            ]
+    return tools, problems
 
 
 class _Linter:
@@ -105,16 +113,25 @@ class _Linter:
         try:
             case = case or read_case(document.value, document.place)
         except InvalidDataError as error:
-            yield from (LintFinding.unreadable(document.placed(problem)) for problem in problems_of(error))
-            case_id = document.value.get("id") if isinstance(document.value, dict) else None
-            yield from self._check_id(case_id if isinstance(case_id, str) else None, document)
+            yield from self._unreadable(document, error)
             return
         for finding in self._check_case(case, document):
-            if finding.kind is LintKind.SCHEMA:
-                if finding.message in self.reported_schemas:  # report the schema of a tool once for all cases
-                    continue
-                self.reported_schemas.add(finding.message)
-            yield replace(finding, line=document.line)
+            if not self._is_repeated(finding):
+                yield replace(finding, line=document.line)
+
+    def _unreadable(self, document: Document, error: InvalidDataError) -> Iterator[LintFinding]:
+        """Yield the problems of a case that cannot be read, and that of its id."""
+        yield from (LintFinding.unreadable(document.placed(problem)) for problem in problems_of(error))
+        if isinstance(document.value, dict):
+            yield from self._check_id(document.value.get("id"), document)
+
+    def _is_repeated(self, finding: LintFinding) -> bool:
+        """Return whether a finding is about the schema of a tool and was yielded for an earlier case."""
+        if finding.kind is not LintKind.SCHEMA:
+            return False
+        is_repeated = finding.message in self.reported_schemas
+        self.reported_schemas.add(finding.message)
+        return is_repeated
 
     def _check_case(self, case: TestCase | Golden, document: Document) -> Iterator[LintFinding]:
         yield from self._check_id(case.id, document)
@@ -130,9 +147,9 @@ class _Linter:
             expected = spot.at(_RECORD_FIELD)
         yield from check_expectation(case.expected_tools, expected, tools)
 
-    def _check_id(self, case_id: str | None, document: Document) -> Iterator[LintFinding]:
+    def _check_id(self, case_id: object, document: Document) -> Iterator[LintFinding]:
         """Yield a finding if an earlier case has the same id."""
-        if case_id is None:
+        if not isinstance(case_id, str):
             return
         earlier = self.ids.setdefault(case_id, document.place)
         if earlier != document.place:

@@ -7,9 +7,11 @@ sample records which of its parts represent a matcher, and what all values of th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, Literal, TypeAlias, TypeVar
 
+from toolmark._internal.json import json_items
 from toolmark.expect import (
     Absent,
     AnyOf,
@@ -28,6 +30,8 @@ from toolmark.expect import (
     Unordered,
 )
 from toolmark.matching.json_compare import ABSENT
+
+_Entry = TypeVar("_Entry")
 
 Steps: TypeAlias = "tuple[str | int, ...]"
 
@@ -62,24 +66,29 @@ def samples(node: Any) -> Iterator[Sample]:
     if isinstance(node, Matcher):
         yield from _of_matcher(node)
     elif isinstance(node, (dict, list)):
-        is_list = isinstance(node, list)
-        entries = enumerate(node) if isinstance(node, list) else node.items()
-        parts = {key: list(samples(item)) for key, item in entries}
-        first = {key: options[0] for key, options in parts.items()}
-        yield _combined(first, is_list=is_list)
-        for key, options in parts.items():
-            for other in options[1:]:
-                yield _combined({**first, key: other}, is_list=is_list)
+        yield from _of_container(node)
     else:
         yield Sample(node)
+
+
+def _of_container(node: dict[str, Any] | list[Any]) -> Iterator[Sample]:
+    """Yield samples of an object or a list: the first of each part, and others that differ from it in one part."""
+    combine = _list_sample if isinstance(node, list) else _object_sample
+    parts = {key: list(samples(item)) for key, item in json_items(node)}
+    first = {key: options[0] for key, options in parts.items()}
+    yield combine(first)
+    for key, options in parts.items():
+        for other in options[1:]:
+            yield combine({**first, key: other})
 
 
 def _of_matcher(matcher: Matcher) -> Iterator[Sample]:
     if isinstance(matcher, Exact):
         yield Sample(matcher.value)
-    elif isinstance(matcher, (AnyOf, Unordered)):
-        for value in matcher.values if isinstance(matcher, AnyOf) else [matcher.value]:
-            yield from samples(value)
+    elif isinstance(matcher, AnyOf):
+        yield from chain.from_iterable(map(samples, matcher.values))
+    elif isinstance(matcher, Unordered):
+        yield from samples(matcher.value)
     elif isinstance(matcher, (Absent, Optional)):
         if isinstance(matcher, Optional):
             yield from samples(matcher.value) if matcher.complete else _any(matcher)
@@ -120,11 +129,24 @@ _REPRESENTATIVES: tuple[tuple[tuple[type[Matcher], ...], Callable[[Any], Any], C
 """For matchers, an accepted value, and what all accepted values have in common with it."""
 
 
-def _combined(parts: Mapping[Any, Sample], *, is_list: bool) -> Sample:
-    """Return the sample of a list or an object from samples of its parts."""
-    if is_list:  # a list has no missing items
-        parts = dict(enumerate(part for part in parts.values() if part.value is not ABSENT))
+def _object_sample(parts: Mapping[Any, Sample]) -> Sample:
+    """Return the sample of an object from samples of its values."""
+    marks: dict[Steps, Mark] = {}
+    left_out: dict[Steps, Matcher] = {}
+    for key, part in parts.items():
+        marks.update(_below(key, part.marks))
+        left_out.update(_below(key, part.left_out))
     values = {key: part.value for key, part in parts.items() if part.value is not ABSENT}
-    marks = {(key, *steps): mark for key, part in parts.items() for steps, mark in part.marks.items()}
-    left_out = {(key, *steps): one for key, part in parts.items() for steps, one in part.left_out.items()}
-    return Sample(list(values.values()) if is_list else values, marks, left_out)
+    return Sample(values, marks, left_out)
+
+
+def _list_sample(parts: Mapping[Any, Sample]) -> Sample:
+    """Return the sample of a list from samples of its items; a list has no missing items."""
+    items = [part for part in parts.values() if part.value is not ABSENT]
+    sample = _object_sample(dict(enumerate(items)))
+    return replace(sample, value=list(sample.value.values()))
+
+
+def _below(key: str | int, entries: Mapping[Steps, _Entry]) -> dict[Steps, _Entry]:
+    """Return entries of a part by their steps from the whole value."""
+    return {(key, *steps): entry for steps, entry in entries.items()}

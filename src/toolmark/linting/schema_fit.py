@@ -1,4 +1,9 @@
-"""Checks of expected arguments against the JSON Schema of their tool; only certain problems are reported."""
+"""Checks of expected arguments against the JSON Schema of their tool.
+
+An expected argument may be a matcher, which accepts many values, so `sample_values` makes samples to validate. Only
+proven problems are reported: a choice that an expectation leaves open, such as one of its alternatives, has the problem
+however the other choices are made.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +23,16 @@ from toolmark.expect import Absent, Predicate, Schema
 from toolmark.linting.sample_values import MOST_SAMPLES, Mark, Sample, Steps, samples
 from toolmark.result import redact_at_path
 
-_ABOUT_SIZE = frozenset({"type", "required", "additionalProperties", "minItems", "maxItems"})
-"""Rules that do not depend on the values inside."""
+_SHALLOW_RULES = frozenset({"type", "required", "additionalProperties", "minItems", "maxItems"})
+"""Rules that depend on the type, the keys or the length of an object or list, but not on the values inside."""
 
 _CONDITIONS = frozenset({"then", "else", "dependentSchemas"})
+"""Parts of a schema that apply depending on other values."""
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """A problem at the place that the keys lead to; with `broken`, a problem of the schema itself."""
+    """A problem at the place that the keys lead to; if `broken` is true, the schema itself cannot be used."""
 
     keys: Steps
     message: str
@@ -48,68 +54,96 @@ class Tools:
         """Return the tools whose names are accepted."""
         return [spec for spec in self.specs or () if accepts(spec.name)]
 
-    def misfits(self, specs: Sequence[ToolSpec], tree: Mapping[str, Any], *, extras: bool) -> list[Misfit]:
+    def misfits(self, specs: Sequence[ToolSpec], arguments: Mapping[str, Any], *, extras: bool) -> list[Misfit]:
         """Return the problems of expected arguments with the first tool, or none if they fit any of the tools.
 
-        With `extras`, a call may also have other arguments.
+        With `extras`, a call may also have arguments that are not expected.
 
         Raises:
             MissingPackageError: There is a schema, and jsonschema is not installed.
         """
         by_tool: list[list[Misfit]] = []
         for spec in specs:
-            by_tool.append(list(dict.fromkeys(self._misfits(spec, tree, extras=extras))))
+            by_tool.append(list(dict.fromkeys(self._misfits_with_tool(spec, arguments, extras=extras))))
             if not by_tool[-1]:
                 return []
         return by_tool[0] if by_tool else []
 
-    def _misfits(self, spec: ToolSpec, tree: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
+    def _misfits_with_tool(self, spec: ToolSpec, arguments: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
         if spec.input_schema is None:
             return
-        unusable = f"the tool {spec.name!r} cannot be checked against: "
-        validator = self._validator(spec.input_schema)
-        if isinstance(validator, str):
-            yield Misfit((), unusable + validator, broken=True)
-            return
-        tried = list(islice(samples(dict(tree)), MOST_SAMPLES))
-        fixed = len(tried) == 1 and not tried[0].marks and not extras
-        for sample in tried:
-            try:
-                errors = list(validator.iter_errors(sample.value))
-            except Exception as fault:  # noqa: BLE001 - an unresolvable $ref, an invalid pattern
-                text = f"its input_schema cannot be used ({type(fault).__name__}: {fault})"
-                yield Misfit((), unusable + text, broken=True)
-                return
-            for error in errors:
-                if fixed or _depends_on_one_value(error):
-                    yield from _certain_misfits(error, sample, tree, extras=extras)
+        try:
+            yield from _proven_misfits(self._validator(spec.input_schema), arguments, extras=extras)
+        except _UnusableSchemaError as fault:
+            yield Misfit((), f"the tool {spec.name!r} cannot be checked against: {fault}", broken=True)
 
     def _validator(self, schema: dict[str, Any]) -> Any:
         key = canonical_json(schema)
         if key not in self.validators:
             self.validators[key] = build_validator(schema, formats=False)
-        return self.validators[key]
+        validator = self.validators[key]
+        if isinstance(validator, str):  # `build_validator` returns the reason why a schema is invalid
+            raise _UnusableSchemaError(validator)
+        return validator
 
 
-def _certain_misfits(error: Any, sample: Sample, tree: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
-    """Yield the problems that an error of a sample proves for all accepted values."""
+class _UnusableSchemaError(Exception):
+    """A schema cannot be used; the message says why."""
+
+
+def _proven_misfits(validator: Any, arguments: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
+    """Yield the problems of expected arguments that are proven, as the docstring of the module defines it."""
+    tested = list(islice(samples(dict(arguments)), MOST_SAMPLES))
+    # Without another choice, nothing avoids an error, whichever values it depends on. Only the order of an `unordered`
+    # list may still differ, which makes no samples of its own; `_proves` allows for it.
+    has_no_choices = len(tested) == 1 and not tested[0].marks and not extras
+    for sample in tested:
+        for error in _errors(validator, sample.value):
+            if (has_no_choices or _depends_on_one_value(error)) and _proves(error, sample.marks):
+                yield from _misfits_of_error(error, sample, arguments, extras=extras)
+
+
+def _errors(validator: Any, value: object) -> list[Any]:
+    """Return the errors of a value.
+
+    Raises:
+        _UnusableSchemaError: The schema has an unresolvable `$ref` or an invalid pattern.
+    """
+    try:
+        return list(validator.iter_errors(value))
+    except Exception as fault:
+        text = f"its input_schema cannot be used ({type(fault).__name__}: {fault})"
+        raise _UnusableSchemaError(text) from fault
+
+
+def _misfits_of_error(error: Any, sample: Sample, arguments: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
+    """Yield the problems in one error of the validator: one for each argument that is missing or not accepted."""
     keys: Steps = tuple(error.absolute_path)
-    rule = str(error.validator)
-    if not _proves(error, keys, rule, sample.marks):
-        return
-    if rule == "required":
-        for name in error.validator_value:
-            if name not in error.instance and (keys or not extras or name in tree):
-                yield Misfit((*keys, name), _missing_text(name, sample.left_out.get((*keys, name))))
-    elif rule == "additionalProperties" and error.validator_value is False:
-        properties = list(error.schema.get("properties", {}))
-        for name in not_taken(error):
-            hint = suggestion(name, properties, "it takes")
-            yield Misfit((*keys, name), f"the tool does not take {name!r}; {hint}")
+    if error.validator == "required":
+        yield from _missing_arguments(error, keys, sample, arguments, extras=extras)
+    elif error.validator == "additionalProperties" and error.validator_value is False:
+        yield from _unexpected_arguments(error, keys)
     else:
         mark = sample.marks.get(keys)
         value = mark.matcher.describe() if mark else short_json(redact_at_path(error.instance, json_path(keys)))
         yield Misfit(keys, f"{value} {violation_text(error)}")
+
+
+def _missing_arguments(
+    error: Any, keys: Steps, sample: Sample, arguments: Mapping[str, Any], *, extras: bool
+) -> Iterator[Misfit]:
+    for name in error.validator_value:
+        # At the top level, a call with further arguments may have the one that is missing here.
+        may_be_extra = extras and not keys and name not in arguments
+        if name not in error.instance and not may_be_extra:
+            yield Misfit((*keys, name), _missing_text(name, sample.left_out.get((*keys, name))))
+
+
+def _unexpected_arguments(error: Any, keys: Steps) -> Iterator[Misfit]:
+    properties = list(error.schema.get("properties", {}))
+    for name in not_taken(error):
+        hint = suggestion(name, properties, "it takes")
+        yield Misfit((*keys, name), f"the tool does not take {name!r}; {hint}")
 
 
 def suggestion(name: str, names: Sequence[str], verb: str) -> str:
@@ -119,10 +153,14 @@ def suggestion(name: str, names: Sequence[str], verb: str) -> str:
 
 
 def _depends_on_one_value(error: Any) -> bool:
-    """Return whether an error depends on one value alone, so that no other choice elsewhere avoids it."""
+    """Return whether an error depends on one value alone, so that no choice for another value avoids it.
+
+    An error under a condition depends on the values that the condition tests. An error of an object or list depends on
+    all values inside, unless the rule is a shallow one.
+    """
     if not _CONDITIONS.isdisjoint(map(str, error.absolute_schema_path)):
         return False
-    return not isinstance(error.instance, (dict, list)) or str(error.validator) in _ABOUT_SIZE
+    return not isinstance(error.instance, (dict, list)) or str(error.validator) in _SHALLOW_RULES
 
 
 def _missing_text(name: str, left_out: object) -> str:
@@ -132,24 +170,42 @@ def _missing_text(name: str, left_out: object) -> str:
     return f"{name!r} {how}, and the tool requires it"
 
 
-def _proves(error: Any, keys: Steps, rule: str, marks: Mapping[Steps, Mark]) -> bool:
-    """Return whether all values that the marked parts represent have the error of a sample."""
-    own = marks.get(keys)
-    if own and rule in ("enum", "const"):
+def _proves(error: Any, marks: Mapping[Steps, Mark]) -> bool:
+    """Return whether an error of a sample remains, whichever accepted values stand in the place of the marked parts.
+
+    A mark is at a part of a sample that stands for all values that a matcher accepts. Its `certainty` is what they have
+    in common with the part: `nothing`, the `type` of the part, or the `types` of the part and of everything inside.
+    """
+    keys: Steps = tuple(error.absolute_path)
+    rule: str = error.validator
+    if keys in marks:  # the error is of a marked part itself
+        return _rejects_all(error, rule, marks[keys])
+    # Below a marked part, only types can be common to all values. A matcher is a leaf, so at most one mark is above.
+    outer = next((marks[keys[:length]] for length in range(len(keys)) if keys[:length] in marks), None)
+    if outer is not None:
+        return rule == "type" and outer.certainty == "types"
+    # Above a marked part, the error remains if it does not depend on the values inside.
+    if any(steps[: len(keys)] == keys for steps in marks):
+        return rule in _SHALLOW_RULES
+    # Away from all marks, the value is the only accepted one. But its position in a list may differ: the items of an
+    # `unordered` list may come in another order, and `prefixItems` has one schema for each position.
+    return "prefixItems" not in error.absolute_schema_path
+
+
+def _rejects_all(error: Any, rule: str, mark: Mark) -> bool:
+    """Return whether the error of a marked part is one of all values that the part stands for.
+
+    This is proven for the rule `type` if all these values have the same type, and for `enum` and `const` if the matcher
+    accepts none of the values that the schema allows. No other rule is proven.
+    """
+    if rule in ("enum", "const"):
         allowed = error.validator_value if rule == "enum" else [error.validator_value]
-        return not any(_may_accept(own, value) for value in allowed)
-    above = [marks[keys[:length]] for length in range(len(keys)) if keys[:length] in marks]
-    if any(mark.certainty != "types" for mark in above):
-        return False
-    if own:
-        return rule == "type" and own.certainty != "nothing"
-    if above:
-        return rule == "type"
-    inside = any(steps[: len(keys)] == keys for steps in marks)
-    return rule in _ABOUT_SIZE if inside else "prefixItems" not in error.absolute_schema_path
+        return not any(_may_accept(mark, value) for value in allowed)
+    return rule == "type" and mark.certainty != "nothing"
 
 
 def _may_accept(mark: Mark, value: object) -> bool:
+    """Return whether the matcher of a mark may accept a value; true wherever it cannot be ruled out."""
     if mark.certainty == "nothing" or isinstance(mark.matcher, (Predicate, Schema)):
         return True
     try:

@@ -27,13 +27,7 @@ from toolmark.report.export.evaluation_records import (
 )
 from toolmark.report.report import Report
 
-__all__ = [
-    "evaluation_events",
-    "evaluation_spans",
-    "langfuse_scores",
-    "langsmith_feedback",
-    "phoenix_annotations",
-]
+__all__ = ["evaluation_events", "evaluation_spans", "langfuse_scores", "langsmith_feedback", "phoenix_annotations"]
 
 
 def evaluation_events(report: Report, *, at: datetime | None = None, redactor: Redactor = DEFAULT) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSumma
 from toolmark.report.terminal.results import result_text
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import Entry, Verdict, result_verdict
-from toolmark.report.text.phrases import chances, flaky_text, one_line, optional, score_text, within
+from toolmark.report.text.phrases import flaky_text, interval_text, number_or_dash, one_line, pass_at_k_rows, score_text
 from toolmark.result import ResultStatus
 
 __all__ = ["render_junit"]
@@ -49,19 +49,26 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
     trials = {one.metric: one for one in report.trial_summaries}
     for summary in report.summaries:
         entries = [entry for entry in results if entry[1].metric == summary.metric]
-        suite = ET.SubElement(root, "testsuite", {"name": one_line(summary.metric, _NAME), **_counts(entries)})
-        suite.attrib.update(_time(_duration(case) for case, _ in entries))
+        suite = _add_suite(root, summary.metric, entries)
         if start:
             suite.set("timestamp", start.group())
-        properties = ET.SubElement(suite, "properties")
         figures = [pair for pair in (*_figures(summary), *_chances(trials.get(summary.metric))) if pair[1] != "-"]
+        properties = ET.Element("properties")
+        suite.insert(0, properties)
         for name, value in (*_about(report), *figures):
             ET.SubElement(properties, "property", {"name": name, "value": value})
-        names = unique_labels([one_line(case.label, _NAME) for case, _ in entries])
-        for name, entry in zip(names, entries, strict=True):
-            _add_case(suite, name, entry)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _add_suite(root: ET.Element, metric: str, entries: Sequence[Entry]) -> ET.Element:
+    """Add the suite of a metric with its cases, and return it."""
+    suite = ET.SubElement(root, "testsuite", {"name": one_line(metric, _NAME), **_counts(entries)})
+    suite.attrib.update(_time(_duration(case) for case, _ in entries))
+    names = unique_labels([one_line(case.label, _NAME) for case, _ in entries])
+    for name, entry in zip(names, entries, strict=True):
+        _add_case(suite, name, entry)
+    return suite
 
 
 def _counts(entries: Sequence[Entry]) -> dict[str, str]:
@@ -88,19 +95,19 @@ def _about(report: Report) -> Iterator[tuple[str, str]]:
 def _figures(summary: MetricSummary) -> Iterator[tuple[str, str]]:
     """Yield the numbers of a metric; `-` for one that is not known."""
     yield "threshold", f"{summary.threshold:g}"
-    yield "mean", optional(summary.mean)
-    yield "mean.interval", optional(summary.mean_interval, within)
-    yield "pass_rate", optional(summary.rate)
-    yield "pass_rate.interval", optional(summary.rate_interval, within)
-    yield "judge.coverage", optional(summary.coverage)
-    yield "judge.cost", optional(summary.cost)
+    yield "mean", number_or_dash(summary.mean)
+    yield "mean.interval", number_or_dash(summary.mean_interval, interval_text)
+    yield "pass_rate", number_or_dash(summary.rate)
+    yield "pass_rate.interval", number_or_dash(summary.rate_interval, interval_text)
+    yield "judge.coverage", number_or_dash(summary.coverage)
+    yield "judge.cost", number_or_dash(summary.cost)
 
 
 def _chances(trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
     """Yield the chances that trials pass, `-` for one that is not known, and the flaky goldens."""
     if trials is None:
         return
-    for k, at_least_one, all_of_them, _ in chances(trials):
+    for k, at_least_one, all_of_them, _ in pass_at_k_rows(trials):
         yield f"pass@{k}", at_least_one
         yield f"pass^{k}", all_of_them
     for flaky in trials.flaky:

@@ -19,16 +19,17 @@ from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.gfm import Page, code, fenced, folded, html_code
 from toolmark.report.text.ordering import Entry, is_bad, result_verdict, worst_first
 from toolmark.report.text.phrases import (
-    CHANCES,
     INTERRUPTED,
     INTERVALS,
-    chances,
+    PASS_AT_K_LEGEND,
+    counts_text,
+    estimates_text,
     flaky_text,
-    judging,
+    judging_text,
+    number_or_dash,
     one_line,
-    optional,
+    pass_at_k_rows,
     verdict,
-    verdict_word,
     with_interval,
 )
 
@@ -71,19 +72,21 @@ def render_markdown(
         raise ConfigurationError(f"limit must be 0 or more, got {limit!r}")
     report = redact(report, redactor)
     page = Page(max_bytes)
-    word = verdict_word(report)
+    word = verdict(report)
     page.add(f"# {_name(redact(title, redactor)) or 'toolmark'}")
     amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {plural(len(report.cases), 'case')}"
-    page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {verdict(report)}, of {amount}.")
+    page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {counts_text(report)}, of {amount}.")
     if report.interrupted:
         page.add(f"> **{INTERRUPTED}**")
     _add_totals(page, report.summaries)
     _add_trials(page, report.trial_summaries)
     if baseline is not None:
         _add_comparison(page, redact(baseline, redactor))
-    entries = sorted(report.results(), key=worst_first)
-    _add_failures(page, [entry for entry in entries if is_bad(entry[1])], limit)
-    _add_rest(page, [entry for entry in entries if not is_bad(entry[1])])
+    bad, rest = list[Entry](), list[Entry]()
+    for entry in sorted(report.results(), key=worst_first):
+        (bad if is_bad(entry[1]) else rest).append(entry)
+    _add_failures(page, bad, limit)
+    _add_rest(page, rest)
     return page.text()
 
 
@@ -100,9 +103,9 @@ def _add_totals(page: Page, summaries: Sequence[MetricSummary]) -> None:
         for summary in summaries
     ]
     page.add_table(header, "lrrrrrrr", rows, what="metric")
-    if any(summary.mean_interval or summary.rate_interval for summary in summaries):
+    if any(map(estimates_text, summaries)):
         page.add(INTERVALS)
-    judged = [f"- {_name(summary.metric)}: {judging(summary)}" for summary in summaries if judging(summary)]
+    judged = [f"- {_name(summary.metric)}: {text}" for summary in summaries if (text := judging_text(summary))]
     page.add_list(judged, what="judge line")
 
 
@@ -110,9 +113,9 @@ def _add_trials(page: Page, summaries: Sequence[TrialSummary]) -> None:
     if not summaries:
         return
     page.add("## Trials")
-    rows = [(_name(one.metric), *row) for one in summaries for row in chances(one)]
+    rows = [(_name(one.metric), *row) for one in summaries for row in pass_at_k_rows(one)]
     page.add_table(["metric", "k", "pass@k", "pass^k", "goldens"], "lrrrr", rows, what="trial row")
-    page.add(CHANCES)
+    page.add(PASS_AT_K_LEGEND)
     flaky = [f"- {_name(one.metric)}: {code(flaky_text(golden))}" for one in summaries for golden in one.flaky]
     page.add_list(flaky, what="flaky golden", title="### Flaky: some trials passed, some did not")
 
@@ -137,13 +140,13 @@ def _compared(metric: MetricComparison) -> tuple[str, ...]:
     return (
         _name(metric.metric),
         str(metric.paired),
-        optional(metric.mean_a),
-        optional(metric.mean_b),
-        optional(metric.difference, "{:+.4f}".format),
+        number_or_dash(metric.mean_a),
+        number_or_dash(metric.mean_b),
+        number_or_dash(metric.difference, "{:+.4f}".format),
         "-" if interval is None else f"{interval.low:+.2f} to {interval.high:+.2f}",
         str(len(metric.regressions)),
         str(len(metric.improvements)),
-        optional(metric.corrected, hundredths_text),
+        number_or_dash(metric.corrected, hundredths_text),
     )
 
 
@@ -178,7 +181,7 @@ def _failure(entry: Entry) -> str:
     case, result = entry
     names = " ".join(html_code(one_line(name, _NAME)) for name in (case.label, result.metric))
     sign = _SIGNS[result_verdict(result)]
-    return f"{sign} {names} {optional(result.score)} {html_code(first_problem(result))}"
+    return f"{sign} {names} {number_or_dash(result.score)} {html_code(first_problem(result))}"
 
 
 def _unfolded(entry: Entry) -> str:
@@ -192,7 +195,7 @@ def _add_rest(page: Page, rest: Sequence[Entry]) -> None:
     for case, result in rest:
         word = result_verdict(result)
         names = (_name(case.label), _name(result.metric))
-        rows.append((*names, optional(result.score), f"{_SIGNS[word]} {word}", code(first_problem(result))))
+        rows.append((*names, number_or_dash(result.score), f"{_SIGNS[word]} {word}", code(first_problem(result))))
     if rows:
         header = ["case", "metric", "score", "", "first problem"]
         page.add_table(header, "llrll", rows, what="other result", summary=plural(len(rows), "other result"))

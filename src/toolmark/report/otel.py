@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.trace import TracerProvider
 
-__all__ = [
-    "emit_events",
-    "emit_spans",
-]
+__all__ = ["emit_events", "emit_spans"]
 
 Record = TypeVar("Record", EvaluationEvent, EvaluationSpan)
 
@@ -42,11 +39,7 @@ _AT_ONCE = 100
 
 
 def emit_events(
-    report: Report,
-    *,
-    provider: LoggerProvider | None = None,
-    at: datetime | None = None,
-    redactor: Redactor = DEFAULT,
+    report: Report, *, provider: LoggerProvider | None = None, at: datetime | None = None, redactor: Redactor = DEFAULT
 ) -> int:
     """Emit a report as `gen_ai.evaluation.result` events, each in the context of the span that it is about.
 
@@ -73,11 +66,7 @@ def emit_events(
 
 
 def emit_spans(
-    report: Report,
-    *,
-    provider: TracerProvider | None = None,
-    at: datetime | None = None,
-    redactor: Redactor = DEFAULT,
+    report: Report, *, provider: TracerProvider | None = None, at: datetime | None = None, redactor: Redactor = DEFAULT
 ) -> int:
     """Emit the scores of a report as OpenInference spans, each with one link to the span that it is about.
 

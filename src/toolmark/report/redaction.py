@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
+from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
 from toolmark.expect import Alternatives, Plan
 from toolmark.expect.json_form import expectation_json
 from toolmark.matching.alignment import Alignment, Pair
@@ -74,24 +74,30 @@ def redact_content(case: object, redactor: Redactor) -> tuple[AnyCase, Any]:
     """
     if not isinstance(case, (LLMTestCase, MLLMTestCase)):
         return redactor.model(case) if isinstance(case, ConversationalTestCase) else _NO_CONTENT, None
-    expected: Any = case.expected_tools
+    return redactor.model(_without_repeated_calls(case)), redactor(_expected_json(case))
+
+
+def _expected_json(case: LLMTestCase | MLLMTestCase) -> Any:  # noqa: ANN401 - a JSON value
+    expected = case.expected_tools
     if isinstance(expected, (Plan, Alternatives)):
-        expected = expectation_json(expected)
-    elif expected is not None:
-        expected = [call.to_dict() for call in expected]
-    if case.run is not None:
-        # The page shows the calls of the case, and of the run's calls only the number of those beyond them. What the
-        # run repeats is dropped, so that nothing is redacted twice.
-        others = case.run.calls[len(case.tools_called or ()) :]
-        tools = case.run.available_tools if case.available_tools is None else case.available_tools
-        run = case.run.model_copy(update={"calls": others, "available_tools": None})
-        case = case.model_copy(update={"run": run, "available_tools": tools})
-    return redactor.model(case), redactor(expected)
+        return expectation_json(expected)
+    return None if expected is None else [call.to_dict() for call in expected]
+
+
+def _without_repeated_calls(case: TestCase) -> TestCase:
+    """Return a case without what its run repeats, so that nothing is redacted twice.
+
+    The page shows the calls of the case, and of the run's calls only the number of those beyond them.
+    """
+    if case.run is None:
+        return case
+    others = case.run.calls[len(case.tools_called or ()) :]
+    tools = case.run.available_tools if case.available_tools is None else case.available_tools
+    run = case.run.model_copy(update={"calls": others, "available_tools": None})
+    return case.model_copy(update={"run": run, "available_tools": tools})
 
 
 def _redacted(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - of any class in `_FIELDS`, or a part of one
-    if value is None:
-        return None
     if isinstance(value, tuple):
         return tuple(_redacted(item, redactor) for item in value)
     if isinstance(value, Mapping):
@@ -101,14 +107,23 @@ def _redacted(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - of any c
     if type(value) not in _FIELDS:
         return redactor(value)
     fields = {name: _redacted(getattr(value, name), redactor) for name in _FIELDS[type(value)]}
-    for name in _VALUES.get(type(value), ()):
-        path = value.path if isinstance(value, Finding) else ".".join(map(str, value.path))
-        plain = json_of(getattr(value, name))
-        if plain is not ABSENT:
-            fields[name] = _redacted_parts(getattr(value, name), plain, redact_at_path(plain, path, redactor))
-    if isinstance(value, MetricResult):
+    if isinstance(value, (Finding, Difference)):
+        fields |= _redacted_sides(value, redactor)
+    elif isinstance(value, MetricResult):
         fields["parts"] = {redactor(name): number for name, number in value.parts.items()}
     return replace(value, **fields)
+
+
+def _redacted_sides(value: Finding | Difference, redactor: Redactor) -> dict[str, Any]:
+    """Return both values of a finding or a difference, redacted at its path."""
+    path = value.path if isinstance(value, Finding) else ".".join(map(str, value.path))
+    sides: dict[str, Any] = {}
+    for name in _VALUES[type(value)]:
+        side = getattr(value, name)
+        plain = json_of(side)
+        if plain is not ABSENT:
+            sides[name] = _redacted_parts(side, plain, redact_at_path(plain, path, redactor))
+    return sides
 
 
 def _redacted_parts(value: Any, plain: Any, safe: Any) -> Any:  # noqa: ANN401 - a JSON value or a matcher

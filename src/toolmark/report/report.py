@@ -130,14 +130,16 @@ class MetricSummary:
                 every result is its own cluster.
         """
         keys = range(len(results)) if clusters is None else clusters
-        scored = [(result, key) for result, key in zip(results, keys, strict=True) if result.score is not None]
-        scores = [result.score for result, _ in scored if result.score is not None]
-        scored_keys = [key for _, key in scored]
+        scores, passes, scored_keys = list[float](), list[bool](), list[Hashable]()
         usage: Counter[str] = Counter()
         outcomes: Counter[object] = Counter()
-        for result in results:
+        for result, key in zip(results, keys, strict=True):
             usage.update(result.usage)
             outcomes.update((result.status, result.passed))
+            if result.score is not None:
+                scores.append(result.score)
+                passes.append(result.passed is True)
+                scored_keys.append(key)
         # The interval needs scores in [0, 1]; a metric of a user may return others.
         in_range = all(0 <= score <= 1 for score in scores)
         return cls(
@@ -149,7 +151,7 @@ class MetricSummary:
             errored=outcomes[ResultStatus.FAILED],
             mean=_mean(scores),
             mean_interval=mean_interval(scores, scored_keys) if in_range else None,
-            rate_interval=rate_interval([result.passed is True for result, _ in scored], scored_keys),
+            rate_interval=rate_interval(passes, scored_keys),
             coverage=_coverage(results),
             usage=dict(usage),
             cost=_cost(results),
@@ -198,8 +200,13 @@ def _coverage(results: Sequence[MetricResult]) -> float | None:
 def _cost(results: Sequence[MetricResult]) -> float | None:
     """Return the sum of the costs; `None` if nothing has a price, or something was used without one."""
     costs = [result.cost for result in results if result.cost is not None]
-    unpriced = any(result.cost is None and any(result.usage.values()) for result in results)
-    return fsum(costs) if costs and not unpriced else None
+    if not costs or any(map(_is_unpriced, results)):
+        return None
+    return fsum(costs)
+
+
+def _is_unpriced(result: MetricResult) -> bool:
+    return result.cost is None and any(result.usage.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +227,12 @@ class Flaky:
         """Return this as JSON values."""
         plain: dict[str, Any] = to_json_value(self)
         return plain
+
+
+def _tally(name: str, trials: Iterable[Sequence[bool | None]]) -> Flaky:
+    """Return how many trials of a golden have a score and passed; each may consist of several runs."""
+    scored = [all(passes) for passes in trials if None not in passes]
+    return Flaky(name=name, passed=sum(scored), scored=len(scored))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,23 +277,16 @@ class TrialSummary:
         for case, result in results:
             names.setdefault(case.cluster, case.name)
             outcomes.setdefault(case.cluster, {}).setdefault(case.trial, []).append(result.passed)
-        tallies: dict[int, tuple[int, int]] = {}
-        for golden, by_trial in outcomes.items():
-            scored = [all(passes) for passes in by_trial.values() if None not in passes]
-            tallies[golden] = len(scored), sum(scored)
+        tallies = [_tally(names[golden], by_trial.values()) for golden, by_trial in outcomes.items()]
         ks = range(1, trials + 1)
         return cls(
             metric=metric,
             goldens=len(outcomes),
             trials=trials,
-            pass_at={k: _mean(pass_at_k(*tally, k) for tally in tallies.values()) for k in ks},
-            pass_hat={k: _mean(pass_hat_k(*tally, k) for tally in tallies.values()) for k in ks},
-            counted={k: sum(scored >= k for scored, _ in tallies.values()) for k in ks},
-            flaky=tuple(
-                Flaky(name=names[golden], passed=passed, scored=scored)
-                for golden, (scored, passed) in tallies.items()
-                if 0 < passed < scored
-            ),
+            pass_at={k: _mean(pass_at_k(one.scored, one.passed, k) for one in tallies) for k in ks},
+            pass_hat={k: _mean(pass_hat_k(one.scored, one.passed, k) for one in tallies) for k in ks},
+            counted={k: sum(one.scored >= k for one in tallies) for k in ks},
+            flaky=tuple(one for one in tallies if 0 < one.passed < one.scored),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from toolmark._internal.json import JsonObject, parse_json, short_repr
 from toolmark.errors import InvalidDataError, JudgeOutcome
-from toolmark.judge.openai.errors import EndpointError, unreadable_error
-from toolmark.judge.openai.wire import json_object
+from toolmark.judge.openai.errors import EndpointError, unusable_response_error
+from toolmark.judge.openai.wire import object_or_empty
 from toolmark.judge.protocol import Reply
 
 _RETRY = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
@@ -24,25 +24,27 @@ def read_answers(text: str, decode: Callable[[JsonObject], Reply]) -> dict[str, 
     answers: dict[str, Reply | EndpointError] = {}
     for line in filter(str.strip, text.split("\n")):
         with suppress(InvalidDataError):
-            entry = json_object(parse_json(line, allow_nan=True))
+            entry = object_or_empty(parse_json(line, allow_nan=True))
             if isinstance(entry.get("custom_id"), str):
                 answers[entry["custom_id"]] = _read_answer(entry, decode)
     return answers
 
 
 def _read_answer(entry: Mapping[str, Any], decode: Callable[[JsonObject], Reply]) -> Reply | EndpointError:
-    response, error = entry.get("response"), json_object(entry.get("error"))
+    response, error = entry.get("response"), object_or_empty(entry.get("error"))
     if not isinstance(response, dict):
-        return unreadable_error(f"not answered: {error.get('message') or error.get('code') or 'no reason was given'}")
+        return unusable_response_error(
+            f"not answered: {error.get('message') or error.get('code') or 'no reason was given'}"
+        )
     status, body = response.get("status_code"), response.get("body")
     if status != HTTPStatus.OK:
-        reason = json_object(json_object(body).get("error")).get("message")
+        reason = object_or_empty(object_or_empty(body).get("error")).get("message")
         message = f"HTTP {status}: {short_repr(reason, 200)}"
         if isinstance(status, int) and status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _RETRY:
             return EndpointError(JudgeOutcome.MALFORMED, message)
-        return unreadable_error(message)
+        return unusable_response_error(message)
     if not isinstance(body, dict):
-        return unreadable_error(f"the answer is not a JSON object: {short_repr(body)}")
+        return unusable_response_error(f"the answer is not a JSON object: {short_repr(body)}")
     try:
         reply = decode(body)
     except EndpointError as unreadable:

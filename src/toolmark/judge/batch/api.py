@@ -38,7 +38,7 @@ from toolmark.judge.cache import Cache
 from toolmark.judge.cost import CostEstimate, add_usage
 from toolmark.judge.judge import Judge, JudgeLike
 from toolmark.judge.openai import OpenAIJudge
-from toolmark.judge.openai.errors import unreadable_error
+from toolmark.judge.openai.errors import unusable_response_error
 from toolmark.judge.protocol import Prompt, Reply
 
 MOST_REQUESTS: Final = 50_000
@@ -410,13 +410,11 @@ class Batch:
         """Put the verdicts of a shard into the cache, and return the state in which it is collected."""
         keys = self._folder.keys(shard)
         answers = rejected_lines(keys, shard.errors)
-        for kind in ("output", "error"):
-            path = self._folder.answers_path(shard, kind)
-            if path.exists():
-                answers |= read_answers(path.read_text(encoding="utf-8"), judge.wire.reply)
+        for text in self._folder.read_answers(shard):
+            answers |= read_answers(text, judge.wire.reply)
         collected = [other for other in manifest.shards if other.state == "collected"]
         attempts = Counter(key for other in collected for key in self._folder.keys(other))
-        unanswered = unreadable_error("the batch ended before it was answered")
+        unanswered = unusable_response_error("the batch ended before it was answered")
         lost = dict(manifest.lost)
         usage: dict[str, int] = {}
         for key in keys:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -106,6 +106,7 @@ class Folder:
         Raises:
             ConfigurationError: The manifest cannot be read.
         """
+        # Nothing is guessed from other files: without the manifest, no batch is known to be paid for.
         path = self.path / "manifest.json"
         if not path.exists():
             return None
@@ -154,6 +155,13 @@ class Folder:
     def write_answers(self, shard: Shard, kind: str, content: bytes) -> None:
         """Write a file of answers."""
         write_bytes(self.answers_path(shard, kind), content)
+
+    def read_answers(self, shard: Shard) -> Iterator[str]:
+        """Yield the contents of the files of answers that there are."""
+        for kind in ("output", "error"):
+            path = self.answers_path(shard, kind)
+            if path.exists():
+                yield path.read_text(encoding="utf-8")
 
     def requests_path(self, shard: Shard) -> Path:
         """Return the path of the requests of a shard."""

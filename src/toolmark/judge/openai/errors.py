@@ -57,8 +57,8 @@ class EndpointError(Exception):
     billed: bool = False
 
 
-def unreadable_error(message: str) -> EndpointError:
-    """Return the error for an answer with status 200 that is not one, or for a request without an answer."""
+def unusable_response_error(message: str) -> EndpointError:
+    """Return the error for a response with status 200 that cannot be used, or for a request without a response."""
     return EndpointError(JudgeOutcome.TRANSIENT, message, retry=True, billed=True)
 
 

@@ -104,6 +104,7 @@ class CoolDown:
         """Begin or prolong the pause after a request sent at `sent`, for the seconds that the endpoint asked for."""
         now = time.monotonic()
         with self._lock:
+            # Refusals of one burst come in one after the other; only one after the pause makes it longer.
             if sent >= self._began:
                 self._refusals += 1
                 self._began = now

@@ -1,4 +1,8 @@
-"""Prompts as request bodies of OpenAI's APIs, and their answers as replies. Nothing is sent from here."""
+"""Request bodies of OpenAI's APIs from prompts, and replies from response bodies. Nothing is sent from here.
+
+A *body* is the JSON object of a request or a response; a *reply* is what the model says in a response. Chat Completions
+and Responses return text. The Decisions API returns a probability for each option of each question, and no text.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from toolmark._internal.json import JsonObject, json_text, parse_json, short_repr
 from toolmark.errors import InvalidDataError
 from toolmark.judge.cost import add_usage
-from toolmark.judge.openai.errors import unreadable_error
+from toolmark.judge.openai.errors import unusable_response_error
 from toolmark.judge.protocol import Answer, Message, Prompt, Question, Reply
 
 TextApi: TypeAlias = Literal["chat", "responses"]
 """The APIs of models that write text."""
 
 LONGEST_QUOTE = 200
-"""Characters of an answer that an error message quotes."""
-
+"""Characters of a response that an error message quotes."""
 
 _USAGE = (
     ("prompt_tokens", "input_tokens"),
@@ -30,7 +33,11 @@ _USAGE = (
 
 
 class Rung(IntEnum):
-    """How an endpoint is told the form of a reply, strongest first; each server supports some of these."""
+    """How the format of a reply is enforced, strictest first; each server supports some of these.
+
+    The endpoint enforces the JSON schema, or only that the reply is a JSON object, or nothing: then the prompt alone
+    demands it.
+    """
 
     JSON_SCHEMA = 0
     JSON_OBJECT = 1
@@ -38,9 +45,10 @@ class Rung(IntEnum):
 
 
 class Wire(NamedTuple):
-    """One API: the path of its requests in a batch, how to encode a prompt, and how to decode an answer.
+    """One API: the path of its requests in a batch, how to encode a prompt, and how to decode a response.
 
-    `body` leaves out the model and the user's options. `reply` raises `EndpointError`.
+    `body` returns a request without the model and the user's options. `reply` reads a response, and raises
+    `EndpointError`.
     """
 
     path: str
@@ -51,31 +59,34 @@ class Wire(NamedTuple):
 def chat_body(prompt: Prompt, rung: Rung) -> JsonObject:
     """Return a prompt as a request to Chat Completions."""
     body: JsonObject = {"messages": [message.to_chat() for message in _messages(prompt, rung)]}
-    form = _form(rung, {"json_schema": _schema(prompt)})
-    return {**body, "response_format": form} if form else body
+    response_format = _format_option(rung, {"json_schema": _schema(prompt)})
+    return {**body, "response_format": response_format} if response_format else body
 
 
 def responses_body(prompt: Prompt, rung: Rung) -> JsonObject:
     """Return a prompt as a request to the Responses API, with storage turned off."""
     # The API stores what it is sent unless told otherwise, and evidence may be confidential.
     body: JsonObject = {"input": [message.to_responses() for message in _messages(prompt, rung)], "store": False}
-    form = _form(rung, _schema(prompt))
-    return {**body, "text": {"format": form}} if form else body
+    text_format = _format_option(rung, _schema(prompt))
+    return {**body, "text": {"format": text_format}} if text_format else body
 
 
 def _schema(prompt: Prompt) -> JsonObject:
     return {"name": prompt.name, "schema": prompt.reply_schema, "strict": True}
 
 
-def _form(rung: Rung, schema: JsonObject) -> JsonObject:
-    """Return the demanded form of the reply, empty if it is demanded in words alone."""
+def _format_option(rung: Rung, schema: JsonObject) -> JsonObject:
+    """Return the option that makes the endpoint enforce the format of the reply; empty if it enforces nothing."""
     if rung is Rung.JSON_SCHEMA:
         return {"type": "json_schema", **schema}
     return {"type": "json_object"} if rung is Rung.JSON_OBJECT else {}
 
 
 def decisions_body(state: Sequence[Message], questions: Sequence[Question], _rung: Rung) -> JsonObject:
-    """Return questions about a state as a request to the Decisions API, whose answers have one fixed form."""
+    """Return questions about a state as a request to the Decisions API.
+
+    The rung, which `Endpoint.ask` passes to every encoder, is unused: decisions always have the same format.
+    """
     choices: list[JsonObject] = []
     for question in questions:
         options = [{"value": option} for option in question.options]
@@ -84,86 +95,90 @@ def decisions_body(state: Sequence[Message], questions: Sequence[Question], _run
 
 
 def chat_reply(body: JsonObject) -> Reply:
-    """Return the reply in an answer of Chat Completions.
+    """Return the reply in a response of Chat Completions.
 
     Raises:
-        EndpointError: It has no choice with a message.
+        EndpointError: The response reports an error, or has no choice with a message.
     """
     _raise_reported_error(body)
     choice = next(iter(_objects(body.get("choices"))), {})
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise unreadable_error(f"the answer has no choice with a message: {_quote(body)}")
+        raise unusable_response_error(f"the answer has no choice with a message: {_quote(body)}")
     return _reply(body, _text_of(message.get("content")), message.get("refusal"), choice.get("finish_reason"))
 
 
 def responses_reply(body: JsonObject) -> Reply:
-    """Return the reply in an answer of the Responses API.
+    """Return the reply in a response of the Responses API.
 
     Raises:
-        EndpointError: It has no output.
+        EndpointError: The response reports an error, or has no output.
     """
     _raise_reported_error(body)
     if not isinstance(body.get("output"), list):
-        raise unreadable_error(f"the answer has no output: {_quote(body)}")
+        raise unusable_response_error(f"the answer has no output: {_quote(body)}")
     messages = [item for item in _objects(body["output"]) if item.get("type") == "message"]
     parts = [part for message in messages for part in _objects(message.get("content"))]
     refusals = [str(part.get("refusal")) for part in parts if part.get("type") == "refusal"]
-    reason = json_object(body.get("incomplete_details")).get("reason")
+    reason = object_or_empty(body.get("incomplete_details")).get("reason")
     finish = "length" if reason == "max_output_tokens" else reason
     return _reply(body, _text_of(parts), "\n".join(refusals), finish)
 
 
 def decisions_answers(body: JsonObject, questions: Sequence[Question]) -> dict[str, Answer]:
-    """Return the answers of the Decisions API, which come in the order of the questions.
+    """Return the answers in a response of the Decisions API, which come in the order of the questions.
 
     Raises:
-        EndpointError: It does not give every question a probability for each option.
+        EndpointError: The response reports an error, or does not give every question a probability for each option.
     """
     _raise_reported_error(body)
     answers = body.get("answers")
     if not isinstance(answers, list) or len(answers) != len(questions):
-        raise unreadable_error(f"expected one answer for each of {len(questions)} questions: {_quote(body)}")
+        raise unusable_response_error(f"expected one answer for each of {len(questions)} questions: {_quote(body)}")
     return {question.id: _decision(answer, question) for question, answer in zip(questions, answers, strict=True)}
 
 
 def _decision(answer: object, question: Question) -> Answer:
-    fields = json_object(answer)
+    fields = object_or_empty(answer)
     if fields.get("type") == "refusal":
         return Answer(refusal="the model declined to answer this question")
-    shares = {
+    probabilities = {
         entry["value"]: float(entry["probability"])
         for entry in _objects(fields.get("probabilities"))
         if isinstance(entry.get("value"), str) and isinstance(entry.get("probability"), (int, float))
     }
-    if shares.keys() != set(question.options):
-        message = f"question {question.id!r} has no probability for each of its options: {_quote(answer)}"
-        raise unreadable_error(message)
-    return Answer(probabilities=shares)
+    if probabilities.keys() != set(question.options):
+        raise unusable_response_error(
+            f"question {question.id!r} has no probability for each of its options: {_quote(answer)}"
+        )
+    return Answer(probabilities=probabilities)
 
 
 def read_object(text: str | bytes) -> JsonObject:
-    """Return the JSON object in the body of an answer.
+    """Return the JSON object in the text of a response.
 
     Raises:
-        EndpointError: It is not a JSON object.
+        EndpointError: The text is not a JSON object.
     """
     with suppress(InvalidDataError):
         content = parse_json(text, allow_nan=True)
         if isinstance(content, dict):
             return cast("JsonObject", content)
     quote = short_repr(text, LONGEST_QUOTE)
-    raise unreadable_error(f"the answer is not a JSON object; is the address that of an API? It begins {quote}")
+    raise unusable_response_error(f"the answer is not a JSON object; is the address that of an API? It begins {quote}")
 
 
 def usage_of(body: Mapping[str, Any]) -> dict[str, int]:
-    """Return the tokens that an answer reports, under the names of `Reply`; empty if it reports none."""
-    usage = json_object(body.get("usage"))
+    """Return the token counts that a response reports, under the names of `Reply`; empty if it reports none.
+
+    The positive counts among the details of each count, such as `cached_tokens` and `reasoning_tokens`, are added.
+    """
+    usage = object_or_empty(body.get("usage"))
     counts, total = _counts(usage), dict[str, int]()
     for name, side in _USAGE:
         if name in counts:
             total[side] = counts[name]
-        details = _counts(json_object(usage.get(f"{name}_details")))
+        details = _counts(object_or_empty(usage.get(f"{name}_details")))
         total = add_usage(total, {key: count for key, count in details.items() if count})
     return total
 
@@ -172,7 +187,7 @@ def _counts(fields: Mapping[str, object]) -> dict[str, int]:
     return {name: value for name, value in fields.items() if type(value) is int and value >= 0}
 
 
-def json_object(value: object) -> JsonObject:
+def object_or_empty(value: object) -> JsonObject:
     """Return a JSON object as it is, and an empty one for any other value."""
     return value if isinstance(value, dict) else {}
 
@@ -200,11 +215,11 @@ def _text_of(content: object) -> str:
 
 
 def _raise_reported_error(body: JsonObject) -> None:
-    """Raise if an answer with status 200 reports an error."""
+    """Raise if a response with status 200 reports an error, which a later attempt may not have."""
     error = body.get("error")
     if error:
         message = error.get("message") if isinstance(error, dict) else error
-        raise unreadable_error(f"the endpoint reports an error: {short_repr(message, LONGEST_QUOTE)}")
+        raise unusable_response_error(f"the endpoint reports an error: {short_repr(message, LONGEST_QUOTE)}")
 
 
 def _quote(value: object) -> str:

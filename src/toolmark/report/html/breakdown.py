@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from toolmark.matching.json_compare import ABSENT
@@ -59,12 +59,7 @@ def breakdowns(report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
     called = Counter(call.name for entry in report.cases for one in messages_of(entry.case) for call in one.calls)
     tools: defaultdict[tuple[str, str], _Tally] = defaultdict(list, {(name, ""): [] for name in called})
     arguments: defaultdict[tuple[str, str], _Tally] = defaultdict(list)
-    findings: dict[tuple[object, ...], tuple[int, Finding]] = {}
-    for case, result in report.results():
-        for one in result.findings:
-            key = (case.index, one.kind, one.tool, one.expected, one.called, one.turn, one.path)
-            findings.setdefault(key, (case.index, one))
-    for case_index, finding in findings.values():
+    for case_index, finding in _distinct_findings(report):
         if finding.tool:
             tools[finding.tool, ""].append((case_index, _GROUP_OF.get(finding.kind, "other"), finding))
         place = _POSITION.sub("[]", _INPUT.sub("", finding.path or ""))
@@ -73,27 +68,47 @@ def breakdowns(report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
     return _table(tuple(_GROUPS), tools, called), _table(tuple(_ARGUMENT_GROUPS.values()), arguments, called)
 
 
+def _distinct_findings(report: Report) -> Iterable[tuple[int, Finding]]:
+    """Return the findings with their cases, once for each place of a case."""
+    findings: dict[tuple[object, ...], tuple[int, Finding]] = {}
+    for case, result in report.results():
+        for one in result.findings:
+            key = (case.index, one.kind, one.tool, one.expected, one.called, one.turn, one.path)
+            findings.setdefault(key, (case.index, one))
+    return findings.values()
+
+
 def _table(
     columns: Sequence[str], tallies: Mapping[tuple[str, str], _Tally], called: Mapping[str, int]
 ) -> dict[str, Any]:
     used = {column for tally in tallies.values() for _, column, _ in tally}
     columns = [column for column in columns if column in used]
-    lines: list[dict[str, Any]] = []
-    cases = {key: len({case for case, _, _ in tally}) for key, tally in tallies.items()}
-    for key in sorted(tallies, key=lambda key: (-cases[key], -len(tallies[key]), key))[:_MOST_LINES]:
-        amounts = Counter(column for _, column, _ in tallies[key])
-        first = tallies[key][0][2] if tallies[key] else _NO_FINDING
-        line = {
-            "tool": one_line(key[0], LONGEST_NAME),
-            "argument": one_line(key[1], LONGEST_NAME),
-            "cases": cases[key],
-            "calls": called.get(key[0], 0),
-            "amounts": [amounts[column] for column in columns],
-            "expected": _side(first.expected_value),
-            "called": _side(first.called_value),
-        }
-        lines.append(line)
+    worst = sorted(tallies.items(), key=_severity)[:_MOST_LINES]
+    lines = [{**_line(*one, columns), "calls": called.get(one[0][0], 0)} for one in worst]
     return {"columns": columns, "lines": lines, "hidden": len(tallies) - len(lines)}
+
+
+def _severity(entry: tuple[tuple[str, str], _Tally]) -> tuple[int, int, tuple[str, str]]:
+    """Return a sort key for lines: most cases, then most findings, then the name."""
+    key, tally = entry
+    return -_case_count(tally), -len(tally), key
+
+
+def _case_count(tally: _Tally) -> int:
+    return len({case for case, _, _ in tally})
+
+
+def _line(key: tuple[str, str], tally: _Tally, columns: Sequence[str]) -> dict[str, Any]:
+    amounts = Counter(column for _, column, _ in tally)
+    first = tally[0][2] if tally else _NO_FINDING
+    return {
+        "tool": one_line(key[0], LONGEST_NAME),
+        "argument": one_line(key[1], LONGEST_NAME),
+        "cases": _case_count(tally),
+        "amounts": [amounts[column] for column in columns],
+        "expected": _side(first.expected_value),
+        "called": _side(first.called_value),
+    }
 
 
 def _side(value: Any) -> str:  # noqa: ANN401 - a JSON value, a matcher or ABSENT

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from toolmark._internal.json import canonical_json
 from toolmark._internal.text import plural
 from toolmark.calls import ToolSpec
 from toolmark.cases import AnyCase, Run
-from toolmark.report.html.calls import MOST_CALLS, messages_of
+from toolmark.report.html.calls import MOST_CALLS, Message, messages_of
 from toolmark.report.html.results import case_problem, case_verdict, result_view
 from toolmark.report.html.texts import Pictures
 from toolmark.report.html.timeline import timeline
@@ -21,6 +21,9 @@ MOST_TAGS = 30
 """Tags of a case that are shown, and other trials of its golden."""
 MOST_TOOLS = 300
 """Tools of one set that are shown."""
+
+_Labels: TypeAlias = Mapping[tuple[int | None, int], str]
+"""Labels of calls by their turn and their position there."""
 
 
 def case_view(
@@ -43,18 +46,13 @@ def case_view(
     anchor = f"k{entry.index + 1}"
     all_messages = messages_of(case)
     messages = all_messages[:MOST_MESSAGES]
-    places = [(message.turn, place) for message in all_messages for place in range(len(message.calls))]
-    labels = {place: f"c{number}" for number, place in enumerate(places, 1)}
+    labels = _call_labels(all_messages)
     # A judge names what its verdicts rest on: `c2`, `m1`, `t3`. Only what is on the page can be linked.
-    links = {f"m{number}": f"{anchor}m{number}" for number in range(1, len(messages) + 1)}
-    for message in messages:
-        for place in range(len(message.calls[:MOST_CALLS])):
-            label = labels[message.turn, place]
-            links[label] = anchor + label
+    links = _numbered_links("m", anchor, len(messages)) | _call_links(messages, labels, anchor)
     tools = None
     if case.available_tools is not None:
         tools = _toolset(case.available_tools, toolsets)
-        links |= {f"t{number}": f"{tools['anchor']}t{number}" for number in range(1, len(tools["tools"]) + 1)}
+        links |= _numbered_links("t", tools["anchor"], len(tools["tools"]))
     run: Run | None = getattr(case, "run", None)
     repeated = {text for result in entry.own_results for text in result.warnings}
     return {
@@ -79,6 +77,22 @@ def case_view(
         "run": run,
         "warnings": [text for text in (run.notes if run else ()) if text not in repeated],
     }
+
+
+def _call_labels(messages: Sequence[Message]) -> _Labels:
+    """Return the label of each call, `c1` and so on."""
+    places = [(message.turn, place) for message in messages for place in range(len(message.calls))]
+    return {place: f"c{number}" for number, place in enumerate(places, 1)}
+
+
+def _call_links(messages: Sequence[Message], labels: _Labels, anchor: str) -> dict[str, str]:
+    """Return the targets of the calls on the page by their labels."""
+    places = [(message.turn, place) for message in messages for place in range(len(message.calls[:MOST_CALLS]))]
+    return {labels[place]: anchor + labels[place] for place in places}
+
+
+def _numbered_links(letter: str, anchor: str, amount: int) -> dict[str, str]:
+    return {f"{letter}{number}": f"{anchor}{letter}{number}" for number in range(1, amount + 1)}
 
 
 def _toolset(tools: Sequence[ToolSpec], toolsets: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -30,19 +30,13 @@ from toolmark.report.comparison import Comparison
 from toolmark.report.html.breakdown import breakdowns
 from toolmark.report.html.calls import DEEPEST, MOST_CALLS, count_calls, handoff_text, is_failure, problem_text
 from toolmark.report.html.cases import MOST_TAGS, case_view
-from toolmark.report.html.results import (
-    case_verdict,
-    decided_by,
-    decision_text,
-    judge_facts,
-    worst_first,
-)
+from toolmark.report.html.results import case_verdict, decided_by, decision_text, judge_facts, worst_first
 from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, Pictures, clip, value_clip
 from toolmark.report.html.totals import count_text, headline, histogram, segments
 from toolmark.report.redaction import redact, redact_content
 from toolmark.report.report import CaseResult, Report
 from toolmark.report.text.ordering import VERDICTS, group_warnings, result_verdict
-from toolmark.report.text.phrases import chances, judge_totals, optional, percent, usage_texts
+from toolmark.report.text.phrases import judge_totals, number_or_dash, pass_at_k_rows, percent, usage_texts
 
 _MAX_FILTER_TAGS = 200
 
@@ -175,7 +169,8 @@ def _template() -> Template:
     )
     functions: tuple[Callable[..., Any], ...] = (
         *(case_verdict, result_verdict, decision_text, decided_by, judge_facts, judge_totals),
-        *(clip, value_clip, short_json, json_text, optional, percent, difference_text, chances, usage_texts),
+        *(clip, value_clip, short_json, json_text),
+        *(number_or_dash, percent, difference_text, pass_at_k_rows, usage_texts),
         *(problem_text, is_failure, count_calls, handoff_text),
     )
     filters: dict[str, Callable[..., Any]] = {

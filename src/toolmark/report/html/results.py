@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from toolmark._internal.text import number_text, printable
@@ -52,12 +53,17 @@ def result_view(result: MetricResult, case: AnyCase) -> dict[str, Any]:
     repeated = {f"Note: {printable(text).rstrip('.')}." for text in result.warnings}
     if lines:
         repeated |= {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE}
-    reason = result.reason or ""
-    if reason == f"Not measured: {str(result.error).partition(': ')[2]}":
-        reason = ""  # the error says the same
-    reason = "\n".join(line for line in reason.split("\n") if line not in repeated)
+    reason = _reason_without(result, repeated)
     findings = [] if lines else [one.message for one in result.findings if one.message not in reason]
     return {"result": result, "reason": reason, "rows": lines, "findings": findings}
+
+
+def _reason_without(result: MetricResult, repeated: Collection[str]) -> str:
+    """Return the reason of a result without some lines; empty if its error says the same."""
+    reason = result.reason or ""
+    if reason == f"Not measured: {str(result.error).partition(': ')[2]}":
+        return ""
+    return "\n".join(line for line in reason.split("\n") if line not in repeated)
 
 
 def judge_facts(result: MetricResult) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import add
 from typing import Any, NamedTuple, TypeAlias
 
 from toolmark._internal.text import number_text, shorten
@@ -79,11 +80,11 @@ def _starts(placed: Sequence[_Placed]) -> list[float]:
 
 
 def _bars_by_time(placed: Sequence[_Placed], starts: Sequence[float]) -> Iterator[_Bar]:
-    durations = [one.execution.duration for one in placed]
-    total = max(start + (duration or 0.0) for start, duration in zip(starts, durations, strict=True)) or 1.0
-    for start, duration in zip(starts, durations, strict=True):
-        took = "" if duration is None else f", {_seconds(duration)}"
-        yield start / total * _WIDTH, max((duration or 0.0) / total * _WIDTH, _THINNEST), f"+{_seconds(start)}{took}"
+    seconds = [one.execution.duration or 0.0 for one in placed]
+    total = max(map(add, starts, seconds)) or 1.0
+    for one, start, duration in zip(placed, starts, seconds, strict=True):
+        took = "" if one.execution.duration is None else f", {_seconds(duration)}"
+        yield start / total * _WIDTH, max(duration / total * _WIDTH, _THINNEST), f"+{_seconds(start)}{took}"
 
 
 def _bars_by_step(placed: Sequence[_Placed]) -> Iterator[_Bar]:

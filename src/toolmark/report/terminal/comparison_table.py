@@ -20,8 +20,9 @@ from toolmark.report.terminal.console import (
     print_more,
     print_trimmed,
 )
-from toolmark.report.text.phrases import one_line, optional
+from toolmark.report.text.phrases import number_or_dash, one_line
 from toolmark.result import ResultStatus
+from toolmark.stats import Interval
 
 _FEW = 10
 _NAMED = 3
@@ -72,13 +73,13 @@ def _table(comparison: Comparison) -> Table:
         table.add_row(
             Text(" -> ".join(names)),
             Text(str(metric.paired), style="yellow" if metric.unscored else ""),
-            optional(metric.mean_a, hundredths_text),
-            optional(metric.mean_b, hundredths_text),
-            optional(metric.difference, _signed),
+            number_or_dash(metric.mean_a, hundredths_text),
+            number_or_dash(metric.mean_b, hundredths_text),
+            number_or_dash(metric.difference, _signed),
             interval_cell(metric.interval, _signed, neutral=0),
             alarm(len(metric.regressions)),
             Text(str(better), style="green" if better else ""),
-            optional(metric.corrected, _p_value),
+            number_or_dash(metric.corrected, _p_value),
         )
     return table
 
@@ -132,17 +133,22 @@ def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
     for outcomes, gaps in groups.items():
         reason = f": {one_line(gaps[0].reason, _TEXT)}" if gaps[0].reason else ""
         yield f"{plural(len(gaps), 'case')} {outcomes} ({_few([gap.label for gap in gaps])}){reason}"
-    if not metric.paired:
+    if metric.paired:
+        yield from _interval_caveats(metric.interval)
+    else:
         yield "no case has a score in both"
-    elif metric.interval is None:
-        yield "no interval, since all pairs are of one id"
-    elif metric.interval.low == metric.interval.high:
-        yield "all pairs differ by the same amount, which tells nothing about cases that were not run"
-    elif metric.interval.clusters < _FEW:
-        yield f"{metric.interval.clusters} ids: with so few, the interval is a rough guess"
     if metric.warned_a or metric.warned_b:
         warned = f"{metric.warned_a} results of A and {metric.warned_b} of B"
         yield f"{warned} have warnings; `toolmark score` shows them."
+
+
+def _interval_caveats(interval: Interval | None) -> Iterator[str]:
+    if interval is None:
+        yield "no interval, since all pairs are of one id"
+    elif interval.low == interval.high:
+        yield "all pairs differ by the same amount, which tells nothing about cases that were not run"
+    elif interval.clusters < _FEW:
+        yield f"{interval.clusters} ids: with so few, the interval is a rough guess"
 
 
 def _outcome(passed: bool | None, status: ResultStatus) -> str:

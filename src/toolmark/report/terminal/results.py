@@ -13,18 +13,11 @@ from toolmark._internal.text import plural, printable
 from toolmark.cases import AnyCase
 from toolmark.report.redaction import redact_entry
 from toolmark.report.report import CaseResult, Report
-from toolmark.report.terminal.console import (
-    NARROW,
-    make_console,
-    make_table,
-    print_line,
-    print_more,
-    print_trimmed,
-)
+from toolmark.report.terminal.console import NARROW, make_console, make_table, print_line, print_more, print_trimmed
 from toolmark.report.terminal.summary_table import print_summary
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import Entry, Verdict, result_verdict, worst_first
-from toolmark.report.text.phrases import one_line, optional, score_text
+from toolmark.report.text.phrases import number_or_dash, one_line, score_text
 from toolmark.report.text.side_by_side import Mark, Row, rows
 from toolmark.result import MetricResult
 
@@ -81,13 +74,18 @@ def print_report(
     print_line(console, heading if quiet else f"{heading}, worst first", "bold")
     if not quiet:
         entries = sorted(report.results(), key=worst_first)
-        for name in report.metrics:
-            if len(report.metrics) > 1:
-                print_line(console, f"\n{printable(name)}", "bold")
-            _print_cases(console, [entry for entry in entries if entry[1].metric == name], 0 if full else limit)
+        _print_metrics(console, report.metrics, entries, 0 if full else limit)
         _print_details(console, entries if full else _worst_per_case(entries)[:details], full=full)
         console.print()
     print_summary(console, report)
+
+
+def _print_metrics(console: Console, metrics: Sequence[str], entries: Sequence[Entry], limit: int) -> None:
+    """Print the results of each metric, below its name if there are several."""
+    for name in metrics:
+        if len(metrics) > 1:
+            print_line(console, f"\n{printable(name)}", "bold")
+        _print_cases(console, [entry for entry in entries if entry[1].metric == name], limit)
 
 
 def print_result(result: MetricResult, case: AnyCase, console: Console | None = None) -> None:
@@ -135,7 +133,7 @@ def _print_cases(console: Console, entries: Sequence[Entry], limit: int) -> None
     is_narrow = console.width < NARROW
     listed = entries[: limit or None]
     for case, result in map(redact_entry, listed):
-        label, score, problem = one_line(case.label, _LABEL), optional(result.score), first_problem(result)
+        label, score, problem = one_line(case.label, _LABEL), number_or_dash(result.score), first_problem(result)
         if is_narrow:
             print_trimmed(console, Text.assemble(_verdict(result), f" {score} ", label), indent=1)
             print_line(console, problem, indent=3)

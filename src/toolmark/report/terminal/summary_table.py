@@ -13,16 +13,16 @@ from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.console import NARROW, alarm, make_table, print_line, print_more, print_trimmed
 from toolmark.report.text.ordering import group_warnings
 from toolmark.report.text.phrases import (
-    CHANCES,
     INTERRUPTED,
     INTERVALS,
-    chances,
-    estimates,
+    PASS_AT_K_LEGEND,
+    estimates_text,
     first_few,
     flaky_text,
-    judging,
+    judging_text,
+    number_or_dash,
     one_line,
-    optional,
+    pass_at_k_rows,
 )
 
 _LABEL = 24
@@ -40,10 +40,10 @@ def print_summary(console: Console, report: Report) -> None:
         title = f"{printable(one.metric)} (threshold={one.threshold:g})"
         failed, errored = alarm(one.failed), alarm(one.errored)
         if console.width >= NARROW:
-            table.add_row(Text(title), optional(one.mean), str(one.passed), failed, str(one.skipped), errored)
+            table.add_row(Text(title), number_or_dash(one.mean), str(one.passed), failed, str(one.skipped), errored)
             continue
         counts = Text.assemble(
-            f"mean {optional(one.mean)}, {one.passed} passed, ",
+            f"mean {number_or_dash(one.mean)}, {one.passed} passed, ",
             (f"{failed} failed", failed.style),
             f", {one.skipped} skipped, ",
             (plural(one.errored, "error"), errored.style),
@@ -59,12 +59,12 @@ def print_summary(console: Console, report: Report) -> None:
 
 def _print_estimates(console: Console, summaries: Sequence[MetricSummary]) -> None:
     """Print intervals and the cost of judging, for the metrics that have them."""
-    lines = [(summary, list(filter(None, (estimates(summary), judging(summary))))) for summary in summaries]
+    lines = [(summary, list(filter(None, (estimates_text(summary), judging_text(summary))))) for summary in summaries]
     if any(texts for _, texts in lines):
         console.print()
         for summary, texts in lines:
             _print_block(console, summary.metric if len(summaries) > 1 else "", texts)
-    if any(summary.mean_interval or summary.rate_interval for summary in summaries):
+    if any(map(estimates_text, summaries)):
         print_line(console, INTERVALS, "dim", indent=1)
 
 
@@ -83,14 +83,14 @@ def _print_trials(console: Console, summaries: Sequence[TrialSummary]) -> None:
         amount = f"{plural(trials.trials, 'trial')} of each of {plural(trials.goldens, 'golden')}"
         _print_block(console, trials.metric if len(summaries) > 1 else "", [amount])
         table = make_table("k", "pass@k", "pass^k", "goldens")
-        for row in chances(trials):
+        for row in pass_at_k_rows(trials):
             table.add_row(*row)
         print_trimmed(console, table)
         if trials.flaky:
             names = first_few([redact(flaky_text(flaky)) for flaky in trials.flaky], _FLAKY)
             print_line(console, f"{len(trials.flaky)} flaky: {names}", "yellow", indent=1)
     if summaries:
-        print_line(console, CHANCES, "dim", indent=1)
+        print_line(console, PASS_AT_K_LEGEND, "dim", indent=1)
         console.print()
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from toolmark._internal.text import hundredths_text, plural, printable
 from toolmark.report.terminal.console import interval_cell, make_console, make_table, print_line, print_trimmed
-from toolmark.report.text.phrases import one_line, optional
+from toolmark.report.text.phrases import number_or_dash, one_line
 from toolmark.report.validity import MetricValidity, Validity
+from toolmark.stats import Interval
 
 _CHANCE = 0.5
 _FEW = 10
@@ -32,25 +34,29 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
         f"(from {validity.positive_from:g}), {validity.bad} bad"
     )
     print_line(console, heading, "bold")
-    interval = f"{validity.confidence * 100:g} % interval"
-    table = make_table("scored", "AUC", interval, "balanced", "good", "bad", first="metric")
-    for metric in validity.metrics:
-        table.add_row(
-            Text(f"{printable(metric.metric)} (threshold={metric.threshold:g})"),
-            Text(str(metric.scored), style="yellow" if metric.failed or metric.skipped else ""),
-            optional(metric.auc, hundredths_text),
-            interval_cell(metric.interval, hundredths_text, neutral=_CHANCE),
-            optional(metric.balanced_accuracy, hundredths_text),
-            optional(metric.mean_good, hundredths_text),
-            optional(metric.mean_bad, hundredths_text),
-        )
-    print_trimmed(console, table)
+    print_trimmed(console, _table(validity))
     console.print()
     clusters = max((metric.interval.clusters for metric in validity.metrics if metric.interval), default=0)
     for line in _column_key(validity, clusters):
         print_line(console, line, "dim", indent=1)
     for line in _caveats(validity, clusters):
         print_line(console, line, indent=1)
+
+
+def _table(validity: Validity) -> Table:
+    interval = f"{validity.confidence * 100:g} % interval"
+    table = make_table("scored", "AUC", interval, "balanced", "good", "bad", first="metric")
+    for metric in validity.metrics:
+        table.add_row(
+            Text(f"{printable(metric.metric)} (threshold={metric.threshold:g})"),
+            Text(str(metric.scored), style="yellow" if metric.failed or metric.skipped else ""),
+            number_or_dash(metric.auc, hundredths_text),
+            interval_cell(metric.interval, hundredths_text, neutral=_CHANCE),
+            number_or_dash(metric.balanced_accuracy, hundredths_text),
+            number_or_dash(metric.mean_good, hundredths_text),
+            number_or_dash(metric.mean_bad, hundredths_text),
+        )
+    return table
 
 
 def _column_key(validity: Validity, clusters: int) -> Iterator[str]:
@@ -84,10 +90,14 @@ def _metric_caveats(metric: MetricValidity, resamples: int) -> Iterator[str]:
     if more:
         yield f"{more} more without a score (all reasons are in the JSON)"
     if metric.interval is not None:
-        if metric.interval.left_out:
-            left_out = f"{metric.interval.left_out} of {resamples} resamples were left out"
-            yield f"{left_out}, since all their runs are good or all are bad"
+        yield from _interval_caveats(metric.interval, resamples)
     elif metric.auc is not None:
         yield "no interval, since all scored runs are one cluster, or no resample had both kinds"
     elif metric.scored:
         yield f"no AUC, since all scored runs are {'good' if metric.good else 'bad'}"
+
+
+def _interval_caveats(interval: Interval, resamples: int) -> Iterator[str]:
+    if interval.left_out:
+        left_out = f"{interval.left_out} of {resamples} resamples were left out"
+        yield f"{left_out}, since all their runs are good or all are bad"

@@ -11,17 +11,19 @@ from toolmark.report.report import Flaky, MetricSummary, Report, TrialSummary
 from toolmark.result import MetricResult
 
 INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers cover the cases measured until then."
-INTERVALS = "In brackets: 95 % intervals."
-CHANCES = "pass@k: at least one of k trials passes. pass^k: all k do. goldens: those with k scored trials."
+INTERVALS = "In parentheses: 95 % intervals."
+PASS_AT_K_LEGEND = "pass@k: at least one of k trials passes. pass^k: all k do. goldens: those with k scored trials."  # noqa: S105 - not a password
 
 _ALWAYS_COUNTED = ("passed", "failed")
 _ALL_K = 10
+"""Up to so many trials, the table of pass@k has a row for every k."""
 _SOME_K = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
-_NAME = 60
-_TEXT = 300
+"""The rows of that table with more trials, besides the last k."""
+_LONGEST_NAME = 60
+_LONGEST_LINE = 300
 
 
-def one_line(text: str, limit: int = _TEXT) -> str:
+def one_line(text: str, limit: int = _LONGEST_LINE) -> str:
     """Return a text on one line, shortened, with every character that does not print as an escape."""
     return shorten(printable(text), limit)
 
@@ -31,7 +33,7 @@ def value_text(value: Any, limit: int) -> str:  # noqa: ANN401 - a JSON value or
     return printable(value.describe()) if isinstance(value, ValuePattern) else short_json(json_of(value), limit)
 
 
-def verdict(report: Report) -> str:
+def counts_text(report: Report) -> str:
     """Return the counts of all results: `12 passed, 3 failed, 1 not measured, 2 skipped`."""
     names = {"passed": "passed", "failed": "failed", "errored": "not measured", "skipped": "skipped"}
     summaries = report.summaries
@@ -39,35 +41,36 @@ def verdict(report: Report) -> str:
     return ", ".join(f"{amount} {words}" for words, amount in amounts.items() if amount or words in _ALWAYS_COUNTED)
 
 
-def verdict_word(report: Report) -> str:
+def verdict(report: Report) -> str:
     """Return one word for the whole report: `failed`, `passed`, or `interrupted` if nothing failed so far."""
     if not report.passed:
         return "failed"
     return "interrupted" if report.interrupted else "passed"
 
 
-def optional(value: object, text: Callable[[Any], str] = number_text) -> str:
-    """Return a number as a text, as a score or a share by default; `-` if there is none."""
+def number_or_dash(value: object, text: Callable[[Any], str] = number_text) -> str:
+    """Return a number as text, `-` if it is `None`; by default it is formatted like a score."""
     return "-" if value is None else text(value)
 
 
 def score_text(result: MetricResult) -> str:
-    """Return the score of a result with the word; empty if there is none."""
+    """Return the score of a result after the word: `score 0.5`; an empty text if it has no score."""
     return "" if result.score is None else f"score {number_text(result.score)}"
 
 
-def within(interval: tuple[float, float]) -> str:
-    """Return an interval: `0.31 to 0.69`."""
+def interval_text(interval: tuple[float, float]) -> str:
+    """Return an interval as text: `0.31 to 0.69`."""
     return f"{hundredths_text(interval[0])} to {hundredths_text(interval[1])}"
 
 
 def with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
-    """Return a number with its interval: `0.5 (0.31 to 0.69)`; `-` if there is none."""
-    return optional(value) if interval is None else f"{optional(value)} ({within(interval)})"
+    """Return a number with its interval in parentheses: `0.5 (0.31 to 0.69)`; `-` for `None`."""
+    text = number_or_dash(value)
+    return text if interval is None else f"{text} ({interval_text(interval)})"
 
 
-def estimates(summary: MetricSummary) -> str:
-    """Return the mean and the pass rate with their intervals; empty if neither has one."""
+def estimates_text(summary: MetricSummary) -> str:
+    """Return the mean and the pass rate with their intervals; an empty text if neither has one."""
     if summary.mean_interval is None and summary.rate_interval is None:
         return ""
     mean = with_interval(summary.mean, summary.mean_interval)
@@ -86,35 +89,45 @@ def usage_texts(usage: Mapping[str, int]) -> list[str]:
 
 
 def usage_facts(usage: Mapping[str, int], cost: float | None) -> list[str]:
-    """Return what judging used and cost; nothing if it used nothing."""
+    """Return the tokens and requests of judging, and its cost.
+
+    A cost of 0 is listed too; an unknown cost only if there are tokens or requests.
+    """
     unknown = ["cost not known"] if any(usage.values()) else []
     return usage_texts(usage) + (unknown if cost is None else [f"cost {number_text(cost)}"])
 
 
 def judge_totals(summary: MetricSummary) -> list[str]:
-    """Return how much the judge of a metric decided, and what that used; nothing if no judge was asked."""
+    """Return the share of the questions that the judge of a metric decided, and what judging used and cost.
+
+    Empty if the judge was asked nothing and used nothing.
+    """
     if summary.coverage is None:
         return usage_facts(summary.usage, summary.cost) if summary.usage else []
     return [f"{percent(summary.coverage)} decided", *usage_facts(summary.usage, summary.cost)]
 
 
-def judging(summary: MetricSummary) -> str:
-    """Return `judge_totals` on one line."""
+def judging_text(summary: MetricSummary) -> str:
+    """Return `judge_totals` on one line: `judge: 100 % decided, ...`; an empty text if there are none."""
     facts = judge_totals(summary)
     return f"judge: {', '.join(facts)}" if facts else ""
 
 
-def chances(summary: TrialSummary) -> Iterator[tuple[str, str, str, str]]:
-    """Yield k, pass@k, pass^k and the number of goldens: for each k, or for some of many and always the last."""
+def pass_at_k_rows(summary: TrialSummary) -> Iterator[tuple[str, str, str, str]]:
+    """Yield one row per k: k, pass@k, pass^k, and the number of goldens with at least k scored trials.
+
+    With more than ten trials only some k have a row, among them the last.
+    """
     some = {*range(1, _ALL_K + 1)} if summary.trials <= _ALL_K else {*_SOME_K}
     for k, at_least_one in summary.pass_at.items():
         if k in some or k == summary.trials:
-            yield str(k), optional(at_least_one), optional(summary.pass_hat.get(k)), str(summary.counted.get(k, 0))
+            all_of_them, goldens = summary.pass_hat.get(k), summary.counted.get(k, 0)
+            yield str(k), number_or_dash(at_least_one), number_or_dash(all_of_them), str(goldens)
 
 
 def flaky_text(flaky: Flaky) -> str:
     """Return a golden with how many of its trials passed: `refund (3 of 5 passed)`."""
-    return f"{one_line(flaky.name, _NAME)} ({flaky.passed} of {flaky.scored} passed)"
+    return f"{one_line(flaky.name, _LONGEST_NAME)} ({flaky.passed} of {flaky.scored} passed)"
 
 
 def first_few(texts: Sequence[str], limit: int) -> str:

@@ -64,28 +64,29 @@ def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: 
         return []
     expected = _names(result, "expected", alignment.labels or expected_names(case.expected_tools))
     called = _names(result, "called", [call.name for call in case.tools_called or []])
+    groups = {
+        index: [Row("missing", str(index + 1), expected[index], "", "(not called)")] for index in alignment.missing
+    }
     moved = {pair.expected for pair in alignment.out_of_order}
-    pairs: dict[int, Pair | None] = dict.fromkeys(alignment.missing)
-    pairs |= {pair.expected: pair for pair in (*alignment.pairs, *alignment.out_of_order)}
-    lines: list[Row] = []
-    for index, pair in sorted(pairs.items()):
-        left, at = expected[index], str(index + 1)
-        if pair is None:
-            lines.append(Row("missing", at, left, "", "(not called)"))
-            continue
-        mark: Mark = "same"
-        notes = ""
-        if pair.similarity < 1:
-            mark, notes = "differs", f" ({number_text(pair.similarity)})"
-        if index in moved:
-            mark, notes = "moved", f"{notes} ({pair.breaks[1] if pair.breaks else 'out of order'})"
-        lines.append(Row(mark, at, left, str(pair.called + 1), called[pair.called] + notes))
-        lines.extend(_details(pair, nested=nested, longest=longest))
+    for pair in (*alignment.pairs, *alignment.out_of_order):
+        mark, notes = _mark(pair, is_moved=pair.expected in moved)
+        left, right = expected[pair.expected], called[pair.called] + notes
+        details = _details(pair, nested=nested, longest=longest)
+        groups[pair.expected] = [Row(mark, str(pair.expected + 1), left, str(pair.called + 1), right), *details]
+    lines = [row for _, group in sorted(groups.items()) for row in group]
     forbidden = dict(alignment.forbidden)
     for index in alignment.unexpected:
         left = "(forbidden)" if index in forbidden else "(not expected)"
         lines.append(Row("unexpected", "", left, str(index + 1), called[index]))
     return lines
+
+
+def _mark(pair: Pair, *, is_moved: bool) -> tuple[Mark, str]:
+    """Return the mark of a pair and notes about it."""
+    notes = f" ({number_text(pair.similarity)})" if pair.similarity < 1 else ""
+    if is_moved:
+        return "moved", f"{notes} ({pair.breaks[1] if pair.breaks else 'out of order'})"
+    return ("differs" if notes else "same"), notes
 
 
 def _names(result: MetricResult, side: Literal["expected", "called"], names: Sequence[str]) -> defaultdict[int, str]:
@@ -124,9 +125,13 @@ def _inside(expected: Any, called: Any, place: str) -> Iterator[tuple[Any, Any, 
     elif isinstance(expected, dict) and isinstance(called, dict):
         for key in {**expected, **called}:
             yield from _inside(expected.get(key, ABSENT), called.get(key, ABSENT), f"{place}.{one_line(key, _NAME)}")
-    # A matcher cannot look at a redacted value, so such a place does not count as different.
-    elif not fits(expected, called) and not (isinstance(expected, ValuePattern) and has_mark(called)):
+    elif _differ(expected, called):
         yield expected, called, place
+
+
+def _differ(expected: Any, called: Any) -> bool:  # noqa: ANN401 - as above
+    """Return whether two values differ; a matcher cannot look at a redacted value, so that does not count."""
+    return not fits(expected, called) and not (isinstance(expected, ValuePattern) and has_mark(called))
 
 
 def _side(value: Any, place: str, longest: int) -> str:  # noqa: ANN401 - a JSON value, a matcher or ABSENT
