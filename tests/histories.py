@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from toolmark.capture import Outcome, Request, RunBuilder
 from toolmark.matching.json_compare import ABSENT
 
-OFFERED = ("slow", "add", "search", "Answer")
-PSEUDO = "Answer"
+OFFERED = ("slow", "add", "search")
 HOSTED = "search"
 HANDOFF = "to_bob"
 Keys = list[tuple[str | None, tuple[int, ...]]]
@@ -100,11 +99,10 @@ class History:
             or (scope is self.run and _open(call) and call.message == scope.messages)
             or self._waits(call)
             for call in scope.inside
-            if call.name != PSEUDO
         )
 
     def _calls(self, scope: Truth, *, waiting: bool) -> list[Any]:
-        entries = [call for call in scope.inside if call.name != PSEUDO]
+        entries = scope.inside
         messages = sorted({call.message for call in entries if call.message is not None})
         return [
             (
@@ -173,7 +171,6 @@ def histories(draw: st.DrawFn) -> History:
     """A random legal run."""
     history = History(may_wait=draw(st.booleans()))
     history.tell("started", "hi")
-    history.tell("pseudo_tools", [PSEUDO])
     history.tell("model_used", "m1", {"tokens": 3})
     history.tell("model_used", "m1", {"tokens": 4})
     _Scope(draw, history, history.run, [(None, ())]).fill()
@@ -242,7 +239,7 @@ class _Scope:
 
     def request(self, position: int) -> Truth:
         """A call that the model asks for."""
-        name = self.draw(st.sampled_from(["slow", "slow", "slow", "add", "add", "nope", PSEUDO, HOSTED, HANDOFF]))
+        name = self.draw(st.sampled_from(["slow", "slow", "slow", "add", "add", "nope", HOSTED, HANDOFF]))
         number = f"{self.truth.messages}.{position}"
         if name == HOSTED:
             return Truth(name, f"h{number}", self.truth.messages, {}, 1, Outcome.OK, "found")
@@ -321,7 +318,7 @@ class _Scope:
                 events.append(self.history.tell("tool_ended", key, call.output, after=[started]))
             elif outcome is not None:
                 events.append(self.history.tell("tool_failed", key, "E: e", outcome=outcome, after=[started]))
-        if self.depth < 2 and call.name != PSEUDO and self.draw(st.sampled_from([True, False, False])):
+        if self.depth < 2 and self.draw(st.sampled_from([True, False, False])):
             _Scope(self.draw, self.history, call, keys, self.depth + 1).fill()
         return tuple(events)
 

@@ -248,6 +248,7 @@ _run_fields: dict[str, st.SearchStrategy[Any]] = {
         fields({}, {"call": st.none() | st.integers(0, 2), "from_agent": _texts, "to_agent": _texts}),
         max_size=2,
     ),
+    "failed_handoffs": st.lists(st.integers(0, 2), max_size=2),
     "available_tools": _case_fields["available_tools"],
     "status": st.sampled_from(("ok", "error", "interrupted", "stopped")),
     "error": _texts,

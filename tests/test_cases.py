@@ -86,6 +86,7 @@ RUN = Run(
     actual_output="o",
     calls=[CALL],
     handoffs=[Handoff(call=0, from_agent="a", to_agent="b")],
+    failed_handoffs=[0],
     available_tools=[SPEC],
     status=RunStatus.STOPPED,
     error="limit",

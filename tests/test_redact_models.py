@@ -12,7 +12,7 @@ import strategies
 from toolmark import LLMTestCase, MLLMImage, MLLMTestCase, ToolCall, ToolSpec, calls, cases
 from toolmark._internal.model import Model
 from toolmark.cases import Run
-from toolmark.redact import _PLAIN_FIELDS, DEFAULT, DEFAULT_KEYS, REDACTED, Redactor
+from toolmark.redact import _UNREDACTED_FIELDS, DEFAULT, DEFAULT_KEYS, REDACTED, Redactor
 
 M = REDACTED
 TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -127,5 +127,5 @@ def test_every_preserved_field_exists() -> None:
         if isinstance(item, type(Model)) and issubclass(item, Model)  # Python 3.10 takes `dict[str, int]` for a class
     ]
 
-    assert {name for model in models for name in model.model_fields} >= _PLAIN_FIELDS
+    assert {name for model in models for name in model.model_fields} >= _UNREDACTED_FIELDS
     assert Run in models

@@ -1,4 +1,4 @@
-"""Agents as an evaluation calls them: async functions from a question to the recorded run.
+"""Agents as an evaluation calls them: async functions that take a question and return the recorded run.
 
 ```python
 import asyncio
@@ -31,10 +31,7 @@ from pydantic import BaseModel
 from toolmark.cases import Golden, LLMTestCase, Run, RunStatus
 from toolmark.errors import ConfigurationError
 
-__all__ = [
-    "AgentCallable",
-    "Conversation",
-]
+__all__ = ["AgentCallable", "Conversation"]
 
 DEFAULT_CONCURRENCY = 8
 """Questions that an agent answers at the same time by default."""
@@ -56,22 +53,22 @@ class Conversation:
 AgentCallable: TypeAlias = Callable[[str, Conversation], Awaitable[Run]]
 """An agent: `async (input, conversation) -> Run`.
 
-It should also return a run that ended with an error. If it raises, the exception is the error of the case, and its
-calls are lost.
+If the agent fails midway, it should return a `Run` with status `ERROR`, so that its calls are in the case. If it raises
+instead, its calls are unknown, and the run of the case has the exception as its error.
 """
 
 
-async def run_golden(golden: Golden, agent: AgentCallable, place: int) -> LLMTestCase:
+async def run_golden(golden: Golden, agent: AgentCallable, position: int) -> LLMTestCase:
     """Run an agent on one golden in a new conversation, and return the case.
 
-    If the agent raises, the case has no called tools and a run with the error.
+    If the agent raises, the called tools of the case are unknown, and its run has the error.
 
     Args:
-        golden: The question and its expectations. The case has the golden's id, else its position from 1 as `#3`.
+        golden: The question and its expectations. Its id becomes that of the case.
         agent: The agent.
-        place: Position of the golden, from 0.
+        position: Position of the golden, from 0. Without an id of the golden, position 2 makes the id `#3`.
     """
-    return _case(golden, await _answer(agent, golden.input), place)
+    return _case(golden, await _run_agent(agent, golden.input), position)
 
 
 def check_agent(agent: object) -> None:
@@ -110,8 +107,8 @@ def check_goldens(goldens: object) -> Sequence[Golden]:
     return items
 
 
-async def _answer(agent: AgentCallable, question: str) -> Run:
-    """Return the run of one question; if the agent raises, a run with the error and unknown calls."""
+async def _run_agent(agent: AgentCallable, question: str) -> Run:
+    """Return the run of an agent on one question; if the agent raises, a run with the error and unknown calls."""
     conversation = Conversation()
     try:
         run: object = await agent(question, conversation)
@@ -130,12 +127,14 @@ async def _answer(agent: AgentCallable, question: str) -> Run:
     )
 
 
-def _case(golden: Golden, run: Run, index: int) -> LLMTestCase:
-    """Return the case of a golden and its run; fields of the golden override those of the run."""
+def _case(golden: Golden, run: Run, position: int) -> LLMTestCase:
+    """Return the case of a golden and its run.
+
+    The golden's input replaces that of the run, and so do its available tools unless they are `None`. Tags are joined
+    and metadata is merged; for a key in both, the golden's value counts.
+    """
     case = run.to_test_case(
-        expected_tools=golden.expected_tools,
-        expected_output=golden.expected_output,
-        id=golden.id or f"#{index + 1}",
+        expected_tools=golden.expected_tools, expected_output=golden.expected_output, id=golden.id or f"#{position + 1}"
     )
     changed: dict[str, Any] = {
         "input": golden.input,
@@ -147,6 +146,5 @@ def _case(golden: Golden, run: Run, index: int) -> LLMTestCase:
     fields = {name: getattr(case, name) for name in case.model_fields_set} | changed
     if run.status is RunStatus.ERROR and "calls" not in run.model_fields_set:
         del fields["tools_called"]  # unknown calls, which differ from no calls
-    if golden.expected_tools is None:
-        fields.pop("expected_tools", None)
+    # A field that is set, even to an empty value, is written to files; without tags or metadata it should not be.
     return LLMTestCase(**{name: value for name, value in fields.items() if value or name not in ("tags", "metadata")})

@@ -8,9 +8,9 @@ traces (`toolmark.formats.read_traces`), whose spans may be on any line.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from toolmark._internal.json import parse_json
 from toolmark._internal.text import plural
@@ -45,12 +45,15 @@ class Recorded:
     Attributes:
         transcript: Its messages, as they were read.
         place: Its place in the file, e.g. `"line 3"`; empty if the file holds nothing else.
-        about: The fields of the case that the object with the messages has, such as its id and its expectations.
+        fields: The fields of the case that the object with the messages has, such as its id and its expectations.
+        notes: Warnings about these fields.
     """
 
     transcript: Transcript
     place: str
-    about: LLMTestCase
+    fields: dict[str, Any]
+    notes: list[str]
+    count: ClassVar[int] = 1
 
     @property
     def format(self) -> str:
@@ -58,14 +61,14 @@ class Recorded:
         return self.transcript.format
 
     @property
-    def warnings(self) -> list[tuple[str, str]]:
-        """The warnings of the messages, each with its place."""
-        return [(self.place, text) for text in self.transcript.run.warnings]
+    def warnings(self) -> list[str]:
+        """The warnings of the messages, with their place."""
+        return [_placed(self.place, text) for text in self.transcript.run.warnings]
 
     @property
     def has_expectations(self) -> bool:
         """Whether the object with the messages has expectations."""
-        return any(name.startswith("expected") for name in self.about.model_fields_set)
+        return any(name.startswith("expected") for name in self.fields)
 
     def cases(self, unit: Unit = "cases") -> list[TestCase | ConversationalTestCase]:
         """Return the conversation as cases.
@@ -73,16 +76,11 @@ class Recorded:
         Cases have the id, name, tags and expectations of the object with the messages; one without id and name is named
         after its place. Expectations of a whole conversation are left out of turns and conversations.
         """
-        fields: dict[str, Any] = {
-            name: getattr(self.about, name) for name in _CASE_KEYS if name in self.about.model_fields_set
-        }
+        fields = self.fields
         if self.place and not fields.keys() & {"id", "name"}:
-            fields["name"] = self.place
+            fields = {**fields, "name": self.place}
         if unit == "cases":
-            run = self.transcript.run
-            if self.about.run is not None:
-                run = run.model_copy(update={"warnings": [*run.warnings, *self.about.run.warnings]})
-            return [_with(run.to_test_case(), fields)]
+            return [_with(self._run().to_test_case(), fields)]
         fields = {name: value for name, value in fields.items() if not name.startswith("expected")}
         if unit == "conversations":
             return [self.transcript.conversation.model_copy(update=fields)]
@@ -90,6 +88,11 @@ class Recorded:
             _with(turn.to_test_case(), {**fields, **_turn_names(fields, number)})
             for number, turn in enumerate(self.transcript.turns, start=1)
         ]
+
+    def _run(self) -> Run:
+        """Return the run, with the warnings about the fields of the case."""
+        run = self.transcript.run
+        return run.model_copy(update={"warnings": [*run.warnings, *self.notes]}) if self.notes else run
 
 
 @dataclass(frozen=True)
@@ -100,23 +103,26 @@ class RecordedSession:
         format: The format of the traces.
         runs: A run for each trace, in the order of their starts.
         notes: Warnings of the file as a whole, on its first session.
-        has_expectations: False: traces have no expectations.
-        place: Empty: a session has no place of its own.
     """
 
     format: TraceFormat
     runs: list[Run]
     notes: list[str]
-    has_expectations: bool = False
-    place: str = ""
+    place: ClassVar[str] = ""
+    has_expectations: ClassVar[bool] = False
 
     @property
-    def warnings(self) -> list[tuple[str, str]]:
-        """The warnings of the file and of the traces, each with its place."""
-        warnings = [("", note) for note in self.notes]
+    def count(self) -> int:
+        """Number of the traces."""
+        return len(self.runs)
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings of the file, and those of the traces with their trace."""
+        warnings = [*self.notes]
         for run in self.runs:
             place = f"trace {run.run_id}" if run.run_id else ""
-            warnings += [(place, text) for text in run.warnings]
+            warnings += [_placed(place, text) for text in run.warnings]
         return warnings
 
     def cases(self, unit: Unit = "cases") -> list[TestCase | ConversationalTestCase]:
@@ -160,22 +166,10 @@ def read_transcripts(
         "handoff_names": tuple(handoff_names),
         "tolerant_arguments": tolerant_arguments,
     }
-    documents = list(_documents(read_bytes(source), allow_nan=allow_nan))
-    problems = [problem for document in documents for problem in document.problems]
-    results: list[Recorded | RecordedSession] = []
-    if not problems and _are_traces(documents, format):
-        try:
-            results += _read_sessions(documents, options)
-        except InvalidDataError as error:
-            problems += error.problems
-    else:
-        for document in documents:
-            if document.problems:
-                continue
-            try:
-                results.append(read_conversation(document, options))
-            except InvalidDataError as error:
-                problems += map(document.placed, problems_of(error))
+    problems: list[Problem] = []
+    documents = _documents(read_bytes(source), allow_nan=allow_nan)
+    read_all = _read_sessions if _are_traces(documents, format) else _read_conversations
+    results = [*read_all(documents, options, problems)]
     if not problems and not results:
         problems.append(Problem("$", "the file holds no conversation"))
     if problems:
@@ -188,14 +182,12 @@ class Summary:
     """What was read and written.
 
     Attributes:
-        noun: What was read: `conversation` or `trace`.
         formats: How many of each format.
         cases: Number of cases or conversations that were written.
         calls: Number of calls of the agents in them.
         warnings: What is doubtful, with its place.
     """
 
-    noun: str = "conversation"
     formats: Counter[str] = field(default_factory=Counter[str])
     cases: int = 0
     calls: int = 0
@@ -204,19 +196,13 @@ class Summary:
     def add(self, recorded: Recorded | RecordedSession, unit: Unit) -> list[TestCase | ConversationalTestCase]:
         """Count a conversation or a session, and return its cases."""
         cases = recorded.cases(unit)
-        if isinstance(recorded, RecordedSession):
-            self.noun = "trace"
-            self.formats[recorded.format] += len(recorded.runs)
-        else:
-            self.formats[recorded.format] += 1
+        self.formats[recorded.format] += recorded.count
         self.cases += len(cases)
-        for case in cases:
-            parts = case.turns if isinstance(case, ConversationalTestCase) else [case]
-            self.calls += sum(len(part.tools_called or ()) for part in parts)
-        self.warnings += [f"{place}: {text}" if place else text for place, text in recorded.warnings]
+        self.calls += sum(map(_number_of_calls, cases))
+        self.warnings += recorded.warnings
         if unit != "cases" and recorded.has_expectations:
-            place = f"{recorded.place}: " if recorded.place else ""
-            self.warnings.append(f"{place}left out the expectations of the conversation; use --as cases to keep them")
+            text = "left out the expectations of the conversation; use --as cases to keep them"
+            self.warnings.append(_placed(recorded.place, text))
         return cases
 
     def __iadd__(self, other: Summary) -> Self:
@@ -230,28 +216,27 @@ class Summary:
     def source(self) -> str:
         """What was read, such as `"3 conversations (2 openai-chat, 1 anthropic)"` or `"3 traces (otel)"`."""
         names = [f"{number} {name}" if len(self.formats) > 1 else name for name, number in self.formats.items()]
-        return f"{plural(sum(self.formats.values()), self.noun)} ({', '.join(names)})"
+        noun = "conversation" if self.formats.keys().isdisjoint(TRACE_FORMATS) else "trace"
+        return f"{plural(sum(self.formats.values()), noun)} ({', '.join(names)})"
 
 
-def _documents(data: bytes, *, allow_nan: bool) -> Iterator[Document]:
-    """Yield the conversations of a file; a line that is not JSON is a document with problems."""
-    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
-    if not lines:
-        return
+def _documents(data: bytes, *, allow_nan: bool) -> list[Document]:
+    """Return the conversations of a file; a line that is not JSON is a document with problems."""
     try:
         value = parse_json(data, allow_nan=allow_nan)
     except InvalidDataError as error:
-        if not any(holds_json(line) for _, line in lines):
-            yield Document(problems=problems_of(error))
-            return
-    else:
-        if _is_list_of_conversations(value):
-            yield from (Document(entry, item=index) for index, entry in enumerate(value))
-        else:
-            yield Document(value)
-        return
-    for number, line in lines:
-        yield line_document(line, number, allow_nan=allow_nan)
+        return _line_documents(data, error, allow_nan=allow_nan)
+    if _is_list_of_conversations(value):
+        return [Document(entry, item=index) for index, entry in enumerate(value)]
+    return [Document(value)]
+
+
+def _line_documents(data: bytes, error: InvalidDataError, *, allow_nan: bool) -> list[Document]:
+    """Return the conversation of each line; if no line holds JSON, a document with the error of the whole file."""
+    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
+    if lines and not any(holds_json(line) for _, line in lines):
+        return [Document(problems=problems_of(error))]
+    return [line_document(line, number, allow_nan=allow_nan) for number, line in lines]
 
 
 def line_document(line: bytes, number: int, *, allow_nan: bool) -> Document:
@@ -289,27 +274,55 @@ def _is_conversation(entry: object) -> bool:
 
 def _are_traces(documents: list[Document], format: str) -> bool:
     """Return whether a file holds traces: then all of it does, and anything else in it is a mistake."""
+    if any(document.problems for document in documents):
+        return False
     if format != "auto":
         return format in TRACE_FORMATS
     return any(trace_format_of(document.value) is not None for document in documents)
 
 
-def _read_sessions(documents: list[Document], options: dict[str, Any]) -> list[RecordedSession]:
-    lines = {f"line {document.line}": document.line for document in documents if document.line is not None}
-    values = [("$" if document.line is None else document.place, document.value) for document in documents]
+def _read_sessions(
+    documents: list[Document], options: Mapping[str, Any], problems: list[Problem]
+) -> list[RecordedSession]:
+    """Return the sessions in the traces of a file; what cannot be read is added to the problems."""
+    lines = {_root_of(document): document.line for document in documents}
     try:
-        traces = read_trace_documents(values, **options)
+        traces = read_trace_documents([(_root_of(document), document.value) for document in documents], **options)
     except InvalidDataError as error:
-        problems: list[Problem] = []
-        for problem in error.problems:
-            start = problem.path.partition(".")[0].partition("[")[0]
-            path = "$" + problem.path.removeprefix(start) if start in lines else problem.path
-            problems.append(Problem(path, problem.message, lines.get(start)))
-        raise InvalidDataError(str(error), problems) from None
+        problems += [_in_line(problem, lines) for problem in error.problems]
+        return []
     sessions = [RecordedSession(traces.format, runs, []) for runs in traces.sessions]
     for first in sessions[:1]:
         first.notes.extend(traces.warnings)
     return sessions
+
+
+def _root_of(document: Document) -> str:
+    """Return the path of a document in warnings and problems of traces, which may have spans on several lines."""
+    return "$" if document.line is None else document.place
+
+
+def _in_line(problem: Problem, lines: Mapping[str, int | None]) -> Problem:
+    """Return a problem whose path begins with a line as a problem of that line."""
+    start = problem.path.partition(".")[0].partition("[")[0]
+    line = lines.get(start)
+    return problem if line is None else Problem("$" + problem.path.removeprefix(start), problem.message, line)
+
+
+def _read_conversations(
+    documents: list[Document], options: Mapping[str, Any], problems: list[Problem]
+) -> list[Recorded]:
+    """Return the conversations that can be read; what cannot be read is added to the problems."""
+    results: list[Recorded] = []
+    for document in documents:
+        problems += document.problems
+        if document.problems:
+            continue
+        try:
+            results.append(read_conversation(document, options))
+        except InvalidDataError as error:
+            problems += map(document.placed, problems_of(error))
+    return results
 
 
 def read_conversation(document: Document, options: Mapping[str, Any]) -> Recorded:
@@ -318,23 +331,45 @@ def read_conversation(document: Document, options: Mapping[str, Any]) -> Recorde
     Raises:
         InvalidDataError: It cannot be read.
     """
-    value = document.value
-    fields: dict[str, Any] = {}
-    if isinstance(value, Mapping):
-        if looks_like_record(value) or "tools_called" in value:
-            raise _invalid("is a case or a record already; `toolmark score` reads it as it is")
-        is_message = "role" in value or message_fields(value) is not None
-        if document.line is not None and is_message and "stop_reason" not in value:
-            raise _invalid("is a single message; a line holds one conversation: put its messages into one list")
-        if "role" not in value:
-            fields = {key: value[key] for key in _CASE_KEYS if value.get(key) is not None}
-    about = case_from_record(fields, tolerant_arguments=options["tolerant_arguments"])
+    fields = document.value if isinstance(document.value, Mapping) else {}
+    _refuse_other_data(fields, is_line=document.line is not None)
+    case = case_from_record(_case_fields(fields), tolerant_arguments=options["tolerant_arguments"])
     is_alone = document.line is None and document.item is None
-    return Recorded(read(value, **options), "" if is_alone else document.place, about)
+    return Recorded(
+        read(document.value, **options),
+        "" if is_alone else document.place,
+        {name: getattr(case, name) for name in _CASE_KEYS if name in case.model_fields_set},
+        case.run.warnings if case.run else [],
+    )
 
 
-def _invalid(message: str) -> InvalidDataError:
-    return InvalidDataError(message, [Problem("$", message)])
+def _refuse_other_data(fields: Mapping[str, Any], *, is_line: bool) -> None:
+    """Raise an error for a case, a record, or a line with a single message."""
+    if looks_like_record(fields) or "tools_called" in fields:
+        raise InvalidDataError.of("is a case or a record already; `toolmark score` reads it as it is")
+    if is_line and _is_message(fields):
+        raise InvalidDataError.of("is a single message; a line holds one conversation: put its messages into one list")
+
+
+def _is_message(fields: Mapping[str, Any]) -> bool:
+    """Return whether an object is one message, and not a response."""
+    return ("role" in fields or message_fields(fields) is not None) and "stop_reason" not in fields
+
+
+def _case_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the case in an object that holds messages; a message has none."""
+    if "role" in fields:
+        return {}
+    return {key: fields[key] for key in _CASE_KEYS if fields.get(key) is not None}
+
+
+def _placed(place: str, text: str) -> str:
+    return f"{place}: {text}" if place else text
+
+
+def _number_of_calls(case: TestCase | ConversationalTestCase) -> int:
+    parts = case.turns if isinstance(case, ConversationalTestCase) else [case]
+    return sum(len(part.tools_called or ()) for part in parts)
 
 
 def _with(case: LLMTestCase, fields: Mapping[str, Any]) -> LLMTestCase:

@@ -77,8 +77,6 @@ class FileProblems:
     torn: list[Problem] = field(default_factory=list[Problem])
     more_problems: int = 0
     """Problems beyond `most`."""
-    more_torn: int = 0
-    """Torn lines beyond `most`."""
 
     def cases(self, documents: Iterable[Document], *, tolerant_arguments: bool = False) -> Iterator[TestCase]:
         """Yield the case of each document that can be read."""
@@ -92,7 +90,7 @@ class FileProblems:
         """
         for document in documents:
             if document.torn:
-                self.more_torn += self._add(self.torn, document.problems)
+                self._add(self.torn, document.problems)
             elif document.problems:
                 self.more_problems += self._add(self.problems, document.problems)
             else:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import NoneType
 from typing import Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel, JsonValue
@@ -52,7 +53,8 @@ _PEM = (  # a private key, also one whose end was cut off
 )
 _TOKEN = (
     _WORD + r"(?:"
-    # OpenAI, Anthropic and others that follow them; a kebab-case word has neither digits nor 20 letters on end.
+    # OpenAI, Anthropic and others that follow them. Words joined by hyphens, as in `sk-learn-based-classifiers`, do not
+    # match: they have neither 20 letters or digits in a row, nor a digit or capital among the first 25 characters.
     r"sk-(?:[A-Za-z0-9]{20}|(?=[a-z_-]{0,24}[A-Z0-9])[\w-]{20})[\w-]*"
     r"|(?:gh[pousr]_|github_pat_|glpat-)[\w-]{20,}"  # GitHub, GitLab
     r"|(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"  # Slack
@@ -62,7 +64,8 @@ _TOKEN = (
     r"|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|pypi-AgE[\w-]{20,}"  # Hugging Face, npm, PyPI
     r")"
 )
-# Each shape with texts of which every match has one, whatever its case. Searching for these is much faster.
+# For each shape, lower-case substrings of which every match, in lower case, has one. A substring test is much faster
+# than the regular expression.
 _NEEDLES: Final[dict[re.Pattern[str], tuple[str, ...]]] = {
     re.compile(shape, re.ASCII): needles
     for shape, needles in (
@@ -91,11 +94,14 @@ _NEEDLES: Final[dict[re.Pattern[str], tuple[str, ...]]] = {
 DEFAULT_SHAPES: Final[tuple[re.Pattern[str], ...]] = tuple(_NEEDLES)
 """Texts that are redacted anywhere; of a shape with a group named `secret` only that group.
 
-Each runs in linear time: no repetition can match the text that follows it, and one that may begin inside another fails
-within a fixed number of characters."""
+Each runs in linear time. Two rules for a new shape ensure this:
+
+1. What follows a repetition begins with a character that the repetition cannot match, so there is one place to stop.
+2. If the shape can begin to match inside its own repetition, it fails there within a fixed number of characters.
+"""
 
 # In a text that is not JSON as a whole: '"key": ', "'key'=>", '\"key\": ', and '?key=' or '&key=' of a URL.
-_ASSIGNED = re.compile(
+_ASSIGNMENT = re.compile(
     # It begins with one set of characters, which is searched for much faster than two alternatives.
     r"""["'?&](?:(?<=(["']))(?P<key>[\w .-]{1,64})\\{0,3}\1\s{0,16}(?::|=>?)\s{0,16}|"""
     r"""(?<=[?&])(?P<param>[\w.-]{1,64})=)"""
@@ -109,12 +115,14 @@ _ASSIGNED_VALUE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PARAM_VALUE = re.compile(r"""(?P<bare>[^&#\s"'<>\\]+)""")
-_CONSTANTS = frozenset({"null", "true", "false", "None", "True", "False", ""})
+_UNQUOTED = frozenset({"open", "bare"})
+# Values that stay under a secret key in a text that is not JSON, since they hold nothing.
+_HARMLESS_VALUES = frozenset({"null", "true", "false", "None", "True", "False", "", REDACTED})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _MAYBE_JSON = re.compile(r"\s*[\[{\"]")
 
-# Identity, kind, state and time of toolmark's data, and the bytes of an image.
-_PLAIN_FIELDS = frozenset(
+# Fields of toolmark's data that stay: identity, kind, state and time, and the bytes of an image.
+_UNREDACTED_FIELDS = frozenset(
     {
         *("id", "name", "type", "role", "run_id", "conversation_id", "agent", "server", "models", "usage"),
         *("call", "from_agent", "to_agent"),
@@ -161,38 +169,45 @@ class Redactor:
     enabled: bool = True
     _keys: frozenset[str] = field(init=False, repr=False, compare=False)
     _shapes: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+    _needles: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Texts of which every match of a shape has one; a shape of unknown needles has the empty text."""
 
     def __post_init__(self) -> None:
         """Check and compile the options."""
         for name in ("keys", "shapes"):
             if isinstance(getattr(self, name), str):
-                message = f"{name} must be a collection of texts, got the text {getattr(self, name)!r}"
-                raise ConfigurationError(message)
+                raise ConfigurationError(f"{name} must be a collection of texts, got the text {getattr(self, name)!r}")
         try:
             shapes = tuple(re.compile(shape) for shape in self.shapes)
         except re.error as error:
             message = f"shapes holds {error.pattern!r}, which is not a regular expression: {error}"
             raise ConfigurationError(message) from error
-        object.__setattr__(self, "_keys", frozenset(map(_folded, self.keys)))  # the dataclass is frozen
+        object.__setattr__(self, "_keys", frozenset(map(_fold_key, self.keys)))  # the dataclass is frozen
         object.__setattr__(self, "_shapes", shapes)
+        needles = tuple(needle for shape in shapes for needle in _NEEDLES.get(shape, ("",)))
+        object.__setattr__(self, "_needles", needles)
 
     def __call__(self, value: JsonValue, path: Path = ()) -> JsonValue:
         """Return a redacted copy of a JSON value; `path` is its position, for the hook."""
         if not self.enabled:
             return value
         try:
-            return self._value(value, path)
+            return self._redact_value(value, path)
         except RecursionError:
             return REDACTED
 
     def at(self, keys: tuple[str, ...], value: JsonValue) -> JsonValue:
-        """Return a redacted copy of the value that stands under these keys, outermost first; each may be secret."""
+        """Return a redacted copy of a value inside nested objects; `keys` lead to it, from the outermost object.
+
+        The value is redacted as a whole if one of the keys is secret; under the last one `null`, booleans and empty
+        values stay.
+        """
         if not self.enabled or not keys:
             return self(value)
         if any(map(self._is_secret, keys[:-1])):
             return REDACTED
         try:
-            return self._under(keys[-1], value, keys)
+            return self._redact_entry(keys[-1], value, keys)
         except RecursionError:
             return REDACTED
 
@@ -200,60 +215,61 @@ class Redactor:
         """Return a redacted case, run, call or other data of toolmark, with the same fields set.
 
         Arguments, outputs, texts, errors and metadata are redacted at every level; ids, names, kinds and times stay. In
-        the schema of an available tool only shapes are redacted. Data without secrets is returned itself.
+        the schema of an available tool, keys are names of arguments and never secret, so only shapes are redacted, and
+        your hook is called. Data in which nothing changes is returned itself, not as a copy.
         """
         if not self.enabled or (
-            self.hook is None and _Search(self._shapes, self._is_secret, self._assigned).is_clean(data)
+            self.hook is None and _Search(self._shapes, self._is_secret, self._redact_assignments).is_clean(data)
         ):
             return data
-        return self._model(data, ())
+        return self._redact_model(data, ())
 
-    def _model(self, data: AnyModel, path: Path) -> AnyModel:
+    def _redact_model(self, data: AnyModel, path: Path) -> AnyModel:
         changed: dict[str, object] = {}
-        for name in data.model_fields_set - _PLAIN_FIELDS:
+        for name in data.model_fields_set - _UNREDACTED_FIELDS:
             value = getattr(data, name)
-            redacted: object = (
-                replace(self, keys=())(value, (*path, name))
-                if name in _SCHEMA_FIELDS
-                else self._field(value, (*path, name))
-            )
+            redact = self._redact_schema if name in _SCHEMA_FIELDS else self._redact_field
+            redacted = redact(value, (*path, name))
             if redacted != value:
                 changed[name] = redacted
         return data.model_copy(update=changed) if changed else data
 
-    def _field(self, value: object, path: Path) -> object:
+    def _redact_schema(self, schema: JsonValue, path: Path) -> object:
+        return replace(self, keys=())(schema, path)
+
+    def _redact_field(self, value: object, path: Path) -> object:
         if isinstance(value, BaseModel):
-            return self._model(value, path)
+            return self._redact_model(value, path)
         if isinstance(value, list) and any(isinstance(item, BaseModel) for item in value):
-            return [self._field(item, (*path, index)) for index, item in enumerate(value)]
+            return [self._redact_field(item, (*path, index)) for index, item in enumerate(value)]
         return self(value, path)  # type: ignore[arg-type]
 
-    def _value(self, value: JsonValue, path: Path) -> JsonValue:
+    def _redact_value(self, value: JsonValue, path: Path) -> JsonValue:
         if type(value) is dict:
-            return {key: self._under(key, item, (*path, key)) for key, item in value.items()}
+            return {key: self._redact_entry(key, item, (*path, key)) for key, item in value.items()}
         if type(value) is list:
-            return [self._value(item, (*path, index)) for index, item in enumerate(value)]
-        return self._hooked(self._text(value, path) if type(value) is str else value, path)
+            return [self._redact_value(item, (*path, index)) for index, item in enumerate(value)]
+        return self._apply_hook(self._redact_text(value, path) if type(value) is str else value, path)
 
-    def _under(self, key: str, value: JsonValue, path: Path) -> JsonValue:
+    def _redact_entry(self, key: str, value: JsonValue, path: Path) -> JsonValue:
         if isinstance(value, bool) or value in (None, "", [], {}) or not self._is_secret(key):
-            return self._value(value, path)
+            return self._redact_value(value, path)
         return REDACTED
 
     def _is_secret(self, key: str) -> bool:
-        return (_folded_cached if len(key) <= _SHORT_KEY else _folded)(key) in self._keys
+        return (_fold_short_key if len(key) <= _SHORT_KEY else _fold_key)(key) in self._keys
 
-    def _text(self, text: str, path: Path) -> str:
+    def _redact_text(self, text: str, path: Path) -> str:
         if _MAYBE_JSON.match(text):
             try:
-                return self._json(text, path)
+                return self._redact_json(text, path)
             except RecursionError:
                 return REDACTED
             except ValueError:
                 pass  # not JSON
-        return self._shaped(self._assigned(text))
+        return self._redact_shapes(self._redact_assignments(text))
 
-    def _json(self, text: str, path: Path) -> str:
+    def _redact_json(self, text: str, path: Path) -> str:
         """Return JSON text redacted inside.
 
         Of a repeated key readers see the last value; a secret in the others is removed too.
@@ -267,40 +283,47 @@ class Redactor:
             return result
 
         value: JsonValue = json.loads(text, object_pairs_hook=read_object, strict=False)
-        redacted = self._value(value, path)
-        if redacted == value and all(self._under(key, item, (*path, key)) == item for key, item in overridden):
+        redacted = self._redact_value(value, path)
+        if redacted == value and all(self._redact_entry(key, item, (*path, key)) == item for key, item in overridden):
             return text
         return json.dumps(redacted, ensure_ascii=text.isascii())
 
-    def _assigned(self, text: str) -> str:
+    def _redact_assignments(self, text: str) -> str:
         """Return a text that is not JSON with the values of its secret keys redacted."""
         parts: list[str] = []
-        done = at = 0
-        while head := _ASSIGNED.search(text, at):
+        done = 0
+        for start, end in self._secret_spans(text):
+            parts += (text[done:start], REDACTED)
+            done = end
+        return "".join([*parts, text[done:]])
+
+    def _secret_spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the start and the end of each value under a secret key in a text that is not JSON."""
+        at = 0
+        while head := _ASSIGNMENT.search(text, at):
             at = head.end()
             if not self._is_secret(head["key"] or head["param"]):
                 continue
-            match = (_ASSIGNED_VALUE if head["key"] else _PARAM_VALUE).match(text, at)
-            if match is None or match.lastgroup is None:
+            value = (_ASSIGNED_VALUE if head["key"] else _PARAM_VALUE).match(text, at)
+            if value is None:
                 continue
-            start, at = match.span(match.lastgroup)
-            unquoted = match.lastgroup in {"open", "bare"}
-            if text[start:at] == REDACTED or (unquoted and text.startswith(REDACTED, start)):
+            kind = str(value.lastgroup)  # each alternative is a group
+            start, at = value.span(kind)
+            if kind in _UNQUOTED and text.startswith(REDACTED, start):
                 at = start + len(REDACTED)
-            elif text[start:at] not in _CONSTANTS:
-                parts += (text[done:start], REDACTED)
-                done = at
-        return "".join([*parts, text[done:]])
+            elif text[start:at] not in _HARMLESS_VALUES:
+                yield start, at
 
-    def _shaped(self, text: str) -> str:
-        lower = text.lower()
-        for shape in self._shapes:
-            if any(needle in lower for needle in _NEEDLES.get(shape, ("",))) and shape.search(text):
+    def _redact_shapes(self, text: str) -> str:
+        if not any(map(text.lower().__contains__, self._needles)):
+            return text
+        for shape in _possible_shapes(self._shapes, text):
+            if shape.search(text):
                 # Marks are skipped, so that no shape, however wide, takes one for a secret.
-                text = REDACTED.join(shape.sub(_masked, part) for part in text.split(REDACTED))
+                text = REDACTED.join(shape.sub(_mask_secret, part) for part in text.split(REDACTED))
         return text
 
-    def _hooked(self, value: JsonValue, path: Path) -> JsonValue:
+    def _apply_hook(self, value: JsonValue, path: Path) -> JsonValue:
         if self.hook is None or value == REDACTED or type(value) not in _SCALARS:
             return value
         try:
@@ -308,13 +331,22 @@ class Redactor:
         except Exception as error:  # noqa: BLE001 - the value may be a secret, whatever the error
             problem = f"raised {type(error).__name__}"
         else:
-            if result is None or isinstance(result, (str, int, float)):
+            if isinstance(result, (str, int, float, NoneType)):
                 return result
             problem = f"returned a {type(result).__name__}, not a text, number, boolean or null"
-        where = "".join(f"[{part!r}]" for part in path) or "a value"
-        message = f"the redaction hook {problem} at {where}; the value was redacted"
-        warnings.warn(message, ToolmarkWarning, stacklevel=2)
+        warnings.warn(_hook_warning(problem, path), ToolmarkWarning, stacklevel=2)
         return REDACTED
+
+
+def _hook_warning(problem: str, path: Path) -> str:
+    where = "".join(f"[{part!r}]" for part in path) or "a value"
+    return f"the redaction hook {problem} at {where}; the value was redacted"
+
+
+def _possible_shapes(shapes: Iterable[re.Pattern[str]], text: str) -> list[re.Pattern[str]]:
+    """Return the shapes that may occur in a text; a shape of the user has no needles, and always may."""
+    lower = text.lower()
+    return [shape for shape in shapes if any(needle in lower for needle in _NEEDLES.get(shape, ("",)))]
 
 
 class _SecretError(Exception):
@@ -330,96 +362,103 @@ class _Search:
     """
 
     def __init__(
-        self, shapes: Sequence[re.Pattern[str]], is_secret: Callable[[str], bool], assigned: Callable[[str], str]
+        self,
+        shapes: Sequence[re.Pattern[str]],
+        is_secret: Callable[[str], bool],
+        redact_assignments: Callable[[str], str],
     ) -> None:
-        self._shapes, self._is_secret, self._assigned = shapes, is_secret, assigned
+        self._shapes, self._is_secret, self._redact_assignments = shapes, is_secret, redact_assignments
         self._texts: set[str] = set()
-        self._plain_keys: set[str] = set()
+        self._non_secret_keys: set[str] = set()
         self._models: set[int] = set()
 
     def is_clean(self, data: BaseModel) -> bool:
         """Return whether redaction leaves the data as it is."""
         try:
-            return self._field(data) and self._has_no_shape()
+            return self._field_is_clean(data) and self._has_no_shape()
         except (RecursionError, _SecretError):
             return False
 
     def _has_no_shape(self) -> bool:
-        lower = "\n".join(self._texts).lower()
-        shapes = [
-            shape
-            for shape in self._shapes
-            if any(needle in lower for needle in _NEEDLES.get(shape, ("",)))  # a shape of the user has no needles
-        ]
+        shapes = _possible_shapes(self._shapes, "\n".join(self._texts))
         return not any(shape.search(text) for shape in shapes for text in self._texts)
 
-    def _field(self, value: object) -> bool:
+    def _field_is_clean(self, value: object) -> bool:
         if isinstance(value, BaseModel):
-            if id(value) in self._models:  # calls are shared by a case and its run
-                return True
-            self._models.add(id(value))
-            return all(
-                # In a schema only shapes are secrets: a key is the name of an argument.
-                _Search(self._shapes, lambda _key: False, str).is_clean_value(getattr(value, name))
-                if name in _SCHEMA_FIELDS
-                else self._field(getattr(value, name))
-                for name in value.model_fields_set - _PLAIN_FIELDS
-            )
+            return self._model_is_clean(value)
         if type(value) is list:
-            return all(map(self._field, value))
-        return self._value(value)
+            return all(map(self._field_is_clean, value))
+        return self._value_is_clean(value)
+
+    def _model_is_clean(self, data: BaseModel) -> bool:
+        if id(data) in self._models:  # calls are shared by a case and its run
+            return True
+        self._models.add(id(data))
+        return all(
+            (self._schema_is_clean if name in _SCHEMA_FIELDS else self._field_is_clean)(getattr(data, name))
+            for name in data.model_fields_set - _UNREDACTED_FIELDS
+        )
+
+    def _schema_is_clean(self, schema: object) -> bool:
+        """Search a schema, in which only shapes are secrets: a key is the name of an argument."""
+        return _Search(self._shapes, lambda _key: False, str).is_clean_value(schema)
 
     def is_clean_value(self, value: object) -> bool:
         """Return whether redaction leaves a JSON value as it is."""
-        return self._value(value) and self._has_no_shape()
+        return self._value_is_clean(value) and self._has_no_shape()
 
-    def _value(self, value: object) -> bool:
+    def _value_is_clean(self, value: object) -> bool:
         if type(value) is str:
-            return value in self._texts or self._text(value)
+            return value in self._texts or self._text_is_clean(value)
         if type(value) is dict:
-            return all(self._pair(key, item) for key, item in value.items())
-        return type(value) is not list or all(map(self._value, value))
+            return all(self._pair_is_clean(key, item) for key, item in value.items())
+        return type(value) is not list or all(map(self._value_is_clean, value))
 
-    def _pair(self, key: str, item: object) -> bool:
+    def _pair_is_clean(self, key: str, item: object) -> bool:
         if isinstance(item, bool) or item is None:
             return True
-        if key not in self._plain_keys:
+        if key not in self._non_secret_keys:
             if self._is_secret(key):
                 return item in ("", [], {})
-            self._plain_keys.add(key)
-        return self._value(item)
+            self._non_secret_keys.add(key)
+        return self._value_is_clean(item)
 
-    def _text(self, text: str) -> bool:
+    def _text_is_clean(self, text: str) -> bool:
         if not text[:1].isalnum() and _MAYBE_JSON.match(text):
             try:
-                return self._value(json.loads(text, object_pairs_hook=self._object, strict=False))
+                return self._value_is_clean(json.loads(text, object_pairs_hook=self._check_object, strict=False))
             except ValueError:
                 pass  # not JSON
         self._texts.add(text)
-        return not (":" in text or "=" in text) or self._assigned(text) == text
+        return not (":" in text or "=" in text) or self._redact_assignments(text) == text
 
-    def _object(self, pairs: list[tuple[str, object]]) -> object:
-        """Search an object of JSON text, with all values of a repeated key, and return a stand-in for it."""
+    def _check_object(self, pairs: list[tuple[str, object]]) -> object:
+        """Search one object while JSON text is parsed, with all values of a repeated key.
+
+        Inner objects are parsed, and thus searched, before the object around them. The stand-in that is returned in
+        place of an object only tells whether it is empty: under a secret key, an empty object is clean.
+        """
         for key, item in pairs:
             # Most texts and keys of an object were searched in the one before.
-            if type(item) is str and item in self._texts and key in self._plain_keys:
+            if type(item) is str and item in self._texts and key in self._non_secret_keys:
                 continue
-            if not self._pair(key, item):
+            if not self._pair_is_clean(key, item):
                 raise _SecretError
-        return 1 if pairs else {}
+        return 1 if pairs else {}  # any number is clean, except under a secret key
 
 
-def _folded(key: str) -> str:
+def _fold_key(key: str) -> str:
     """Return the letters and digits of a key in lower case, the same for every way of writing a name."""
     return "".join(filter(str.isalnum, key)).lower()
 
 
-_folded_cached = lru_cache(maxsize=1024)(_folded)
-"""The same for short keys, few of which are distinct."""
+_fold_short_key = lru_cache(maxsize=1024)(_fold_key)
+"""`_fold_key` with a cache, for short keys: most of these occur again and again."""
 _SHORT_KEY = 64
 
 
-def _masked(match: re.Match[str]) -> str:
+def _mask_secret(match: re.Match[str]) -> str:
+    """Return the text of a match with its group `secret`, or else all of it, redacted."""
     start, end = match.span("secret") if "secret" in match.re.groupindex else match.span()
     whole, offset = match.group(), match.start()
     return whole if start == end else f"{whole[: start - offset]}{REDACTED}{whole[end - offset :]}"

@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeAlias
 from toolmark._internal.text import printable, short_json
 from toolmark.errors import NotMeasuredError
 from toolmark.matching.alignment import Alignment
-from toolmark.matching.argument_pattern import ValuePattern, json_of
+from toolmark.matching.argument_pattern import is_pattern, json_of
 from toolmark.matching.json_compare import ABSENT
-from toolmark.redact import DEFAULT, Redactor
+from toolmark.redact import DEFAULT, REDACTED, Redactor
 
 _MAPPINGS = ("parts", "judge", "usage")
 
@@ -270,10 +270,16 @@ class MetricResult:
 
 def redact_at_path(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value at a JSON path, redacted; any key of the path may be secret."""
+    if redactor is DEFAULT and not _has_secret_key(path or ""):
+        return redactor(value)
     return redactor.at(_names_in(path or ""), value)
 
 
 @lru_cache(maxsize=1024)
+def _has_secret_key(path: str) -> bool:
+    return DEFAULT.at(_names_in(path), 1) == REDACTED
+
+
 def _names_in(path: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^.\[\]\"]+", path))
 
@@ -282,7 +288,7 @@ def display_value(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON
     """Return the value at a JSON path as text for people, without secrets; a matcher is described."""
     plain = json_of(value)
     safe = redact_at_path(plain, path)
-    return printable(value.describe()) if isinstance(value, ValuePattern) and safe == plain else short_json(safe)
+    return printable(value.describe()) if is_pattern(value) and safe == plain else short_json(safe)
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:

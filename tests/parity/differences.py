@@ -29,6 +29,7 @@ _WORDS = "the error has the framework's wording"
 _UNKNOWN = "by default the SDK ends a run that calls a tool its agent lacks"
 _UNREAD = "LangGraph does not run a call with unreadable arguments, and ends if the message has no other call"
 _RUNS = "the tool is called with the readable arguments and rejects them"
+_REFUSES = "the SDK checks the arguments itself and does not call the tool"
 _HANDS = "hand-offs are offered as tools"
 
 UNKNOWN, NOT_JSON, REJECTED = (
@@ -47,12 +48,14 @@ DIFFERENCES = (
     Difference(UNKNOWN, "OpenAI Agents", "error", "ModelBehaviorError: Tool nope not found", _UNKNOWN),
     Difference(NOT_JSON, "LangChain", "calls[0].error", "no JSON", _WORDS),
     Difference(NOT_JSON, "LlamaIndex", "calls[0].error", "TypeError: add() missing 1 required", _RUNS),
-    Difference(NOT_JSON, "OpenAI Agents", "calls[0].error", "not JSON: Expecting property name", _RUNS),
+    Difference(NOT_JSON, "OpenAI Agents", "calls[0].error", "not JSON: Expecting property name", _WORDS),
     Difference(NOT_JSON, "LangChain", "calls[0].executed", False, _UNREAD),
+    Difference(NOT_JSON, "OpenAI Agents", "calls[0].executed", False, _REFUSES),
     Difference(NOT_JSON, "LangChain", "actual_output", "", _UNREAD),
     Difference(REJECTED, "LangChain", "calls[0].error", "ValidationError: 1 validation error for add", _WORDS),
     Difference(REJECTED, "LlamaIndex", "calls[0].error", "TypeError: can only concatenate str", _WORDS),
     Difference(REJECTED, "OpenAI Agents", "calls[0].error", "ModelBehaviorError: Invalid JSON input", _WORDS),
+    Difference(REJECTED, "OpenAI Agents", "calls[0].executed", False, _REFUSES),
     *(
         Difference(scenario, framework, "available_tools", ["add", name], _HANDS)
         for scenario in (HANDING, LATER)

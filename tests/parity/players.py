@@ -60,7 +60,7 @@ def converse(framework: str, scenes: list[Scene]) -> ConversationalTestCase:
 def summary_of(call: Any) -> dict[str, Any]:
     """What of a call must be the same in all frameworks."""
     how = call.execution
-    fields: dict[str, Any] = {"name": call.name, "id": call.id, "input_parameters": call.arguments}
+    fields: dict[str, Any] = {"name": call.name, "type": call.type, "id": call.id, "input_parameters": call.arguments}
     fields |= {"status": how.status.value, "step": how.step, "origin": how.origin.value, "attempts": how.attempts}
     fields |= {"agent": how.agent, "error": how.error, "executed": how.executed}
     fields["output"] = call.output if "output" in call.model_fields_set else "(none)"

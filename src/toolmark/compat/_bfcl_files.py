@@ -129,10 +129,12 @@ def _schema(description: Any, tool: str) -> Any:  # noqa: ANN401 - a schema may 
 
 def _translate_type(schema: JsonObject, tool: str) -> None:
     name = schema.pop("type", _ANY)
-    names = name if isinstance(name, list) else [name]
-    types = [_TYPES[one] for one in names if one in _TYPES]
+    if isinstance(name, list):
+        types: Any = [_TYPES[one] for one in name if one in _TYPES]
+    else:
+        types = _TYPES.get(name)
     if types:
-        schema["type"] = types if isinstance(name, list) else types[0]
+        schema["type"] = types
     elif name not in (None, _ANY):
         message = f"the type {name!r} of an argument of {tool!r} is unknown, and was left out"
         warnings.warn(message, ToolmarkWarning, stacklevel=2)
@@ -180,11 +182,15 @@ def functions_of(
         functions: Any = question["function"]
     else:
         functions = list(chain.from_iterable(map(functions_of_class, question.get("involved_classes", ()))))
-    if not isinstance(functions, list) or not all(isinstance(one, Mapping) and one.get("name") for one in functions):
+    if not isinstance(functions, list) or not all(map(_is_function, functions)):
         message = f"expected a list of functions, which are objects with a name, got {short_repr(functions)}"
         raise InvalidDataError(message, [Problem("$.function", message)])
     excluded = set(question.get("excluded_function", ()))
     return [function for function in functions if function["name"] not in excluded]
+
+
+def _is_function(value: object) -> bool:
+    return isinstance(value, Mapping) and bool(value.get("name"))
 
 
 def properties_of(description: object) -> Mapping[str, Any]:

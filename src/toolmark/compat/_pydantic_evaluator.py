@@ -10,14 +10,7 @@ from typing import Any
 
 from toolmark._internal.text import printable
 from toolmark.cases import AnyCase
-from toolmark.compat._host_evaluators import (
-    Feedback,
-    case_of,
-    failed_feedback,
-    feedback_of,
-    has_expectation,
-    names_of,
-)
+from toolmark.compat._host_evaluators import Feedback, case_of, failed_feedback, feedback_of, has_expectation, names_of
 from toolmark.errors import MissingPackageError, NotMeasuredError, ToolmarkError
 from toolmark.evaluation.run import evaluate_async
 from toolmark.metrics import MetricLike

@@ -34,9 +34,7 @@ from toolmark.matching.json_compare import ABSENT, Difference, json_equal
 from toolmark.metrics.comparable_calls import expected_item
 from toolmark.result import Finding
 
-__all__ = [
-    "TrajectoryMatch",
-]
+__all__ = ["TrajectoryMatch"]
 
 TrajectoryMatchMode: TypeAlias = Literal["strict", "unordered", "subset", "superset"]
 """How the called tools relate to the expected ones; see `TrajectoryMatch`."""

@@ -6,7 +6,9 @@ multi-turn answers are texts of Python calls. docs/compat.md lists the differenc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import NoneType
 from typing import Any, Final, TypeAlias
 
 from toolmark._internal.json import json_path, short_repr
@@ -36,13 +38,7 @@ DROPPED: Final = " ,./-_*^"
 
 _Path: TypeAlias = "tuple[str | int, ...]"
 
-__all__ = [
-    "cases_from_bfcl",
-    "metric",
-    "read_possible_answers",
-    "read_turns",
-    "tools_from_bfcl",
-]
+__all__ = ["cases_from_bfcl", "metric", "read_possible_answers", "read_turns", "tools_from_bfcl"]
 
 
 def metric(*, partial_credit: bool = False) -> ToolCorrectnessMetric:
@@ -137,29 +133,46 @@ def cases_from_bfcl(questions: Records, answers: Records, *, function_docs: Func
     answers_by_id = {str(record.value.get("id")): record for record in records_of(answers, "answers")}
     functions_of_class = class_functions(function_docs)
     goldens: list[Golden] = []
-    problems: list[tuple[Record, Problem]] = []
+    problems = _RecordProblems()
     for question in question_records:
         answer = answers_by_id.get(str(question.value.get("id")))
         if answer is None:
-            problems.append((question, Problem("$.id", f"{question.value.get('id')!r} has no answer")))
+            problems.add(question, [Problem("$.id", f"{question.value.get('id')!r} has no answer")])
             continue
-        record = question
-        try:
+        with problems.collected(question):
             functions = functions_of(question.value, functions_of_class)
             tools = tools_from_bfcl(functions)
             turns = _turns_of(question.value)
-            record = answer  # the problems from here on are those of the answer
-            plans = _plans(answer.value, functions, turns=len(turns))
-        except InvalidDataError as error:
-            problems.extend((record, problem) for problem in problems_of(error))
-            continue
-        first = int(_has_turns(answer.value))
-        for number, (messages, plan) in enumerate(zip(turns, plans, strict=True), start=first):
-            goldens.append(_golden(str(question.value["id"]), number, messages, plan, tools))
-    if problems:
-        lines = [f"{record.place}: {problem}" for record, problem in problems]
-        raise DataFileError("\n".join(lines), [Problem(one.path, one.message, record.line) for record, one in problems])
+            with problems.collected(answer):
+                plans = _plans(answer.value, functions, turns=len(turns))
+                goldens += _goldens(str(question.value["id"]), turns, plans, tools, has_turns=_has_turns(answer.value))
+    problems.check()
     return goldens
+
+
+class _RecordProblems:
+    """Problems of the records of several files."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.problems: list[Problem] = []
+
+    def add(self, record: Record, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            self.texts.append(f"{record.place}: {problem}")
+            self.problems.append(Problem(problem.path, problem.message, record.line))
+
+    @contextmanager
+    def collected(self, record: Record) -> Generator[None, None, None]:
+        """Collect the problems of a record instead of raising them."""
+        try:
+            yield
+        except InvalidDataError as error:
+            self.add(record, problems_of(error))
+
+    def check(self) -> None:
+        if self.problems:
+            raise DataFileError("\n".join(self.texts), self.problems)
 
 
 def _argument_descriptions(functions: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -207,28 +220,37 @@ class _AnswerReader:
         for index, value in enumerate(values):
             if value != "":
                 alternatives.extend(self.alternatives(value, (*path, index), description))
-        is_optional = "" in values
-        only_texts = all(value is None or isinstance(value, str) for value in values)
-        if is_optional and only_texts and accepts_empty_text(description):
+        if "" not in values:
+            return _any_of(alternatives)
+        if _is_text(values) and accepts_empty_text(description):
             alternatives.append(Normalized("", drop=DROPPED))
-        if not alternatives:
-            return Absent()
-        matcher = alternatives[0] if len(alternatives) == 1 else AnyOf(*alternatives)
-        return Optional(matcher) if is_optional else matcher
+        return Optional(_any_of(alternatives)) if alternatives else Absent()
 
     def alternatives(self, value: Any, path: _Path, description: object) -> list[Any]:  # noqa: ANN401 - as above
         """Return the values and matchers that one acceptable value stands for."""
         if isinstance(value, Mapping):
             return [self.accepted_object(value, path, properties_of(description))]
-        if isinstance(value, (list, tuple)) and value and all(isinstance(item, Mapping) for item in value):
+        if _is_list_of_objects(value):
             items = properties_of(description.get("items")) if isinstance(description, Mapping) else {}
             return [[self.accepted_object(item, (*path, index), items) for index, item in enumerate(value)]]
         if not _contains_text(value):
             return [value]
         # BFCL treats both kinds of quotation marks as equal.
         spellings = [value, _replace(value, "'", '"'), _replace(value, '"', "'")]
-        unique = [spelling for index, spelling in enumerate(spellings) if spelling not in spellings[:index]]
-        return [Normalized(spelling, drop=DROPPED) for spelling in unique]
+        unique = {repr(spelling): spelling for spelling in spellings}
+        return [Normalized(spelling, drop=DROPPED) for spelling in unique.values()]
+
+
+def _any_of(alternatives: Sequence[Any]) -> Any:  # noqa: ANN401 - as above
+    return alternatives[0] if len(alternatives) == 1 else AnyOf(*alternatives)
+
+
+def _is_text(values: Sequence[object]) -> bool:
+    return all(isinstance(value, (str, NoneType)) for value in values)
+
+
+def _is_list_of_objects(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and {isinstance(item, Mapping) for item in value} == {True}
 
 
 def _contains_text(value: object) -> bool:
@@ -258,7 +280,7 @@ def _defaults(arguments: Mapping[str, Any], descriptions: Mapping[str, Any]) -> 
 def _turns_of(question: Mapping[str, Any]) -> list[list[Mapping[str, Any]]]:
     """Return the messages of each turn."""
     turns = question.get("question")
-    if isinstance(turns, list) and turns and all(isinstance(turn, list) for turn in turns):
+    if isinstance(turns, list) and {isinstance(turn, list) for turn in turns} == {True}:
         return turns
     raise _problem("$.question", f"expected a list of turns, which are lists of messages, got {short_repr(turns)}")
 
@@ -274,19 +296,20 @@ def _has_turns(answer: Mapping[str, Any]) -> bool:
     return any(isinstance(entry, (list, tuple)) for entry in _ground_truth(answer))
 
 
-def _golden(
-    question_id: str, turn: int, messages: Sequence[Mapping[str, Any]], plan: Plan, tools: list[ToolSpec]
-) -> Golden:
-    """Return the golden of a turn, counted from 1; 0 stands for a single-turn question."""
-    texts = [str(message.get("content")) for message in messages if message.get("role") == "user"]
-    metadata: dict[str, Any] = {"bfcl_id": question_id, "turn": turn} if turn else {}
-    if len(messages) > len(texts):
-        metadata["messages"] = [dict(message) for message in messages]
-    fields: dict[str, Any] = {"metadata": metadata} if metadata else {}
-    return Golden(
-        id=f"{question_id}/{turn}" if turn else question_id,
-        input="\n\n".join(texts),
-        expected_tools=plan,
-        available_tools=tools,
-        **fields,
-    )
+def _goldens(
+    question_id: str,
+    turns: Sequence[Sequence[Mapping[str, Any]]],
+    plans: Sequence[Plan],
+    tools: list[ToolSpec],
+    *,
+    has_turns: bool,
+) -> Iterator[Golden]:
+    """Yield the golden of each turn; the turns of a multi-turn question are counted from 1."""
+    for number, (messages, plan) in enumerate(zip(turns, plans, strict=True), 1):
+        fields: dict[str, Any] = {"id": question_id}
+        if has_turns:
+            fields = {"id": f"{question_id}/{number}", "metadata": {"bfcl_id": question_id, "turn": number}}
+        texts = [str(message.get("content")) for message in messages if message.get("role") == "user"]
+        if len(messages) > len(texts):
+            fields.setdefault("metadata", {})["messages"] = [dict(message) for message in messages]
+        yield Golden(input="\n\n".join(texts), expected_tools=plan, available_tools=tools, **fields)

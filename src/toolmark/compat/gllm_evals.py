@@ -280,17 +280,23 @@ def _judge(model: object, key: str | None, config: Mapping[str, object] | None) 
             "model_config for a server that speaks OpenAI's API, or a model or a function as `model`"
         )
         raise ConfigurationError(message)
+    options = _pop_options(settings)
+    unknown = sorted(settings.keys() - _SETTINGS)
+    if unknown:
+        accepted = ", ".join(sorted({*_SETTINGS, *_OPTIONS}))
+        raise ConfigurationError(f"unknown settings in model_config: {unknown}; use {accepted}")
+    return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=str(key), options=options, **settings))
+
+
+def _pop_options(settings: dict[str, Any]) -> dict[str, object]:
+    """Remove from the settings what is sent with every request, and return it."""
     options: dict[str, object] = {}
     for name in _OPTIONS:
         value: Any = settings.pop(name, None)
         if not isinstance(value, Mapping | None):
             raise ConfigurationError(f"{name} in model_config must be an object, got {type(value).__name__}")
         options.update(value or {})
-    unknown = sorted(settings.keys() - _SETTINGS)
-    if unknown:
-        accepted = ", ".join(sorted({*_SETTINGS, *_OPTIONS}))
-        raise ConfigurationError(f"unknown settings in model_config: {unknown}; use {accepted}")
-    return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=str(key), options=options, **settings))
+    return options
 
 
 def _warn(texts: Iterable[str]) -> None:

@@ -40,12 +40,7 @@ from toolmark.metrics.comparable_calls import expected_item
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import Finding
 
-__all__ = [
-    "ArgumentCorrectness",
-    "ToolCorrectness",
-    "TrajectoryMatch",
-    "evaluator",
-]
+__all__ = ["ArgumentCorrectness", "ToolCorrectness", "TrajectoryMatch", "evaluator"]
 
 TrajectoryOrder: TypeAlias = Literal["exact", "in_order", "any_order"]
 """How the called tools are compared with the expected ones; see `TrajectoryMatch`."""

@@ -12,14 +12,7 @@ from typing import ClassVar, Final
 
 from toolmark._internal.text import number_text, plural
 from toolmark.calls import ToolCall
-from toolmark.compat._matching_presets import (
-    Preset,
-    View,
-    align_slices,
-    called_items,
-    key_differences,
-    ruled_item,
-)
+from toolmark.compat._matching_presets import Preset, View, align_slices, called_items, key_differences, ruled_item
 from toolmark.matching.alignment import Alignment, Item
 from toolmark.metrics.wording import arithmetic
 from toolmark.result import Finding

@@ -9,13 +9,7 @@ from toolmark._internal.lazy_imports import lazy_getattr
 if TYPE_CHECKING:
     from toolmark.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async, partial_report
 
-__all__ = [
-    "Evaluator",
-    "assert_test",
-    "evaluate",
-    "evaluate_async",
-    "partial_report",
-]
+__all__ = ["Evaluator", "assert_test", "evaluate", "evaluate_async", "partial_report"]
 
 _load = lazy_getattr(__name__, dict.fromkeys(__all__, "run"))
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from toolmark._internal.text import unique_labels
@@ -74,12 +74,7 @@ class ObservedApp:
             return [Pending(case, metrics)]
         names = ("input", "expected_tools", "expected_output", "available_tools")
         expectations = {name: value for name in names if (value := getattr(golden, name)) is not None}
-        parts = recorder.components_with(expectations)
-        pending: list[Pending] = []
-        for part, label in zip(parts, unique_labels([part.name for part in parts]), strict=True):
-            component = part.case.model_copy(update={"id": f"{case.id} > {label}"})
-            # `@observe` has checked that these are metrics.
-            pending.append(Pending(component, cast("tuple[MetricLike, ...]", part.of.metrics), part.of))
+        pending = list(_component_cases(recorder, expectations, case.id))
         if metrics or not pending or run.status is RunStatus.ERROR:
             pending.insert(0, Pending(recorder.test_case_with(case, expectations), metrics))
         return pending
@@ -95,6 +90,17 @@ class ObservedApp:
         if inspect.isasyncgen(answer):
             answer = join_pieces([piece async for piece in answer])
         return await answer if inspect.isawaitable(answer) else answer, None
+
+
+def _component_cases(
+    recorder: ObserveRecorder, expectations: dict[str, Any], golden_id: str | None
+) -> Iterator[Pending]:
+    """Yield the case of each call of a component with metrics."""
+    parts = recorder.components_with(expectations)
+    for part, label in zip(parts, unique_labels([part.name for part in parts]), strict=True):
+        component = part.case.model_copy(update={"id": f"{golden_id} > {label}"})
+        # `@observe` has checked that these are metrics.
+        yield Pending(component, cast("tuple[MetricLike, ...]", part.of.metrics), part.of)
 
 
 def _is_async(app: Callable[..., object]) -> bool:

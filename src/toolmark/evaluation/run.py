@@ -185,10 +185,7 @@ def _source(
 ) -> tuple[Source, list[MetricLike]]:
     """Return where the cases come from, and the metrics."""
     if app is not None:
-        for name, other in (("agent", agent), ("test_cases", test_cases)):
-            if other is not None:
-                message = f"observed_callback and {name} cannot be combined; pass goldens with one of them"
-                raise ConfigurationError(message)
+        _refuse_beside_app(agent=agent, test_cases=test_cases)
         # Metrics are optional here: the components of the app may have some.
         checked = checked_metrics(metrics, method) if metrics or not isinstance(metrics, Sequence) else []
         return app_source(check_goldens(goldens), checked, ObservedApp(app)), checked
@@ -206,6 +203,12 @@ def _source(
         raise ConfigurationError("goldens need an agent to ask, such as as_agent(agent)")
     check_agent(agent)
     return agent_source(check_goldens(goldens), checked, agent), checked
+
+
+def _refuse_beside_app(**others: object) -> None:
+    for name, other in others.items():
+        if other is not None:
+            raise ConfigurationError(f"observed_callback and {name} cannot be combined; pass goldens with one of them")
 
 
 @contextmanager

@@ -216,10 +216,7 @@ class Session:
         """
         rows = [row for unit in self._rows.values() for row in unit]
         if not interrupted and not self.metrics and not any(row.component for row in rows):
-            errors = [row.error for row in sorted(rows, key=lambda row: row.unit) if row.error]
-            failure = f"; the first run failed: {errors[0]}" if errors else ""
-            message = "nothing to score: metrics is empty, and no function with @observe(metrics=...) ran"
-            raise ConfigurationError(message + failure)
+            raise _nothing_to_score(rows)
         names, cases = report_table(rows, self.names, self.trials)
         return Report(names, cases, self.trials, interrupted, self._about)
 
@@ -227,6 +224,13 @@ class Session:
     def progress(self) -> tuple[int, int]:
         """Number of units that are done, and of all units."""
         return len(self._rows), len(self.source.items) * (self.trials or 1)
+
+
+def _nothing_to_score(rows: Sequence[Row]) -> ConfigurationError:
+    errors = [row.error for row in sorted(rows, key=lambda row: row.unit) if row.error]
+    failure = f"; the first run failed: {errors[0]}" if errors else ""
+    message = "nothing to score: metrics is empty, and no function with @observe(metrics=...) ran"
+    return ConfigurationError(message + failure)
 
 
 def evaluation_header(

@@ -54,10 +54,7 @@ def _no_calls() -> Run:
 
 def _parallel() -> Run:
     builder = _begun(
-        "parallel",
-        Request("slow", {"x": 2}, "c1"),
-        Request("slow", {"x": 1}, "c2"),
-        Request("add", {"a": 1}, "c3"),
+        "parallel", Request("slow", {"x": 2}, "c1"), Request("slow", {"x": 1}, "c2"), Request("add", {"a": 1}, "c3")
     )
     _ran(builder, "c3", "add", {"a": 1}, 3)
     _ran(builder, "c2", "slow", {"x": 1}, "slow 1")

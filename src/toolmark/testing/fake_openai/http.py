@@ -1,4 +1,4 @@
-"""HTTP of the fake endpoint: requests, answers and connections, without knowledge of models."""
+"""HTTP server of the fake endpoint: it reads requests and sends answers, whose content other modules make."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolmark.errors import InvalidDataError
 from toolmark.testing.fake_openai.replies import HttpFault, new_id
 
 _POLL = 0.02  # seconds until the loop that accepts connections sees that it should end
-_TENTHS = 10
+_SLOW_PIECES = 10  # pieces of a body that is sent with pauses
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,13 @@ class ReceivedRequest:
 
 
 class Transmission(NamedTuple):
-    """One answer to send: status, headers and timing in `fault`, and the body, in pieces if it is a stream."""
+    """One answer to send.
+
+    Attributes:
+        fault: Status, headers, timing and ending, also of a normal answer.
+        pieces: The body; each event of a stream is a piece.
+        is_stream: The answer is a stream.
+    """
 
     fault: HttpFault
     pieces: Sequence[bytes]
@@ -63,7 +69,8 @@ class Transmission(NamedTuple):
 class Listener(socketserver.ThreadingTCPServer):
     """Accepts connections on a free port of this machine, and answers each in its own thread."""
 
-    daemon_threads = True  # an `answer` of a test that hangs must keep neither `close` nor the process
+    # Neither `close` nor the end of the process waits for a function of a test that answers requests and hangs.
+    daemon_threads = True
     request_queue_size = 128  # many conversations may begin at once
 
     def __init__(self, respond: Callable[[ReceivedRequest], Transmission], report: Callable[[str], None]) -> None:
@@ -139,6 +146,16 @@ class Handler(BaseHTTPRequestHandler):
         return ReceivedRequest(self.command, self.path, headers, text, cast("JsonObject", body))
 
     def _send(self, fault: HttpFault, pieces: Sequence[bytes], is_stream: bool, closing: threading.Event) -> None:
+        """Send one answer, as its ending demands.
+
+        - `whole`: send all of it.
+        - `closed`: send a part of the body in an answer that is valid as HTTP, and accept further requests.
+        - `cut`: announce the whole body, send a part of it (of a stream, without the mark of its end), and close the
+          connection.
+        - `dropped`: send nothing, and close the connection.
+        - `silent`: send nothing until the server closes.
+        """
+        # The event ends each wait when the server closes; without a timeout, as for a silent answer, nothing else does.
         closing.wait(None if fault.ending == "silent" else fault.delay)
         if fault.ending == "dropped" or closing.is_set():
             self.close_connection = True
@@ -147,19 +164,11 @@ class Handler(BaseHTTPRequestHandler):
         if fault.ending != "whole":
             pieces = [body[: int(len(body) * fault.share)]]
         elif fault.pause and not is_stream:
-            size = -(-len(body) // _TENTHS)
+            size = -(-len(body) // _SLOW_PIECES)  # rounded up
             pieces = [body[start : start + size] for start in range(0, len(body), size)]
-        self.send_response(fault.code)
-        content_type = "text/event-stream; charset=utf-8" if is_stream else "application/json"
-        for name, value in {"content-type": content_type, "x-request-id": new_id("req"), **fault.headers}.items():
-            self.send_header(name, value)
-        if is_stream:
-            self.send_header("Transfer-Encoding", "chunked")
-        else:
-            # An answer that is cut promises more than it sends, so that the client can tell.
-            length = len(body) if fault.ending == "cut" else sum(map(len, pieces))
-            self.send_header("Content-Length", str(length))
-        self.end_headers()
+        # An answer that is cut announces more than it sends, so that the client notices.
+        length = len(body) if fault.ending == "cut" else sum(map(len, pieces))
+        self._send_head(fault, None if is_stream else length)
         self.close_connection = fault.ending == "cut"
         for number, piece in enumerate(filter(None, pieces)):  # an empty chunk would end the stream
             if number and closing.wait(fault.pause):
@@ -169,13 +178,23 @@ class Handler(BaseHTTPRequestHandler):
         if is_stream and fault.ending != "cut":
             self.wfile.write(b"0\r\n\r\n")
 
+    def _send_head(self, fault: HttpFault, length: int | None) -> None:
+        """Send status and headers of a body of this length, or of a stream if that is `None`."""
+        headers = {"content-type": "application/json", "Content-Length": str(length)}
+        if length is None:
+            headers = {"content-type": "text/event-stream; charset=utf-8", "Transfer-Encoding": "chunked"}
+        self.send_response(fault.code)
+        for name, value in {**headers, "x-request-id": new_id("req"), **fault.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
 
 def _read_form(content: bytes, content_type: str) -> JsonObject:
     """Return the fields of an uploaded form as text."""
     message = message_from_bytes(f"content-type: {content_type}\r\n\r\n".encode() + content, policy=HTTP)
     fields: JsonObject = {}
     for part in message.iter_parts():
-        name = part.get_param("name", header="content-disposition")
+        name = part.get_param("name", header="content-disposition")  # not a text if it is missing or encoded
         payload = cast("bytes", part.get_payload(decode=True))
-        fields[f"{name}"] = payload.decode("utf-8", "replace")
+        fields[str(name)] = payload.decode("utf-8", "replace")
     return fields

@@ -25,6 +25,9 @@ _TEXTS = {
 }
 """Items whose text is streamed: field of the text, and name of the events."""
 
+_BLANKS: dict[str, JsonObject] = {"message": {"content": []}, **{kind: {key: ""} for kind, (key, _) in _TEXTS.items()}}
+"""Fields of an item before its text is streamed."""
+
 
 def body(reply: Reply, request: ReceivedRequest) -> JsonObject:
     """Return the body of an answer that is not streamed."""
@@ -37,9 +40,9 @@ def body(reply: Reply, request: ReceivedRequest) -> JsonObject:
         "id": new_id("resp"),
         "object": "response",
         "created_at": int(time.time()),
-        "status": "incomplete" if reason else "completed",
+        "status": "completed",
         "error": None,
-        "incomplete_details": {"reason": reason} if reason else None,
+        "incomplete_details": None,
         "model": request.model,
         "output": output,
         "usage": {
@@ -50,6 +53,8 @@ def body(reply: Reply, request: ReceivedRequest) -> JsonObject:
             "total_tokens": prompt + answer,
         },
     }
+    if reason:
+        whole |= {"status": "incomplete", "incomplete_details": {"reason": reason}}
     if reply.failure is not None:
         error = {"code": "server_error", "message": reply.failure}
         whole |= {"status": "failed", "error": error, "incomplete_details": None, "usage": None}
@@ -68,24 +73,33 @@ def _events(finished: JsonObject) -> Iterator[JsonObject]:
     yield {"type": "created", "response": begun}
     yield {"type": "in_progress", "response": begun}
     for index, item in enumerate(finished["output"]):
-        kind = item.get("type")
-        key, name = _TEXTS.get(kind, ("", ""))
-        blank: JsonObject = {key: ""} if key else {}
-        if kind == "message":
-            blank = {"content": []}
-        yield {"type": "output_item.added", "output_index": index, "item": {**item, "status": "in_progress", **blank}}
-        place = {"item_id": item.get("id", ""), "output_index": index}
-        if kind == "message":
-            for number, part in enumerate(item.get("content") or []):
-                yield from ({**event, **place, "content_index": number} for event in _part_events(part))
-        if key:
-            text = str(item.get(key) or "")
-            for piece in in_pieces(text):
-                yield {"type": f"{name}.delta", "delta": piece, **place}
-            # Of these events the API declares a name for functions only; clients ignore it elsewhere.
-            yield {"type": f"{name}.done", key: text, "name": item.get("name", ""), **place}
+        kind = item.get("type", "")
+        begun_item = {**item, "status": "in_progress", **_BLANKS.get(kind, {})}
+        yield {"type": "output_item.added", "output_index": index, "item": begun_item}
+        stream = _message_events if kind == "message" else _text_events
+        for event in stream(item):
+            yield {"item_id": item.get("id", ""), "output_index": index, **event}
         yield {"type": "output_item.done", "output_index": index, "item": item}
     yield {"type": finished["status"], "response": finished}
+
+
+def _message_events(item: JsonObject) -> Iterator[JsonObject]:
+    for number, part in enumerate(item.get("content") or []):
+        for event in _part_events(part):
+            yield {"content_index": number, **event}
+
+
+def _text_events(item: JsonObject) -> Iterator[JsonObject]:
+    """Yield the events of an item with a single text, if it has one."""
+    kind = item.get("type")
+    if kind not in _TEXTS:
+        return
+    key, name = _TEXTS[kind]
+    text = str(item.get(key) or "")
+    for piece in in_pieces(text):
+        yield {"type": f"{name}.delta", "delta": piece}
+    # Of these events the API declares a name for functions only; clients ignore it elsewhere.
+    yield {"type": f"{name}.done", key: text, "name": item.get("name", "")}
 
 
 def _part_events(part: JsonObject) -> Iterator[JsonObject]:
@@ -105,11 +119,7 @@ def _output(reply: Reply) -> list[JsonObject]:
     if reply.message is not None:
         message = "the reply has a `message`, which /v1/chat/completions plays; give it `output` for /v1/responses"
         raise ConfigurationError(message)
-    content: list[JsonObject] = []
-    if reply.text is not None:
-        content.append({"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []})
-    if reply.refusal is not None:
-        content.append({"type": "refusal", "refusal": reply.refusal})
+    content = _content(reply)
     items: list[JsonObject] = []
     if content:
         items.append({"type": "message", "id": new_id("msg"), "role": "assistant", "content": content})
@@ -121,3 +131,12 @@ def _output(reply: Reply) -> list[JsonObject]:
     if items and reply.finish in _INCOMPLETE_REASONS:
         items[-1]["status"] = "incomplete"  # only the last item is truncated
     return items
+
+
+def _content(reply: Reply) -> list[JsonObject]:
+    content: list[JsonObject] = []
+    if reply.text is not None:
+        content.append({"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []})
+    if reply.refusal is not None:
+        content.append({"type": "refusal", "refusal": reply.refusal})
+    return content
