@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
@@ -46,6 +47,8 @@ def started(engine: str) -> Generator[Any, None, None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", PATHS)
         if engine == "ray":
+            # Ray stops a task by an interrupt, which its workers would ignore as a background job does.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             ray = import_module("ray")
             quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
             ray.init(address="local", num_cpus=2, **quiet)

@@ -41,9 +41,10 @@ def die(number: int) -> int:
 
 
 def linger(folder: str) -> None:
-    """Record the process id, then sleep."""
+    """Record the process id, then work for long, as Python code that an interrupt reaches."""
     (Path(folder) / str(os.getpid())).touch()
-    time.sleep(100)
+    for _ in range(1000):
+        time.sleep(0.1)
 
 
 def die_once(folder: str, number: int) -> int:
@@ -56,9 +57,12 @@ def die_once(folder: str, number: int) -> int:
 
 
 def linger_from(folder: str, first: int, number: int) -> int:
-    """Like `linger`, from a number on."""
+    """Like `linger`, from a number on; the record goes if the work is interrupted."""
     if number >= first:
-        linger(folder)
+        try:
+            linger(folder)
+        finally:
+            (Path(folder) / str(os.getpid())).unlink()
     return number
 
 
