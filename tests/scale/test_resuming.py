@@ -129,8 +129,8 @@ def test_parts_that_are_done_are_not_scored_again(folder: Path, monkeypatch: pyt
     """Resuming scores the missing parts and reports progress."""
     begun(folder, "r", 2)
     scored: list[int] = []
-    inner = runs.scored
-    monkeypatch.setattr(runs, "scored", lambda part, *rest: (scored.append(part.number), inner(part, *rest))[1])
+    inner = runs.score_part
+    monkeypatch.setattr(runs, "score_part", lambda part, *rest: (scored.append(part.number), inner(part, *rest))[1])
     reports: list[tuple[int, int]] = []
 
     score(folder, "r", resume=True, progress=lambda done, of: reports.append((done, of)))

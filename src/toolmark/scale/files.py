@@ -16,9 +16,9 @@ from toolmark.evaluation.run import checked_metrics
 from toolmark.evaluation.session import waits
 from toolmark.metrics import MetricLike
 from toolmark.report import Report
-from toolmark.scale.engines.local_pool import check_picklable, done
-from toolmark.scale.engines.ray import done_on_ray
-from toolmark.scale.engines.spark import done_on_spark
+from toolmark.scale.engines.local_pool import check_picklable, run_jobs
+from toolmark.scale.engines.ray import run_on_ray
+from toolmark.scale.engines.spark import run_on_spark
 from toolmark.scale.part_store import Folder
 from toolmark.scale.partition import PART_BYTES, check_files, small_parts
 from toolmark.scale.run import Engine, Progress, Run, quiet
@@ -29,9 +29,9 @@ from toolmark.stats.number_checks import check_positive
 T = TypeVar("T")
 
 EngineName: TypeAlias = Literal["local", "ray", "spark"]
-"""Who works on the parts."""
+"""Name of the engine that scores the parts."""
 
-_ENGINES: Mapping[EngineName, Engine] = {"local": done, "ray": done_on_ray, "spark": done_on_spark}
+_ENGINES: Mapping[EngineName, Engine] = {"local": run_jobs, "ray": run_on_ray, "spark": run_on_spark}
 
 
 def score_files(
@@ -81,7 +81,7 @@ def score_files(
     """
     _check(processes, part_bytes, engine, cluster)
     options = Options(scorable(metrics), cluster, contents, allow_nan, tolerant_arguments)
-    run = _run(files, options, processes, progress, done=_ENGINES[engine])
+    run = _run(files, options, processes, progress, engine=_ENGINES[engine])
     return _in_folder(run, results, lambda run: run.totals(part_bytes), resume=resume)
 
 
@@ -124,13 +124,13 @@ def _run(
     processes: int | None,
     progress: Progress | None,
     *,
-    done: Engine = done,
+    engine: Engine = run_jobs,
     full: int | None = None,
 ) -> Run:
     workers = (os.cpu_count() or 1) if processes is None else processes
     if workers > 1:
         check_picklable(options)
-    return Run(check_files(files), options, workers, progress or quiet, done=done, full=full)
+    return Run(check_files(files), options, workers, progress or quiet, engine=engine, full=full)
 
 
 def _in_folder(run: Run, results: str | os.PathLike[str] | None, score: Callable[[Run], T], *, resume: bool) -> T:

@@ -18,11 +18,11 @@ from toolmark.analysis.field_paths import value_at
 from toolmark.cases import AnyCase, LLMTestCase
 from toolmark.dataset import FileProblems, read_any_case, write_cases
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
-from toolmark.scale.engines.local_pool import done
-from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divided
+from toolmark.scale.engines.local_pool import run_jobs
+from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divide_files
 from toolmark.scale.reservoir import Draft, Drawn, key_of
-from toolmark.scale.run import Gathered, Progress, gathering, quiet, survey, warn_of
-from toolmark.scale.score_part import MAX_REPORTED, Outcome, collect_warnings, documents
+from toolmark.scale.run import CombinedOutcome, Progress, combine, issue_warnings, quiet, survey
+from toolmark.scale.score_part import MAX_REPORTED, Outcome, collect_warnings, read_part
 from toolmark.scale.totals import Totals
 from toolmark.stats.number_checks import check_positive
 
@@ -137,7 +137,7 @@ class Name:
     """Names of a file.
 
     Attributes:
-        shown: Path relative to the common folder.
+        relative: Path relative to the common folder.
         drawn: Name in the keys: the same without the suffixes of format and compression.
     """
 
@@ -164,7 +164,7 @@ def _without(name: str, endings: Sequence[str]) -> str:
 
 
 @dataclass
-class _Parted(Outcome):
+class _SampleOutcome(Outcome):
     """Outcome of a part with its candidates for the sample."""
 
     draft: Draft = field(default_factory=lambda: Draft(1))
@@ -182,12 +182,12 @@ class _Read:
     allow_nan: bool
     tolerant_arguments: bool
 
-    def __call__(self, part: Part) -> _Parted:
-        outcome, file_problems = _Parted(draft=Draft(self.size)), FileProblems(most=MAX_REPORTED)
+    def __call__(self, part: Part) -> _SampleOutcome:
+        outcome, file_problems = _SampleOutcome(draft=Draft(self.size)), FileProblems(most=MAX_REPORTED)
         path, name = self.paths[part.file], self.names[part.file]
         stamp, cases = Stamp.of(path), 0
         with collect_warnings(outcome):
-            entries = documents(part, path, allow_nan=self.allow_nan)
+            entries = read_part(part, path, allow_nan=self.allow_nan)
             for document, case in file_problems.read(entries, partial(self._case, name.relative, set())):
                 number = document.line if document.item is None else document.item + 1
                 key = key_of(self.seed, name.drawn, number or 0, document.value)
@@ -220,15 +220,15 @@ def _read(work: _Read, processes: int, progress: Progress) -> Draft:
         DataFileError: A line cannot be read.
     """
     workers = min(processes, 1 + sum(Stamp.of(path).size for path in work.paths) // _WORTH_READING)
-    parts = list(divided(work.paths, PART_BYTES if workers > 1 else _WHOLE))
+    parts = list(divide_files(work.paths, PART_BYTES if workers > 1 else _WHOLE))
     if workers > 1:
         parts = survey(work.paths, parts, workers)  # a part must know the numbers of its lines, which are in the keys
-    gathered, draft = Gathered(), Draft(work.size)
-    with closing(done(work, parts, workers)) as reading:
-        for _, outcome in gathering(gathered, parts, reading, progress):
+    combined, draft = CombinedOutcome(), Draft(work.size)
+    with closing(run_jobs(work, parts, workers)) as reading:
+        for _, outcome in combine(combined, parts, reading, progress):
             draft.merge(outcome.draft)
-    gathered.check(work.paths, None)
-    warn_of(gathered.texts(work.paths))
+    combined.check(work.paths, None)
+    issue_warnings(combined.texts(work.paths))
     return draft
 
 
