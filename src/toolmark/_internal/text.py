@@ -1,7 +1,7 @@
 r"""Text for people: values shortened, numbers rounded, characters escaped that a terminal would interpret.
 
-What comes out of a trace is data. Control characters (escape sequences among them) and invisible ones, such as those
-that reverse the direction of writing, are shown as `\x1b` or `\u202e` instead of being passed on.
+A trace may hold any characters. Control characters (escape sequences among them) and invisible ones, such as those that
+reverse the direction of writing, are written as `\x1b` or `\u202e`, so that a terminal does not obey them.
 """
 
 from __future__ import annotations
