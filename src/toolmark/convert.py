@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Unit", "read_transcripts"]
 
 Unit: TypeAlias = Literal["cases", "turns", "conversations"]
-"""What a conversation becomes: one case, one case for each turn of the user, or a conversation of turns."""
+"""Form of a converted conversation: one case, one case for each turn of the user, or a conversation of turns."""
 
 _MESSAGE_KEYS = frozenset({"messages", "input", "choices", "output", "request", "response", "body"})
 """Keys of an object that holds the messages of a conversation."""

@@ -170,7 +170,7 @@ def test_worker_marks_its_part_as_done(folder: Path) -> None:
     options = Options(tuple(metrics()))
     target = Folder(folder / "r")
     run = runs.Run([str(folder / "a"), str(folder / "b")], options, 1, lambda _done, _of: None, target, lost)
-    with target.opened(resume=False), pytest.raises(StoppedError):
+    with target.locked(resume=False), pytest.raises(StoppedError):
         run.totals(900)
     counts: list[int] = []
 

@@ -41,7 +41,7 @@ class _ConversionOutcome(Outcome):
 
 
 @dataclass(frozen=True)
-class _Convert:
+class _ConvertPart:
     """Conversion of one part, in any process; the cases go to a file of the folder."""
 
     path: str
@@ -114,7 +114,7 @@ def convert_lines(
     # Beside the target if it has a place: the folder for temporary files may be small.
     beside = str(Path(target.name).parent) if isinstance(target.name, str) else None
     with tempfile.TemporaryDirectory(prefix=".toolmark-", dir=beside) as folder:
-        work = _Convert(path, stamp, unit, options, allow_nan, Path(folder))
+        work = _ConvertPart(path, stamp, unit, options, allow_nan, Path(folder))
         with closing(run_jobs(work, parts, workers)) as converting:
             for part, outcome in combine(combined, parts, converting, progress or quiet):
                 summary += outcome.summary

@@ -142,7 +142,7 @@ def _in_folder(run: Run, results: str | os.PathLike[str] | None, score: Callable
     target = Path(results)
     if os.path.realpath(target) in map(os.path.realpath, run.paths):
         raise ConfigurationError(f"{printable(str(target))} is one of the files that are scored")
-    with (folder := Folder(target)).opened(resume=resume):
+    with (folder := Folder(target)).locked(resume=resume):
         totals = score(replace(run, store=folder))
         folder.remove()
     return totals

@@ -99,7 +99,7 @@ def _wrong_columns(schema: Any) -> Iterator[Problem]:  # noqa: ANN401 - as above
             remedy = "leave it out, or move it into the column metadata, as JSON text"
             yield Problem(path, f"no field of a case is called like this column; {remedy}")
         elif not _is_readable(name, kind):
-            remedy = "write JSON text, since in nested columns nobody can tell null from what is not there"
+            remedy = "write JSON text, because nested columns cannot tell null from a missing value"
             yield Problem(path, f"the column must hold texts, and holds {kind}; {remedy}")
 
 

@@ -56,7 +56,7 @@ _WORTH_READING = 512 << 20
 
 @dataclass
 class CombinedOutcome(FirstWarnings):
-    """The outcomes of the parts so far, added up in the order of the parts.
+    """Sum of the outcomes of the parts so far, in the order of the parts.
 
     `cases` counts by file, `entries` are the cases of a report, and `digests` are those of the lines of each part.
     """
@@ -140,9 +140,10 @@ class LocatedProblem(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """One run over files; unless its store is a `Folder`, it writes no results.
+    """One run over files; it writes results if its store is a `Folder`.
 
-    `full` is the number of worst results by each metric that a report shows, 0 for all; `None` computes totals only.
+    `full` is the number of worst cases by each metric that stay whole in a report, 0 for all; `None` computes totals
+    only.
     """
 
     paths: Sequence[str]
@@ -154,13 +155,7 @@ class Run:
     full: int | None = None
 
     def totals(self, part_bytes: int) -> Totals:
-        """Score the remaining parts, write the results, and return their totals.
-
-        Raises:
-            ConfigurationError: See `_score_all`.
-            DataFileError: See `_score_all`.
-            OSError: See `_score_all`.
-        """
+        """Score the remaining parts, write the results, and return their totals; for errors see `_score_all`."""
         stored = self.store.joined_record()
         if stored is not None:
             self._manifest([Stamp.of(path) for path in self.paths], part_bytes)  # the files must be the same
@@ -169,13 +164,7 @@ class Run:
         return self._score_all(part_bytes)[1].totals
 
     def report(self, part_bytes: int) -> Report:
-        """Do the same, and return a report of all cases, in which only the worst results are in full.
-
-        Raises:
-            ConfigurationError: See `_score_all`.
-            DataFileError: See `_score_all`.
-            OSError: See `_score_all`.
-        """
+        """Score the remaining parts, write the results, and return a report in which only the worst results are whole."""
         began = time.monotonic()
         header, combined = self._score_all(part_bytes)
         about = {name: getattr(header, name) for name in ("toolmark", "python", "started_at")}

@@ -35,9 +35,11 @@ _ALL = ""
 _WORTH_READING = 4 << 20
 """Bytes of input that justify starting one more process."""
 
-_WHOLE = 1 << 62
-_PACKED = (".gz", ".zst")
-_FORMS = (".jsonl", ".ndjson", ".json", ".parquet")
+_UNDIVIDED = 1 << 62
+"""Size of a part that is larger than any file."""
+
+_COMPRESSION_SUFFIXES = (".gz", ".zst")
+_FORMAT_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def sample_files(
     if target is not None and target.exists():  # perhaps one of the files that are read
         raise ConfigurationError(f"{printable(str(target))} exists; use another file")
     names = names_of(paths)
-    work = _Read(tuple(paths), tuple(names), size, seed, by, allow_nan, tolerant_arguments)
+    work = _ReadPart(tuple(paths), tuple(names), size, seed, by, allow_nan, tolerant_arguments)
     workers = (os.cpu_count() or 1) if processes is None else processes
     draft = _read(work, workers, progress or quiet)
     if by is not None and set(draft.sizes) == {"null"}:
@@ -153,12 +155,12 @@ def names_of(paths: Sequence[str]) -> list[Name]:
         relative = [path.relative_to(shared).as_posix() for path in whole]
     except ValueError:  # several drives share no folder
         relative = [path.as_posix() for path in whole]
-    plain = [_without(_without(name, _PACKED), _FORMS) for name in relative]
+    plain = [_remove_suffix(_remove_suffix(name, _COMPRESSION_SUFFIXES), _FORMAT_SUFFIXES) for name in relative]
     often = Counter(plain)
     return [Name(full, short if often[short] == 1 else full) for full, short in zip(relative, plain, strict=True)]
 
 
-def _without(name: str, endings: Sequence[str]) -> str:
+def _remove_suffix(name: str, endings: Sequence[str]) -> str:
     ending = next((ending for ending in endings if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)]
 
@@ -171,7 +173,7 @@ class _SampleOutcome(Outcome):
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ReadPart:
     """Reading of one part, in any process."""
 
     paths: tuple[str, ...]
@@ -213,14 +215,14 @@ class _Read:
         return canonical_json(to_json_value(value_at(case, self.by, "stratum"), []))
 
 
-def _read(work: _Read, processes: int, progress: Progress) -> Draft:
+def _read(work: _ReadPart, processes: int, progress: Progress) -> Draft:
     """Return the candidates of all files.
 
     Raises:
         DataFileError: A line cannot be read.
     """
     workers = min(processes, 1 + sum(Stamp.of(path).size for path in work.paths) // _WORTH_READING)
-    parts = list(divide_files(work.paths, PART_BYTES if workers > 1 else _WHOLE))
+    parts = list(divide_files(work.paths, PART_BYTES if workers > 1 else _UNDIVIDED))
     if workers > 1:
         parts = survey(work.paths, parts, workers)  # a part must know the numbers of its lines, which are in the keys
     combined, draft = CombinedOutcome(), Draft(work.size)

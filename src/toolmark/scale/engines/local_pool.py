@@ -55,7 +55,7 @@ def check_picklable(work: object) -> None:
 
 
 class _Pool:
-    """Processes, each with a pipe of its own."""
+    """Processes, each with its own pipe."""
 
     def __init__(self, work: Callable[[Any], Any], processes: int) -> None:
         context: Any = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
@@ -85,16 +85,16 @@ class _Pool:
         try:
             pipe.send(job)
         except OSError:
-            raise self._died(pipe) from None
+            raise self._death_error(pipe) from None
 
     def _receive(self, pipe: connection.Connection) -> Any:  # noqa: ANN401 - what `work` returned
         try:
             answer = pipe.recv()
         except (EOFError, OSError):
-            raise self._died(pipe) from None
+            raise self._death_error(pipe) from None
         return result_of(answer)
 
-    def _died(self, pipe: connection.Connection) -> WorkerDiedError:
+    def _death_error(self, pipe: connection.Connection) -> WorkerDiedError:
         member = self._members[pipe]
         member.join(1)
         return WorkerDiedError(

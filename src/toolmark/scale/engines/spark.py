@@ -171,7 +171,7 @@ def _session(sql: Any, processes: int) -> Generator[Any, None, None]:  # noqa: A
         return
     interrupted = signal.getsignal(signal.SIGINT)
     with _quiet(), _python_of_workers():
-        spark = _connected(sql) if os.environ.get("SPARK_REMOTE") else _started(sql, processes)
+        spark = _connect(sql) if os.environ.get("SPARK_REMOTE") else _start(sql, processes)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, interrupted)  # Spark installs its own handler and never removes it
     try:
@@ -180,7 +180,7 @@ def _session(sql: Any, processes: int) -> Generator[Any, None, None]:  # noqa: A
         spark.stop()
 
 
-def _connected(sql: Any) -> Any:  # noqa: ANN401 - as above
+def _connect(sql: Any) -> Any:  # noqa: ANN401 - as above
     try:
         return sql.SparkSession.builder.getOrCreate()
     except Exception as error:
@@ -190,7 +190,7 @@ def _connected(sql: Any) -> Any:  # noqa: ANN401 - as above
         ) from error
 
 
-def _started(sql: Any, processes: int) -> Any:  # noqa: ANN401 - as above
+def _start(sql: Any, processes: int) -> Any:  # noqa: ANN401 - as above
     """Start Spark by its settings; if that fails, the error has what it logged."""
     pyspark = import_extra("pyspark", "spark", "--engine spark")
     gateways = import_extra("pyspark.java_gateway", "spark", "--engine spark")
