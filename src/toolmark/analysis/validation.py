@@ -24,12 +24,13 @@ from operator import not_
 from typing import Any, NamedTuple
 
 from toolmark._internal.json import canonical_json, is_number, short_repr, to_json_value
+from toolmark._internal.options import require
 from toolmark._internal.text import join_first, plural
 from toolmark.agents import DEFAULT_CONCURRENCY
 from toolmark.analysis.field_paths import Place, name_of, path_of, values_at
 from toolmark.analysis.scores import count_warned, scores_of
 from toolmark.cases import AnyCase
-from toolmark.errors import ConfigurationError, InvalidDataError, Problem
+from toolmark.errors import InvalidDataError, Problem
 from toolmark.evaluation.run import evaluate, listed_cases
 from toolmark.metrics import MetricLike
 from toolmark.report import MetricValidity, Validity
@@ -79,7 +80,7 @@ def validate(
             cluster; the message suggests the nearest path.
         InvalidDataError: A label is not a number, true or false; `problems` lists all of them.
     """
-    _check_positive_from(positive_from)
+    require(is_number(positive_from) and not math.isnan(positive_from), "positive_from must be a number", positive_from)
     check_bootstrap(resamples, confidence)
     listed = listed_cases(cases)
     # Labels and clusters are read first, because a mistake in them must not cost a whole run of the metrics.
@@ -206,8 +207,3 @@ def _missing_note(names: Sequence[str], total: int, path: Place | None, one: str
     have, end = ("has", one) if len(names) == 1 else ("have", several)
     listed = join_first(names, _MAX_NAMES)
     return [f"{len(names)} of {plural(total, 'case')} ({listed}) {have} no {path_of(path)}, and {end}"]
-
-
-def _check_positive_from(positive_from: object) -> None:
-    if not is_number(positive_from) or math.isnan(positive_from):
-        raise ConfigurationError(f"positive_from must be a number, got {positive_from!r}")

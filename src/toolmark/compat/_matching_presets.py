@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from toolmark._internal.json import JsonObject
+from toolmark._internal.options import require_one_of
 from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
-from toolmark.errors import ConfigurationError
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Item
 from toolmark.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template
@@ -71,7 +71,7 @@ class PresetMetric(CallMetric):
     def __post_init__(self) -> None:
         """Check the options."""
         for option, literal in self._choices.items():
-            check_choice(option, getattr(self, option), literal)
+            require_one_of(option, getattr(self, option), get_args(literal))
         super().__post_init__()
 
     @property
@@ -182,16 +182,6 @@ def key_differences(expected: JsonObject, called: JsonObject, *, mode: KeysMode)
     for difference in argument_differences(expected, called):
         if difference.kind != _ALLOWED.get(mode) or len(difference.path) > 1:
             yield difference
-
-
-def check_choice(option: str, value: object, literal: object) -> None:
-    """Check that an option is one of the values of a `Literal`.
-
-    Raises:
-        ConfigurationError: The value is not one of them.
-    """
-    if value not in get_args(literal):
-        raise ConfigurationError(f"{option} must be one of {', '.join(get_args(literal))}; got {value!r}")
 
 
 def ruled_item(call: ToolCall, rule: Rule, *, by_argument: bool = False) -> Item:

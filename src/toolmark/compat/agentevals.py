@@ -11,10 +11,10 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain
-from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast, get_args
 
 from toolmark._internal.json import JsonObject, short_repr
-from toolmark._internal.options import require
+from toolmark._internal.options import require, require_one_of
 from toolmark._internal.text import printable
 from toolmark.calls import Execution, ToolCall
 from toolmark.compat._matching_presets import (
@@ -24,7 +24,6 @@ from toolmark.compat._matching_presets import (
     Rule,
     align_slices,
     called_items,
-    check_choice,
     key_differences,
     ruled_item,
 )
@@ -177,7 +176,7 @@ def _check_override(tool: str, override: object) -> object:
     """
     option = f"tool_args_match_overrides[{tool!r}]"
     if isinstance(override, str):
-        check_choice(option, override, ToolArgsMatchMode)
+        require_one_of(option, override, get_args(ToolArgsMatchMode))
         return override
     if inspect.iscoroutinefunction(override):
         raise ConfigurationError(f"{option} is an async function; give a plain one that returns True or False")

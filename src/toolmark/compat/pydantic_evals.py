@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-from toolmark._internal.options import require
+from toolmark._internal.options import require, require_one_of
 from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import AnyCase
@@ -20,7 +20,6 @@ from toolmark.compat._matching_presets import (
     PresetMetric,
     broken_argument_warnings,
     called_items,
-    check_choice,
     key_differences,
     ruled_item,
 )
@@ -204,7 +203,7 @@ class ArgumentCorrectness(_ToolMetric):
         require(isinstance(tool, str) and tool, "tool_name must be the name of a tool", tool)
         super().__post_init__()
         if type(self.occurrence) is not int or self.occurrence < 0:
-            check_choice("occurrence, unless it is a position from 0,", self.occurrence, ArgumentOccurrence)
+            require_one_of("occurrence, unless it is a position from 0,", self.occurrence, get_args(ArgumentOccurrence))
 
     @property
     def _preset(self) -> Preset:

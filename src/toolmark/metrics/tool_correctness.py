@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from toolmark._internal.options import require_one_of
 from toolmark.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
 from toolmark.cases import LLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
@@ -111,9 +112,7 @@ class ToolCorrectnessMetric(Metric):
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
         super().__post_init__()
-        if self.denominator not in get_args(Denominator):
-            names = ", ".join(get_args(Denominator))
-            raise ConfigurationError(f"denominator must be one of {names}, got {self.denominator!r}")
+        require_one_of("denominator", self.denominator, get_args(Denominator))
         tools = read_tools(self.available_tools)
         call_filter = CallFilter(
             only=self.only,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolmark._internal.options import require
 from toolmark._internal.text import hundredths_text, number_text, plural
-from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
 from toolmark.report.redaction import redact
@@ -66,10 +66,8 @@ def render_markdown(
     Raises:
         ConfigurationError: `max_bytes` or `limit` is too small.
     """
-    if max_bytes < _MIN_BYTES:
-        raise ConfigurationError(f"max_bytes must be {_MIN_BYTES} or more, got {max_bytes!r}")
-    if limit < 0:
-        raise ConfigurationError(f"limit must be 0 or more, got {limit!r}")
+    require(max_bytes >= _MIN_BYTES, f"max_bytes must be {_MIN_BYTES} or more", max_bytes)
+    require(limit >= 0, "limit must be 0 or more", limit)
     report = redact(report, redactor)
     page = Page(max_bytes)
     word = verdict(report)

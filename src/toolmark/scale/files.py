@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from toolmark._internal.options import require_one_of
 from toolmark._internal.text import printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import LLMTestCase
@@ -170,8 +171,7 @@ def _check(processes: object, part_bytes: object, engine: object, cluster: str |
     """
     check_positive(1 if processes is None else processes, "processes")
     check_positive(part_bytes, "part_bytes")
-    if engine not in _ENGINES:
-        raise ConfigurationError(f"engine must be one of {', '.join(_ENGINES)}, got {engine!r}")
+    require_one_of("engine", engine, _ENGINES)
     check_cluster(cluster)
 
 

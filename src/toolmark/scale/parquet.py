@@ -19,8 +19,8 @@ from toolmark._internal.json import json_path, parse_json
 from toolmark._internal.lazy_imports import import_extra
 from toolmark._internal.text import printable
 from toolmark.cases import LLMTestCase
-from toolmark.dataset import Document, problems_of
-from toolmark.errors import DataFileError, InvalidDataError, Problem
+from toolmark.dataset import Document, file_error, problems_of
+from toolmark.errors import InvalidDataError, Problem
 from toolmark.formats.records import looks_like_record
 
 CASE: Final = "case"
@@ -42,7 +42,7 @@ def row_groups(path: str) -> list[int]:
         MissingPackageError: pyarrow is not installed.
     """
     with _open(path) as file:
-        check_columns(file.schema_arrow, printable(path))
+        check_columns(file.schema_arrow, path)
         firsts, row = list[int](), 1
         for group in range(file.num_row_groups):
             firsts.append(row)
@@ -74,8 +74,7 @@ def _open(path: str) -> Any:  # noqa: ANN401 - pyarrow has no types
     try:
         return parquet.ParquetFile(path)
     except ValueError as error:  # pyarrow's ArrowInvalid is one
-        problem = Problem("$", f"broken Parquet data: {error}")
-        raise DataFileError(f"{printable(path)}: {problem}", [problem]) from None
+        raise file_error(path, [Problem("$", f"broken Parquet data: {error}")]) from None
 
 
 def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - as above
@@ -86,7 +85,7 @@ def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - as above
     """
     problems = list(_wrong_columns(schema))
     if problems:
-        raise DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
+        raise file_error(name, problems)
 
 
 def _wrong_columns(schema: Any) -> Iterator[Problem]:  # noqa: ANN401 - as above

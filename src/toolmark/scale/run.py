@@ -164,7 +164,7 @@ class Run:
         return self._score_all(part_bytes)[1].totals
 
     def report(self, part_bytes: int) -> Report:
-        """Score the remaining parts, write the results, and return a report in which only the worst results are whole."""
+        """Do the same as `totals`, and return a report in which only the worst results are whole."""
         began = time.monotonic()
         header, combined = self._score_all(part_bytes)
         about = {name: getattr(header, name) for name in ("toolmark", "python", "started_at")}

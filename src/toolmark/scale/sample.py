@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolmark._internal.json import canonical_json, json_path, to_json_value
+from toolmark._internal.options import require
 from toolmark._internal.text import plural, printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import AnyCase, LLMTestCase
@@ -267,7 +268,6 @@ def _check(size: object, seed: object, processes: object, by: str | None) -> Non
     """
     check_positive(size, "size")
     check_positive(1 if processes is None else processes, "processes")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ConfigurationError(f"seed must be a whole number, got {seed!r}")
+    require(isinstance(seed, int) and not isinstance(seed, bool), "seed must be a whole number", seed)
     if by is not None:
         value_at(LLMTestCase(), by, "stratum")  # raises unless it is a path
