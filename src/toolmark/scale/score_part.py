@@ -73,7 +73,7 @@ class Options:
 
 @dataclass
 class FirstWarnings:
-    """The first distinct warnings, at most `MAX_REPORTED`, and the number of those that came later."""
+    """The first distinct warnings, at most `MAX_REPORTED`, in their order, and the number of those that came later."""
 
     warnings: dict[str, None] = field(default_factory=dict[str, None])
     more_warnings: int = 0
@@ -183,7 +183,7 @@ def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, full
                 lines_hash.update(line)
                 outcome.size += len(line)
     outcome.totals, outcome.digest = totals.totals(), lines_hash.hexdigest()
-    outcome.entries = trim_entries([*outcome.entries, *recent], full or 0)
+    outcome.entries = trim_entries([*outcome.entries, *recent], full or 0)  # without a report there are no entries
     outcome.problems, outcome.more_problems = file_problems.problems, file_problems.more_problems
     outcome.torn = file_problems.torn
     return outcome
