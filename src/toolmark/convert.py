@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Unit", "read_transcripts"]
 
 Unit: TypeAlias = Literal["cases", "turns", "conversations"]
-"""What a conversation becomes: one case, one case for each turn of the user, or a conversation of turns."""
+"""Form of a converted conversation: one case, one case for each turn of the user, or a conversation of turns."""
 
 _MESSAGE_KEYS = frozenset({"messages", "input", "choices", "output", "request", "response", "body"})
 """Keys of an object that holds the messages of a conversation."""
@@ -39,14 +39,14 @@ _CASE_KEYS = ("id", "name", "expected_tools", "expected_output", "tags")
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedConversation:
     """One conversation of a file.
 
     Attributes:
         transcript: Its messages, as they were read.
         place: Its place in the file, e.g. `"line 3"`; empty if the file holds nothing else.
         fields: The fields of the case that the object with the messages has, such as its id and its expectations.
-        notes: Warnings about these fields.
+        notes: Warnings about these fields, which go to the run of the case.
     """
 
     transcript: Transcript
@@ -54,6 +54,7 @@ class Recorded:
     fields: dict[str, Any]
     notes: list[str]
     count: ClassVar[int] = 1
+    """Number of conversations; the counterpart of `RecordedSession.count`."""
 
     @property
     def format(self) -> str:
@@ -80,12 +81,12 @@ class Recorded:
         if self.place and not fields.keys() & {"id", "name"}:
             fields = {**fields, "name": self.place}
         if unit == "cases":
-            return [_with(self._run().to_test_case(), fields)]
+            return [_with_fields(self._run().to_test_case(), fields)]
         fields = {name: value for name, value in fields.items() if not name.startswith("expected")}
         if unit == "conversations":
             return [self.transcript.conversation.model_copy(update=fields)]
         return [
-            _with(turn.to_test_case(), {**fields, **_turn_names(fields, number)})
+            _with_fields(turn.to_test_case(), {**fields, **_turn_names(fields, number)})
             for number, turn in enumerate(self.transcript.turns, start=1)
         ]
 
@@ -102,7 +103,7 @@ class RecordedSession:
     Attributes:
         format: The format of the traces.
         runs: A run for each trace, in the order of their starts.
-        notes: Warnings of the file as a whole, on its first session.
+        notes: Warnings about the whole file; only its first session has them.
     """
 
     format: TraceFormat
@@ -139,7 +140,7 @@ def read_transcripts(
     handoff_names: Collection[str] = (),
     allow_nan: bool = False,
     tolerant_arguments: bool = False,
-) -> list[Recorded | RecordedSession]:
+) -> list[RecordedConversation | RecordedSession]:
     """Return the conversations of a file, in its order; none is dropped.
 
     Traces give a conversation for each session, in the order of their starts.
@@ -179,13 +180,13 @@ def read_transcripts(
 
 @dataclass
 class Summary:
-    """What was read and written.
+    """Summary of a conversion.
 
     Attributes:
-        formats: How many of each format.
+        formats: Number of conversations or traces by format.
         cases: Number of cases or conversations that were written.
         calls: Number of calls of the agents in them.
-        warnings: What is doubtful, with its place.
+        warnings: Warnings with their places.
     """
 
     formats: Counter[str] = field(default_factory=Counter[str])
@@ -193,12 +194,14 @@ class Summary:
     calls: int = 0
     warnings: list[str] = field(default_factory=list[str])
 
-    def add(self, recorded: Recorded | RecordedSession, unit: Unit) -> list[TestCase | ConversationalTestCase]:
+    def add(
+        self, recorded: RecordedConversation | RecordedSession, unit: Unit
+    ) -> list[TestCase | ConversationalTestCase]:
         """Count a conversation or a session, and return its cases."""
         cases = recorded.cases(unit)
         self.formats[recorded.format] += recorded.count
         self.cases += len(cases)
-        self.calls += sum(map(_number_of_calls, cases))
+        self.calls += sum(map(_count_calls, cases))
         self.warnings += recorded.warnings
         if unit != "cases" and recorded.has_expectations:
             text = "left out the expectations of the conversation; use --as cases to keep them"
@@ -206,7 +209,7 @@ class Summary:
         return cases
 
     def __iadd__(self, other: Summary) -> Self:
-        """Add what was read and written after this."""
+        """Add the summary of the next part of the file."""
         self.formats += other.formats
         self.cases, self.calls = self.cases + other.cases, self.calls + other.calls
         self.warnings += other.warnings
@@ -214,7 +217,7 @@ class Summary:
 
     @property
     def source(self) -> str:
-        """What was read, such as `"3 conversations (2 openai-chat, 1 anthropic)"` or `"3 traces (otel)"`."""
+        """Text about what was read, such as `"3 conversations (2 openai-chat, 1 anthropic)"` or `"3 traces (otel)"`."""
         names = [f"{number} {name}" if len(self.formats) > 1 else name for name, number in self.formats.items()]
         noun = "conversation" if self.formats.keys().isdisjoint(TRACE_FORMATS) else "trace"
         return f"{plural(sum(self.formats.values()), noun)} ({', '.join(names)})"
@@ -249,7 +252,7 @@ def line_document(line: bytes, number: int, *, allow_nan: bool) -> Document:
 
 
 def holds_json(line: bytes) -> bool:
-    """Return whether a line holds a value of its own, so that the file is JSON Lines."""
+    """Return whether a line is a non-empty JSON object or list, so that the file is JSON Lines."""
     try:
         value = parse_json(line, allow_nan=True)
     except InvalidDataError:
@@ -268,12 +271,12 @@ def _is_conversation(entry: object) -> bool:
     if not isinstance(entry, dict):
         return isinstance(entry, list)
     if entry.keys() & {"role", "type"}:
-        return "stop_reason" in entry
+        return "stop_reason" in entry  # a message or an event, unless it is a response of Anthropic
     return bool(entry.keys() & _MESSAGE_KEYS) and entry.get("object") != "chat.completion.chunk"
 
 
 def _are_traces(documents: list[Document], format: str) -> bool:
-    """Return whether a file holds traces: then all of it does, and anything else in it is a mistake."""
+    """Return whether a file holds traces; one trace suffices, and then other content of the file is an error."""
     if any(document.problems for document in documents):
         return False
     if format != "auto":
@@ -285,25 +288,25 @@ def _read_sessions(
     documents: list[Document], options: Mapping[str, Any], problems: list[Problem]
 ) -> list[RecordedSession]:
     """Return the sessions in the traces of a file; what cannot be read is added to the problems."""
-    lines = {_root_of(document): document.line for document in documents}
+    lines = {_trace_root(document): document.line for document in documents}
     try:
-        traces = read_trace_documents([(_root_of(document), document.value) for document in documents], **options)
+        traces = read_trace_documents([(_trace_root(document), document.value) for document in documents], **options)
     except InvalidDataError as error:
-        problems += [_in_line(problem, lines) for problem in error.problems]
+        problems += [_problem_in_line(problem, lines) for problem in error.problems]
         return []
     sessions = [RecordedSession(traces.format, runs, []) for runs in traces.sessions]
-    for first in sessions[:1]:
-        first.notes.extend(traces.warnings)
+    if sessions:
+        sessions[0].notes.extend(traces.warnings)
     return sessions
 
 
-def _root_of(document: Document) -> str:
+def _trace_root(document: Document) -> str:
     """Return the path of a document in warnings and problems of traces, which may have spans on several lines."""
     return "$" if document.line is None else document.place
 
 
-def _in_line(problem: Problem, lines: Mapping[str, int | None]) -> Problem:
-    """Return a problem whose path begins with a line as a problem of that line."""
+def _problem_in_line(problem: Problem, lines: Mapping[str, int | None]) -> Problem:
+    """Return a problem of the path `line 3.spans` as a problem of line 3 and the path `$.spans`."""
     start = problem.path.partition(".")[0].partition("[")[0]
     line = lines.get(start)
     return problem if line is None else Problem("$" + problem.path.removeprefix(start), problem.message, line)
@@ -311,9 +314,9 @@ def _in_line(problem: Problem, lines: Mapping[str, int | None]) -> Problem:
 
 def _read_conversations(
     documents: list[Document], options: Mapping[str, Any], problems: list[Problem]
-) -> list[Recorded]:
+) -> list[RecordedConversation]:
     """Return the conversations that can be read; what cannot be read is added to the problems."""
-    results: list[Recorded] = []
+    results: list[RecordedConversation] = []
     for document in documents:
         problems += document.problems
         if document.problems:
@@ -325,7 +328,7 @@ def _read_conversations(
     return results
 
 
-def read_conversation(document: Document, options: Mapping[str, Any]) -> Recorded:
+def read_conversation(document: Document, options: Mapping[str, Any]) -> RecordedConversation:
     """Return the conversation of a document.
 
     Raises:
@@ -335,7 +338,7 @@ def read_conversation(document: Document, options: Mapping[str, Any]) -> Recorde
     _refuse_other_data(fields, is_line=document.line is not None)
     case = case_from_record(_case_fields(fields), tolerant_arguments=options["tolerant_arguments"])
     is_alone = document.line is None and document.item is None
-    return Recorded(
+    return RecordedConversation(
         read(document.value, **options),
         "" if is_alone else document.place,
         {name: getattr(case, name) for name in _CASE_KEYS if name in case.model_fields_set},
@@ -357,7 +360,7 @@ def _is_message(fields: Mapping[str, Any]) -> bool:
 
 
 def _case_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the case in an object that holds messages; a message has none."""
+    """Return the fields of the case in an object that holds messages; a single message has no such fields."""
     if "role" in fields:
         return {}
     return {key: fields[key] for key in _CASE_KEYS if fields.get(key) is not None}
@@ -367,12 +370,13 @@ def _placed(place: str, text: str) -> str:
     return f"{place}: {text}" if place else text
 
 
-def _number_of_calls(case: TestCase | ConversationalTestCase) -> int:
+def _count_calls(case: TestCase | ConversationalTestCase) -> int:
     parts = case.turns if isinstance(case, ConversationalTestCase) else [case]
     return sum(len(part.tools_called or ()) for part in parts)
 
 
-def _with(case: LLMTestCase, fields: Mapping[str, Any]) -> LLMTestCase:
+def _with_fields(case: LLMTestCase, fields: Mapping[str, Any]) -> LLMTestCase:
+    """Return a copy of the case with these fields set."""
     return LLMTestCase(**{name: getattr(case, name) for name in case.model_fields_set} | dict(fields))
 
 

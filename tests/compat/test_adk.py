@@ -97,5 +97,5 @@ def test_labels_name_the_options() -> None:
 
 def test_a_match_type_is_one_of_three() -> None:
     """Another one is an error that names them."""
-    with pytest.raises(ConfigurationError, match="match_type must be one of EXACT, IN_ORDER, ANY_ORDER; got 'exact'"):
+    with pytest.raises(ConfigurationError, match="match_type must be one of EXACT, IN_ORDER, ANY_ORDER, got 'exact'"):
         TrajectoryMatch("exact")  # type: ignore[arg-type]

@@ -296,7 +296,7 @@ async def _never(_called: dict[str, Any], _expected: dict[str, Any]) -> bool:
         ),
         (
             {"tool_args_match_mode": None},
-            "tool_args_match_mode must be one of exact, ignore, subset, superset; got None",
+            "tool_args_match_mode must be one of exact, ignore, subset, superset, got None",
         ),
         ({"tool_args_match_overrides": {"a": "some"}}, r"tool_args_match_overrides\['a'\] must be one of exact"),
         ({"tool_args_match_overrides": {"a": [1]}}, "must be a mode, a list of argument paths or a function"),

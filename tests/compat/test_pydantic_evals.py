@@ -200,16 +200,16 @@ def test_labels_name_the_options() -> None:
 @pytest.mark.parametrize(
     ("metric", "options", "message"),
     [
-        (TrajectoryMatch, {"order": "exactly"}, "order must be one of exact, in_order, any_order; got 'exactly'"),
+        (TrajectoryMatch, {"order": "exactly"}, "order must be one of exact, in_order, any_order, got 'exactly'"),
         (ArgumentCorrectness, {"tool_name": ""}, "tool_name must be the name of a tool, got ''"),
         (ArgumentCorrectness, {"tool_name": None}, "tool_name must be the name of a tool, got None"),
         (ArgumentCorrectness, {"tool_name": "a", "match_mode": "superset"}, "match_mode must be one of exact, subset"),
         (
             ArgumentCorrectness,
             {"tool_name": "a", "occurrence": -1},
-            "position from 0, must be one of first, last; got -1",
+            "position from 0, must be one of first, last, got -1",
         ),
-        (ArgumentCorrectness, {"tool_name": "a", "occurrence": True}, "must be one of first, last; got True"),
+        (ArgumentCorrectness, {"tool_name": "a", "occurrence": True}, "must be one of first, last, got True"),
     ],
 )
 def test_invalid_options_are_refused_at_once(metric: Any, options: dict[str, Any], message: str) -> None:

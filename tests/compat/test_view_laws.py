@@ -22,7 +22,7 @@ from peer_inputs import Calls, case
 from strategies import NAN, few
 from toolmark import Execution, MetricResult, ToolCall
 from toolmark.compat import adk, agentevals, pydantic_evals, ragas
-from toolmark.compat._matching_presets import View
+from toolmark.compat._matching_presets import PresetMetric
 
 Agrees = Callable[[ToolCall, ToolCall], bool]
 
@@ -61,17 +61,17 @@ _options = st.fixed_dictionaries(
 )
 
 
-def measured(view: View, expected: Calls, called: Calls) -> MetricResult:
+def measured(view: PresetMetric, expected: Calls, called: Calls) -> MetricResult:
     """The result of one case."""
     return view.measure(case(expected, called))
 
 
-def score(view: View, expected: Calls, called: Calls) -> float | None:
+def score(view: PresetMetric, expected: Calls, called: Calls) -> float | None:
     """The score of one case."""
     return measured(view, expected, called).score
 
 
-VIEWS: list[View] = [
+VIEWS: list[PresetMetric] = [
     *(agentevals.TrajectoryMatch(mode) for mode in ("strict", "unordered", "subset", "superset")),
     *(adk.TrajectoryMatch(mode) for mode in ("EXACT", "IN_ORDER", "ANY_ORDER")),
     *(pydantic_evals.TrajectoryMatch(order) for order in ("exact", "in_order", "any_order")),
@@ -86,7 +86,7 @@ _view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.label)
 @_view
 @few
 @given(two_lists())
-def test_laws_of_all(view: View, calls: tuple[Calls, Calls]) -> None:
+def test_laws_of_all(view: PresetMetric, calls: tuple[Calls, Calls]) -> None:
     """Bounded, deterministic and explained: a score below 1 has a finding, and each finding is in the reason."""
     result = measured(view, *calls)
 
@@ -99,14 +99,14 @@ def test_laws_of_all(view: View, calls: tuple[Calls, Calls]) -> None:
         assert score(strict, *calls) == float(result.score == 1)
 
 
-def _options_of(view: View) -> dict[str, Any]:
+def _options_of(view: PresetMetric) -> dict[str, Any]:
     return {entry.name: getattr(view, entry.name) for entry in fields(view) if entry.init}
 
 
 @_view
 @few
 @given(_lists)
-def test_expected_run_scores_1(view: View, calls: Calls) -> None:
+def test_expected_run_scores_1(view: PresetMetric, calls: Calls) -> None:
     """A run with exactly the expected calls scores 1 if the metric applies."""
     assert score(view, calls, calls) in {1, None}
 
@@ -124,7 +124,7 @@ _BLIND = [
 @pytest.mark.parametrize("view", _BLIND, ids=lambda view: view.label)
 @few
 @given(two_lists(), st.integers(0, 99))
-def test_the_order_plays_no_part_where_it_should_not(view: View, calls: tuple[Calls, Calls], seed: int) -> None:
+def test_the_order_plays_no_part_where_it_should_not(view: PresetMetric, calls: tuple[Calls, Calls], seed: int) -> None:
     """Neither that of the expected nor that of the called calls changes the score, to the last bit."""
     expected, called = (random.Random(seed).sample(side, len(side)) for side in calls)
 

@@ -112,10 +112,10 @@ def test_invalid_rows_are_listed_or_raised() -> None:
     with pytest.raises(InvalidDataError, match="7 rows could not be read"):
         scorer.totals([scorer.table(table)])
     strict = ArrowScorer(metrics(), unreadable="raise")
-    with pytest.raises(DataFileError, match="a row is no case:\n"):
+    with pytest.raises(DataFileError, match="a row is not a case:\n"):
         strict.table(table)
     fields = pa.table({"id": ["late"], "tools_called": ["{"]})
-    with pytest.raises(DataFileError, match=r"the row with the id 'late' is no case:\n\$\.tools_called"):
+    with pytest.raises(DataFileError, match=r"the row with the id 'late' is not a case:\n\$\.tools_called"):
         strict.table(fields)
     assert scorer.table(fields).to_pylist()[0]["id"] == "late"
     assert ArrowScorer(metrics(), allow_nan=True).table(pa.table({"case": [BAD[-1]]})).to_pylist()[0]["id"] == "b"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmark import ConfigurationError
-from toolmark.scale.reservoir import Draft, Drawn, allotted, key_of, level
+from toolmark.scale.reservoir import Draft, Drawn, allot, key_of, level
 
 SIZES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 12), max_size=8)
 CASES = st.lists(
@@ -54,7 +54,7 @@ def test_the_level_is_the_largest(sizes: dict[str, int], size: int) -> None:
 def test_strata_get_the_same_number(sizes: dict[str, int], size: int) -> None:
     """As many as there are to be drawn, of none more than it has, and of one that has more one less at most."""
     try:
-        shares = allotted(sizes, size)
+        shares = allot(sizes, size)
     except ConfigurationError:
         assert slow_level(sizes, size) < 2
         assert max(sizes.values()) > slow_level(sizes, size)
@@ -74,7 +74,7 @@ def test_the_smallest_keys_are_drawn(cases: list[tuple[str, int]], size: int, or
     shuffled = list(cases)
     order.shuffle(shuffled)
     try:
-        shares = allotted({name: len(entries) for name, entries in members.items()}, size)
+        shares = allot({name: len(entries) for name, entries in members.items()}, size)
     except ConfigurationError:
         with pytest.raises(ConfigurationError, match="fewer than two cases"):
             drafted(shuffled, size).drawn()
@@ -112,7 +112,7 @@ def test_discarded_cases_are_never_needed(size: int) -> None:
     rng = random.Random(size)
     cases = [(rng.choice("aaaaaaabbc"), key) for key in rng.sample(range(10**6), 600)]
     members = {name: sorted(key for other, key in cases if other == name) for name in "abc"}
-    shares = allotted({name: len(entries) for name, entries in members.items()}, size)
+    shares = allot({name: len(entries) for name, entries in members.items()}, size)
     expected = {name: entries[: shares[name]] for name, entries in members.items()}
 
     merged = drafted(cases[:200], size)

@@ -23,10 +23,10 @@ from scale_workers import die, die_once, double, fail, fail_badly, is_alive, lin
 from toolmark.errors import DataFileError, WorkerDiedError
 from toolmark.results import read_results
 from toolmark.scale import ArrowScorer, score_files
-from toolmark.scale.engines.ray import done_on_ray
-from toolmark.scale.engines.spark import done_on_spark
+from toolmark.scale.engines.ray import run_on_ray
+from toolmark.scale.engines.spark import run_on_spark
 
-ENGINES: dict[str, Callable[..., Generator[Any, None, None]]] = {"ray": done_on_ray, "spark": done_on_spark}
+ENGINES: dict[str, Callable[..., Generator[Any, None, None]]] = {"ray": run_on_ray, "spark": run_on_spark}
 
 #: `toolmark`, interrupted from outside when its third part is done.
 INTERRUPTED = f"""

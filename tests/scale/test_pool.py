@@ -16,12 +16,12 @@ import pytest
 from processes import environment
 from scale_workers import die, double, fail, fail_badly, is_alive
 from toolmark.errors import ConfigurationError, WorkerDiedError
-from toolmark.scale.engines.local_pool import done
+from toolmark.scale.engines.local_pool import run_jobs
 
 
 def test_every_job_is_done_once() -> None:
     """Several processes share the jobs, and each job has its result."""
-    results = dict(done(double, range(20), 3))
+    results = dict(run_jobs(double, range(20), 3))
 
     assert {job: value for job, (value, _) in results.items()} == {number: 2 * number for number in range(20)}
     assert os.getpid() not in {pid for _, pid in results.values()}
@@ -31,15 +31,15 @@ def test_every_job_is_done_once() -> None:
 @pytest.mark.parametrize(("jobs", "processes"), [(range(5), 1), ([7], 4), ([], 4)])
 def test_one_process_or_one_job_needs_no_other(jobs: list[int], processes: int) -> None:
     """Where nothing is to be shared, nothing is started."""
-    assert {pid for _, (_, pid) in done(double, jobs, processes)} <= {os.getpid()}
+    assert {pid for _, (_, pid) in run_jobs(double, jobs, processes)} <= {os.getpid()}
 
 
 def test_an_error_is_raised_here() -> None:
     """What a process raises is raised where it was asked, and the others end."""
     with pytest.raises(ValueError, match="three"):
-        list(done(fail, range(10), 2))
+        list(run_jobs(fail, range(10), 2))
     with pytest.raises(RuntimeError, match="UnsendableError: odd"):
-        list(done(fail_badly, range(10), 2))
+        list(run_jobs(fail_badly, range(10), 2))
     assert multiprocessing.active_children() == []
 
 
@@ -47,13 +47,13 @@ def test_an_error_is_raised_here() -> None:
 def test_killed_process_is_reported() -> None:
     """The other processes do not wait forever."""
     with pytest.raises(WorkerDiedError, match=r"ended early \(exit code -9\)"):
-        list(done(die, range(10), 2))
+        list(run_jobs(die, range(10), 2))
     assert multiprocessing.active_children() == []
 
 
 def test_abandoned_results_stop_the_processes() -> None:
     """Work stops if the results are no longer read."""
-    with closing(done(double, range(100), 2)) as results:
+    with closing(run_jobs(double, range(100), 2)) as results:
         next(results)
     assert multiprocessing.active_children() == []
 
@@ -61,15 +61,15 @@ def test_abandoned_results_stop_the_processes() -> None:
 def test_functions_that_cannot_be_pickled_are_refused() -> None:
     """A function that other processes cannot import gives an error."""
     with pytest.raises(ConfigurationError, match="cannot be handed to other processes"):
-        list(done(lambda number: number, range(10), 2))
+        list(run_jobs(lambda number: number, range(10), 2))
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="whether a process lives is read from the system")
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     """However the parent ends, and whatever the workers are doing."""
     program = (
-        "import sys; from scale_workers import linger; from toolmark.scale.engines.local_pool import done; "
-        "list(done(linger, sys.argv[1:] * 2, 2))"
+        "import sys; from scale_workers import linger; from toolmark.scale.engines.local_pool import run_jobs; "
+        "list(run_jobs(linger, sys.argv[1:] * 2, 2))"
     )
     paths = os.pathsep.join([environment()["PYTHONPATH"], str(Path(__file__).parents[1])])
     parent = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], env=environment(PYTHONPATH=paths))

@@ -22,7 +22,7 @@ from toolmark.report.text.ordering import group_warnings
 from toolmark.scale import detect, partition
 from toolmark.scale.files import report_file
 from toolmark.scale.run import in_order
-from toolmark.scale.score_part import trimmed
+from toolmark.scale.score_part import trim_entries
 
 RUNNER = CliRunner()
 
@@ -146,7 +146,7 @@ def test_only_the_worst_results_are_in_full(tmp_path: Path) -> None:
     report = evaluate(read_cases(write(tmp_path / "a", 300, warned=True)), metrics(), show_progress=False)
     cases = report.cases
 
-    short = trimmed(cases, 3)
+    short = trim_entries(cases, 3)
 
     assert [entry.index for entry in short] == [entry.index for entry in cases]
     in_full = [entry for entry in short if entry in cases]

@@ -129,8 +129,8 @@ def test_parts_that_are_done_are_not_scored_again(folder: Path, monkeypatch: pyt
     """Resuming scores the missing parts and reports progress."""
     begun(folder, "r", 2)
     scored: list[int] = []
-    inner = runs.scored
-    monkeypatch.setattr(runs, "scored", lambda part, *rest: (scored.append(part.number), inner(part, *rest))[1])
+    inner = runs.score_part
+    monkeypatch.setattr(runs, "score_part", lambda part, *rest: (scored.append(part.number), inner(part, *rest))[1])
     reports: list[tuple[int, int]] = []
 
     score(folder, "r", resume=True, progress=lambda done, of: reports.append((done, of)))
@@ -170,7 +170,7 @@ def test_worker_marks_its_part_as_done(folder: Path) -> None:
     options = Options(tuple(metrics()))
     target = Folder(folder / "r")
     run = runs.Run([str(folder / "a"), str(folder / "b")], options, 1, lambda _done, _of: None, target, lost)
-    with target.opened(resume=False), pytest.raises(StoppedError):
+    with target.locked(resume=False), pytest.raises(StoppedError):
         run.totals(900)
     counts: list[int] = []
 

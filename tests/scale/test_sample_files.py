@@ -279,7 +279,7 @@ def test_wrong_options(days: list[Path], options: dict[str, Any], message: str) 
 def test_file_changed_while_sampling_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The population size would be unknown."""
     file = write_lines(tmp_path / "cases.jsonl", 10)
-    read = sample_module.documents
+    read = sample_module.read_part
 
     def while_somebody_writes(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
         for document in read(part, path, allow_nan=allow_nan):
@@ -287,7 +287,7 @@ def test_file_changed_while_sampling_is_reported(tmp_path: Path, monkeypatch: py
                 more.write('{"id": "late"}\n')
             yield document
 
-    monkeypatch.setattr(sample_module, "documents", while_somebody_writes)
+    monkeypatch.setattr(sample_module, "read_part", while_somebody_writes)
 
     with pytest.raises(DataFileError, match=r"cases\.jsonl: \$: changed while it was read"):
         sample_files([file], 3, processes=1)

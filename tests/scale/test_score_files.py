@@ -21,8 +21,8 @@ from toolmark.errors import MissingPackageError, TornLineWarning, WorkerDiedErro
 from toolmark.results import read_results
 from toolmark.scale import files as scoring
 from toolmark.scale import score_files
-from toolmark.scale.engines.local_pool import done
-from toolmark.scale.partition import divided, numbered, surveyed
+from toolmark.scale.engines.local_pool import run_jobs
+from toolmark.scale.partition import divide_files, number_lines, survey_part
 
 CASE = b'{"id": "a", "tools_called": [], "expected_tools": []}'
 
@@ -72,7 +72,7 @@ def test_every_byte_is_in_one_part(
     path = tmp_path / "file"
     path.write_bytes(data)
 
-    parts = numbered([surveyed(part, str(path)) for part in divided([str(path)], part_bytes)])
+    parts = number_lines([survey_part(part, str(path)) for part in divide_files([str(path)], part_bytes)])
 
     pieces = [data[part.start : part.end] for part in parts]
     assert b"".join(pieces) == data
@@ -356,7 +356,7 @@ def test_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
 def test_lost_part_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With any engine, and never a smaller sum."""
     path = write_lines(tmp_path / "a", 20)
-    monkeypatch.setitem(scoring._ENGINES, "local", lambda work, jobs, many: done(work, jobs[1:], many))  # type: ignore[index]
+    monkeypatch.setitem(scoring._ENGINES, "local", lambda work, jobs, many: run_jobs(work, jobs[1:], many))  # type: ignore[index]
 
     with pytest.raises(WorkerDiedError, match=r"only \d+ of \d+ parts came back"):
         score_files([path], metrics(), processes=1, part_bytes=500)

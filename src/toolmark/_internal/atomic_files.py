@@ -1,4 +1,8 @@
-"""Atomic writing of files: a file is written under another name, then moved to its place."""
+"""Atomic writing of files: a file is written as a draft under another name, then moved to its place.
+
+`atomic_write` and `write_text` protect against errors of the program. `write_bytes` and `replace_durably` also protect
+against a crash of the machine, but wait for the disk.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ _DEVICES = frozenset({Path("/dev"), Path("/proc")})
 
 @contextmanager
 def atomic_write(target: Path) -> Generator[Path, None, None]:
-    """Give a draft path next to `target`, and move it there at the end; on an error `target` stays unchanged."""
+    """Yield a draft path, and move the draft to `target` at the end; on an error `target` stays unchanged."""
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield draft
@@ -29,7 +33,7 @@ def atomic_write(target: Path) -> Generator[Path, None, None]:
 
 def write_text(target: Path, text: str) -> None:
     """Write a text file atomically; a pipe or a device, which cannot be replaced, is written in place."""
-    path = target.resolve()  # a symbolic link stays one
+    path = target.resolve()  # write the file that a symbolic link names, so that the link stays
     if (path.exists() and not path.is_file()) or not _DEVICES.isdisjoint(target.absolute().parents):
         target.write_text(text, encoding="utf-8", newline="\n")
         return
@@ -54,7 +58,7 @@ def replace_durably(draft: Path, target: Path) -> None:
     with draft.open("rb+") as file:
         os.fsync(file.fileno())
     draft.replace(target)
-    if os.name == "posix":  # elsewhere a folder cannot be opened, and is written with the file
+    if os.name == "posix":  # Windows cannot open a folder, and writes the move with the file
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -63,8 +67,8 @@ def replace_durably(draft: Path, target: Path) -> None:
 
 
 @contextmanager
-def folder_lock(folder: Path, content: str) -> Generator[None, None, None]:
-    """Lock an existing folder; the lock of a process that dies is released. `content` is named in the error.
+def folder_lock(folder: Path, description: str) -> Generator[None, None, None]:
+    """Lock an existing folder, described in the error by `description`; the lock of a process that dies is released.
 
     The lock is a SQLite transaction on the file `LOCK_NAME`, which works on every system and stays in the folder.
 
@@ -77,5 +81,5 @@ def folder_lock(folder: Path, content: str) -> Generator[None, None, None]:
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
-            raise ConfigurationError(f"another process works on {content}; wait until it has ended") from error
+            raise ConfigurationError(f"another process works on {description}; wait until it has ended") from error
         yield

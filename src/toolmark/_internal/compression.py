@@ -20,7 +20,7 @@ class CorruptZstdError(Exception):
 
 
 CORRUPTION_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error, CorruptZstdError)
-"""What reading corrupt compressed data raises."""
+"""Exceptions that reading corrupt compressed data raises."""
 
 
 def corruption_message(error: BaseException) -> str:

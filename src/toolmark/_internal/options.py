@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from toolmark._internal.json import short_repr
 from toolmark.errors import ConfigurationError
 
@@ -14,3 +16,14 @@ def require(valid: object, requirement: str, value: object) -> None:
     """
     if not valid:
         raise ConfigurationError(f"{requirement}, got {short_repr(value)}")
+
+
+def require_one_of(option: str, value: object, choices: Iterable[str]) -> None:
+    """Raise unless the value of an option is one of the choices.
+
+    Raises:
+        ConfigurationError: It is not; the message lists the choices.
+    """
+    names = tuple(choices)
+    if value not in names:
+        raise ConfigurationError(f"{option} must be one of {', '.join(names)}, got {value!r}")

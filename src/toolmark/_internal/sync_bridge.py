@@ -16,7 +16,7 @@ T = TypeVar("T")
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end and return its result.
 
-    If an event loop runs in this thread, as in a notebook, the coroutine gets a thread and a loop of its own, in a copy
+    If an event loop runs in this thread, as in a notebook, the coroutine gets its own thread and loop, in a copy
     of the caller's context: code inside a running loop cannot wait for that loop.
     """
     return _run_in_thread(coroutine) if _is_loop_running() else asyncio.run(coroutine)
@@ -93,7 +93,7 @@ def _is_loop_running() -> bool:
 
 
 def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a thread and a loop of its own; Ctrl-C cancels it, and a second one abandons it."""
+    """Run a coroutine in its own thread and loop; Ctrl-C cancels it, and a second one abandons it."""
     # The thread puts at most one entry into each list.
     results: list[T] = []
     errors: list[BaseException] = []

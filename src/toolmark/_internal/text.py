@@ -1,7 +1,7 @@
 r"""Text for people: values shortened, numbers rounded, characters escaped that a terminal would interpret.
 
-What comes out of a trace is data. Control characters (escape sequences among them) and invisible ones, such as those
-that reverse the direction of writing, are shown as `\x1b` or `\u202e` instead of being passed on.
+A trace may hold any characters. Control characters (escape sequences among them) and invisible ones, such as those that
+reverse the direction of writing, are written as `\x1b` or `\u202e`, so that a terminal does not obey them.
 """
 
 from __future__ import annotations
@@ -63,10 +63,12 @@ def plural(amount: int, noun: str) -> str:
     return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
 
 
-def join_first(texts: Sequence[str], limit: int) -> str:
-    """Return the first texts with commas between them, and `...` in place of further ones."""
-    further = [] if len(texts) <= limit else ["..."]
-    return ", ".join([*texts[:limit], *further])
+def join_first(texts: Sequence[str], limit: int, *, count_rest: bool = False) -> str:
+    """Return the first texts with commas between them; `, ...`, or ` and 5 more`, stands for further ones."""
+    first, rest = ", ".join(texts[:limit]), len(texts) - limit
+    if rest <= 0:
+        return first
+    return f"{first} and {rest} more" if count_rest else f"{first}, ..."
 
 
 def unique_labels(labels: Sequence[str]) -> list[str]:

@@ -77,7 +77,7 @@ class Checks:
     ) -> Report:
         """Do what `toolmark.evaluate` does. Scores do not fail the test; assert what must hold of the report."""
         __tracebackhide__ = True
-        return self._noted(
+        return self._add_notes(
             evaluate(
                 test_cases,
                 metrics,
@@ -101,7 +101,7 @@ class Checks:
     ) -> Report:
         """Do what `evaluate` does, inside a running event loop."""
         __tracebackhide__ = True
-        return self._noted(
+        return self._add_notes(
             await evaluate_async(
                 test_cases,
                 metrics,
@@ -113,7 +113,8 @@ class Checks:
             )
         )
 
-    def _noted(self, report: Report) -> Report:
+    def _add_notes(self, report: Report) -> Report:
+        """Add each case of the report to the summary of the test run, and return the report."""
         for case in report.cases:
             self._count += 1
             plain = case.to_dict()
@@ -126,7 +127,7 @@ class Checks:
 
 
 class GoldenPlace(NamedTuple):
-    """Where the goldens of a test are, and whether they may be written.
+    """Place of the goldens of a test, and whether they may be written.
 
     `folder` is `__toolmark__` next to the test, `label` its name in messages, and `stem` the name of the test as a file
     name. With `update`, goldens that differ are rewritten; with `must_exist`, a missing one fails the test.
@@ -183,11 +184,11 @@ class GoldenChecks:
                     f"golden {label} does not exist, and none is recorded while CI is set; "
                     "run this test once on your machine, review the file, and commit it"
                 )
-            self._write(file, label, redactor.model(_recorded(case)), became="recorded")
+            self._write(file, label, redactor.model(_golden_of(case)), became="recorded")
         elif self._place.update and (difference := _difference(case, file, label, used)):
-            self._write(file, label, redactor.model(_recorded(case)), became="updated", difference=difference)
+            self._write(file, label, redactor.model(_golden_of(case)), became="updated", difference=difference)
         remedy = f"The golden is {label}; pytest --toolmark-update rewrites it."
-        return self._checks.assert_test(_expecting(case, file, label), used, remedy=remedy)
+        return self._checks.assert_test(_with_expectations(case, file, label), used, remedy=remedy)
 
     def _file(self, name: str | None) -> Path:
         if name is None:
@@ -205,12 +206,12 @@ class GoldenChecks:
 _SAME_CALLS = ToolCorrectnessMetric(
     evaluation_params=["input_parameters"], should_consider_ordering=True, denominator="f1", threshold=1
 )
-_LONGEST = 120
+_MAX_FILE_NAME = 120
 
 
 def file_name(text: str) -> str:
     """Return a text as a file name for all systems; a text that must be changed gets a hash of itself."""
-    safe = re.sub(r"[^\w.,=+\[\]-]", "-", text, flags=re.ASCII)[:_LONGEST]
+    safe = re.sub(r"[^\w.,=+\[\]-]", "-", text, flags=re.ASCII)[:_MAX_FILE_NAME]
     if safe == text:
         return safe
     return f"{safe}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
@@ -225,13 +226,13 @@ def difference_text(report: Report) -> str:
     )
 
 
-def _recorded(case: TestCase) -> LLMTestCase:
+def _golden_of(case: TestCase) -> LLMTestCase:
     """Return the golden of a case, with its secrets."""
     golden = LLMTestCase(expected_tools=approved_calls(case))
     return golden.model_copy(update={"input": case.input}) if isinstance(case.input, str) else golden
 
 
-def _expecting(case: TestCase, file: Path, label: str) -> TestCase:
+def _with_expectations(case: TestCase, file: Path, label: str) -> TestCase:
     """Return the case with the expectations of its golden."""
     try:
         golden = LLMTestCase.from_json(file.read_bytes())
@@ -245,7 +246,7 @@ def _expecting(case: TestCase, file: Path, label: str) -> TestCase:
 def _difference(case: TestCase, file: Path, label: str, metrics: Sequence[MetricLike]) -> str:
     """Return how a case differs from its golden; empty if every metric passes."""
     try:
-        expecting = _expecting(case, file, label)
+        expecting = _with_expectations(case, file, label)
     except InvalidDataError as error:
         return str(error)
     return difference_text(evaluate([expecting], metrics, show_progress=False))

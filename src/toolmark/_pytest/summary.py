@@ -1,4 +1,4 @@
-"""What the end of a test run tells of all cases that its tests measured: a few lines, and a report in JSON."""
+"""Summary at the end of a test run over all cases that its tests measured: a few lines, and a report in JSON."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from toolmark.report import MetricSummary
 from toolmark.report.text.ordering import is_bad
 from toolmark.result import MetricResult, ResultStatus
 
-_FAILED = 20
+_MAX_FAILED = 20
 _LINES = 40
 
 
 def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield one line for each metric, and one for each result that did not pass, as far as they are not too many.
+    """Yield one line for each metric, and one for each result that did not pass, up to a limit.
 
     Args:
         notes: As `toolmark._pytest.fixtures.Note`, each with its `test`.
@@ -24,12 +24,12 @@ def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
     for summary in _summaries(notes):
         yield printable(str(summary))
     bad = [entry for entry in _results(notes) if is_bad(entry[1])]
-    for note, result, problem in bad[:_FAILED]:
+    for note, result, problem in bad[:_MAX_FAILED]:
         what = "not measured" if result.score is None else f"failed with {number_text(result.score)}"
         names = f"{_brief(note['test'])}  {_brief(note['case']['label'])}  {printable(result.metric)}"
         yield f"- {names}  {what}{f': {problem}' if problem else ''}"
-    if len(bad) > _FAILED:
-        yield f"... and {len(bad) - _FAILED} more (--toolmark-report FILE has all)"
+    if len(bad) > _MAX_FAILED:
+        yield f"... and {len(bad) - _MAX_FAILED} more (--toolmark-report FILE has all)"
 
 
 def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -81,7 +81,7 @@ def compare(
     _check_common("metric", before.metrics, after.metrics, names)
     _check_common("case", [case.name for case in before.cases], [case.name for case in after.cases], cases.both)
     options: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
-    compared = [_compare_metric(metric, _passed(cases.only_a, metric.place_a), options) for metric in metrics]
+    compared = [_compare_metric(metric, _passed_labels(cases.only_a, metric.place_a), options) for metric in metrics]
     counts = Counter(pair.key.name for pair in cases.both)
     return Comparison(
         cases_a=len(before.cases),
@@ -89,7 +89,7 @@ def compare(
         in_both=len(cases.both),
         only_a=_labels(cases.only_a),
         only_b=_labels(cases.only_b),
-        metrics=_corrected(compared),
+        metrics=_correct_p_values(compared),
         metrics_only_a=tuple(_without(before.metrics, names)),
         metrics_only_b=tuple(_without(after.metrics, names.values())),
         repeated=len(counts) < len(cases.both),
@@ -98,8 +98,8 @@ def compare(
             *(f"allowed: {text}" for _, text in differences),
             *_uncertain_pair_notes(cases.both),
             *_repeated_id_notes(counts),
-            *_compromised(before, "A", names),
-            *_compromised(after, "B", names.values()),
+            *_failed_canary_notes(before, "A", names),
+            *_failed_canary_notes(after, "B", names.values()),
         ),
         **options,
     )
@@ -137,7 +137,7 @@ def _check_differences(differences: Sequence[tuple[Difference, str]], allowed: S
 
 def _check_common(noun: str, names_a: Sequence[str], names_b: Sequence[str], both: Collection[object]) -> None:
     if not both:
-        in_a, in_b = _listed(names_a) or "none", _listed(names_b) or "none"
+        in_a, in_b = _join_names(names_a) or "none", _join_names(names_b) or "none"
         hint = "; cases are paired by their ids" if noun == "case" else ""
         raise ConfigurationError(f"no {noun} is in both: A has {in_a}, and B has {in_b}{hint}")
 
@@ -259,7 +259,7 @@ def _uncertain_pair_notes(pairs: Sequence[_CasePair]) -> Iterator[str]:
     if uncertain:
         kinds = " or ".join(dict.fromkeys(pair.key.name[0] for pair in uncertain))
         yield (
-            f"{plural(len(uncertain), 'pair')} without an id ({_listed([pair.a.name for pair in uncertain])}) by "
+            f"{plural(len(uncertain), 'pair')} without an id ({_join_names([pair.a.name for pair in uncertain])}) by "
             f"{kinds}: if cases were added, removed or moved, different cases are compared; give them ids"
         )
 
@@ -270,7 +270,7 @@ def _repeated_id_notes(counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
     if ids:
         verb = "occurs" if len(ids) == 1 else "occur"
         yield (
-            f"{plural(len(ids), 'id')} ({_listed(ids)}) {verb} several times: the cases of an id are one "
+            f"{plural(len(ids), 'id')} ({_join_names(ids)}) {verb} several times: the cases of an id are one "
             "cluster, in the interval and in the test"
         )
 
@@ -366,7 +366,7 @@ def _differ(values_a: Sequence[str], values_b: Sequence[str]) -> bool:
     distinct_a, distinct_b = _distinct(values_a), _distinct(values_b)
     if distinct_a and distinct_b and distinct_a != distinct_b:
         return True
-    # The same values on both sides differ, too, if they belong to different cases.
+    # Equal values on both sides also differ if they belong to different cases.
     return any(a and b and a != b for a, b in zip(values_a, values_b, strict=True))
 
 
@@ -411,12 +411,12 @@ def _by_verdicts(pairs: Iterable[_ResultPair]) -> dict[tuple[bool, bool], list[_
     return by_verdicts
 
 
-def _passed(cases: Iterable[_KeyedCase], place: int) -> tuple[str, ...]:
+def _passed_labels(cases: Iterable[_KeyedCase], place: int) -> tuple[str, ...]:
     """Return the labels of the cases that the metric at a position passed."""
     return _labels([(key, case) for key, case in cases if place not in case.apart and case.results[place].passed])
 
 
-def _corrected(compared: Sequence[MetricComparison]) -> tuple[MetricComparison, ...]:
+def _correct_p_values(compared: Sequence[MetricComparison]) -> tuple[MetricComparison, ...]:
     """Return the metrics with their p-values corrected for the number of metrics."""
     p_values = holm([metric.p_value for metric in compared])
     return tuple(replace(metric, corrected=p_value) for metric, p_value in zip(compared, p_values, strict=True))
@@ -472,8 +472,8 @@ def _first_line(result: MetricResult) -> str | None:
     return None if text is None else str(DEFAULT(text)).split("\n", 1)[0]
 
 
-def _compromised(report: Report, name: str, metrics: Iterable[str]) -> Iterator[str]:
-    """Yield a note where a judge obeyed instructions in the data, so that its scores mean nothing."""
+def _failed_canary_notes(report: Report, name: str, metrics: Iterable[str]) -> Iterator[str]:
+    """Yield a note for each metric whose judge obeyed instructions in the data, which makes its scores worthless."""
     for metric in metrics:
         place = report.metrics.index(metric)
         results = [case.results[place] for case in report.cases if place not in case.apart]
@@ -482,6 +482,6 @@ def _compromised(report: Report, name: str, metrics: Iterable[str]) -> Iterator[
             yield f"{metric}: {plural(number, 'result')} of {name} by a judge that failed its canary"
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Return the first of these names, for a message."""
+def _join_names(names: Sequence[str]) -> str:
+    """Return the first of these names with commas between them."""
     return join_first([*map(printable, names)], _MAX_NAMES)

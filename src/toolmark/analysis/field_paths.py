@@ -16,7 +16,7 @@ from toolmark.report import CaseResult
 Place: TypeAlias = str | Callable[[Any], object]
 """Path of a value in a case (`metadata.reward`), or a function from a case to the value."""
 
-_SAMPLED = 200
+_MAX_CASES = 200
 
 
 def values_at(cases: Sequence[AnyCase], place: Place, option: str) -> list[Any]:
@@ -27,7 +27,7 @@ def values_at(cases: Sequence[AnyCase], place: Place, option: str) -> list[Any]:
         InvalidDataError: The function raised an exception.
     """
     if callable(place):
-        values = [_called(place, case, name_of(cases, index), option) for index, case in enumerate(cases)]
+        values = [_call(place, case, name_of(cases, index), option) for index, case in enumerate(cases)]
         problem = f"{path_of(place)}, the {option}, returned None for every case"
     else:
         values, problem = _stored_values(cases, place, option)
@@ -43,7 +43,7 @@ def _stored_values(cases: Sequence[AnyCase], path: str, option: str) -> tuple[li
     problem = f"{path!r}, the {option}, is null in every case that has it"
     if all(value is ABSENT for value in values):
         problem = f"no case has {path!r}, the {option}; {_nearest(cases, path)}"
-    return list(map(_plain, values)), problem
+    return list(map(_json_value, values)), problem
 
 
 def value_at(case: AnyCase, path: str, option: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -52,7 +52,7 @@ def value_at(case: AnyCase, path: str, option: str) -> Any:  # noqa: ANN401 - an
     Raises:
         ConfigurationError: `path` is not a path.
     """
-    return _plain(_at(case, _parts(path, option)))
+    return _json_value(_at(case, _parts(path, option)))
 
 
 def _parts(place: object, option: str) -> list[str]:
@@ -61,7 +61,7 @@ def _parts(place: object, option: str) -> list[str]:
     return place.removeprefix("$.").split(".")
 
 
-def _called(function: Callable[[Any], object], case: AnyCase, name: str, option: str) -> object:
+def _call(function: Callable[[Any], object], case: AnyCase, name: str, option: str) -> object:
     try:
         return function(case)
     except Exception as error:
@@ -91,7 +91,7 @@ def _child(value: object, key: str) -> Any:  # noqa: ANN401 - any JSON value
     return ABSENT
 
 
-def _plain(value: object) -> Any:  # noqa: ANN401 - any JSON value
+def _json_value(value: object) -> Any:  # noqa: ANN401 - any JSON value
     """Return a value as a JSON value; `None` if it is absent."""
     if value is ABSENT:
         return None
@@ -100,7 +100,7 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - any JSON value
 
 def _nearest(cases: Sequence[AnyCase], mistyped: str) -> str:
     """Return a hint for a mistyped path: the nearest path that exists, or a list of paths."""
-    paths = list(dict.fromkeys(path for case in cases[:_SAMPLED] for path in _paths(case, "")))
+    paths = list(dict.fromkeys(path for case in cases[:_MAX_CASES] for path in _paths(case, "")))
     nearest = next(_similar(mistyped, paths), None)
     return f"did you mean {nearest!r}?" if nearest else f"the cases have {', '.join(paths[:20]) or 'no fields'}"
 

@@ -24,12 +24,13 @@ from operator import not_
 from typing import Any, NamedTuple
 
 from toolmark._internal.json import canonical_json, is_number, short_repr, to_json_value
+from toolmark._internal.options import require
 from toolmark._internal.text import join_first, plural
 from toolmark.agents import DEFAULT_CONCURRENCY
 from toolmark.analysis.field_paths import Place, name_of, path_of, values_at
 from toolmark.analysis.scores import count_warned, scores_of
 from toolmark.cases import AnyCase
-from toolmark.errors import ConfigurationError, InvalidDataError, Problem
+from toolmark.errors import InvalidDataError, Problem
 from toolmark.evaluation.run import evaluate, listed_cases
 from toolmark.metrics import MetricLike
 from toolmark.report import MetricValidity, Validity
@@ -38,7 +39,7 @@ from toolmark.stats import auc, auc_interval, balanced_accuracy
 from toolmark.stats.bootstrap import RESAMPLES
 from toolmark.stats.number_checks import check_bootstrap, mean_of
 
-_NAMED = 3
+_MAX_NAMES = 3
 
 
 def validate(
@@ -79,7 +80,7 @@ def validate(
             cluster; the message suggests the nearest path.
         InvalidDataError: A label is not a number, true or false; `problems` lists all of them.
     """
-    _check_number(positive_from)
+    require(is_number(positive_from) and not math.isnan(positive_from), "positive_from must be a number", positive_from)
     check_bootstrap(resamples, confidence)
     listed = listed_cases(cases)
     # Labels and clusters are read first, because a mistake in them must not cost a whole run of the metrics.
@@ -111,11 +112,11 @@ def _validity(
     results: Sequence[MetricResult], good: Sequence[bool], keys: Sequence[str], options: Mapping[str, Any]
 ) -> MetricValidity:
     """Return the validity of one metric, from the result, the label and the cluster of each labelled case."""
-    runs = _scored_runs(results, good, keys)
-    scores = scores_of(runs.results)
-    good_scores, bad_scores = list(compress(scores, runs.good)), list(compress(scores, map(not_, runs.good)))
-    passed = [bool(result.passed) for result in runs.results]
-    verdicts = Counter(zip(runs.good, passed, strict=True))
+    scored = _scored_results(results, good, keys)
+    scores = scores_of(scored.results)
+    good_scores, bad_scores = list(compress(scores, scored.good)), list(compress(scores, map(not_, scored.good)))
+    passed = [bool(result.passed) for result in scored.results]
+    verdicts = Counter(zip(scored.good, passed, strict=True))
     statuses = Counter(result.status for result in results)
     unscored = Counter(_first_line(result) for result in results if result.score is None)
     return MetricValidity(
@@ -128,16 +129,16 @@ def _validity(
         skipped=statuses[ResultStatus.SKIPPED],
         failed=statuses[ResultStatus.FAILED],
         unscored=tuple(unscored.most_common()),
-        warned=count_warned(runs.results),
-        auc=auc(scores, runs.good),
-        interval=auc_interval(scores, runs.good, runs.clusters, **options),
-        balanced_accuracy=balanced_accuracy(passed, runs.good),
+        warned=count_warned(scored.results),
+        auc=auc(scores, scored.good),
+        interval=auc_interval(scores, scored.good, scored.clusters, **options),
+        balanced_accuracy=balanced_accuracy(passed, scored.good),
         mean_good=mean_of(good_scores),
         mean_bad=mean_of(bad_scores),
     )
 
 
-class _ScoredRuns(NamedTuple):
+class _ScoredResults(NamedTuple):
     """The results of one metric that have a score, with the label and the cluster of each of their cases."""
 
     results: list[MetricResult]
@@ -145,9 +146,9 @@ class _ScoredRuns(NamedTuple):
     clusters: list[str]
 
 
-def _scored_runs(results: Sequence[MetricResult], good: Sequence[bool], keys: Sequence[str]) -> _ScoredRuns:
+def _scored_results(results: Sequence[MetricResult], good: Sequence[bool], keys: Sequence[str]) -> _ScoredResults:
     has_score = [result.score is not None for result in results]
-    return _ScoredRuns(
+    return _ScoredResults(
         list(compress(results, has_score)), list(compress(good, has_score)), list(compress(keys, has_score))
     )
 
@@ -180,34 +181,29 @@ def _cluster_keys(
 ) -> tuple[list[str], list[str]]:
     """Return the key of the cluster of each case at `places`, and the names of those without a cluster."""
     if cluster is None:
-        return list(map(str, places)), []
+        return [_cluster_key(place, None) for place in places], []
     values = values_at([cases[place] for place in places], cluster, "cluster")
     alone = [name_of(cases, place) for place, value in zip(places, values, strict=True) if value is None]
     return list(map(_cluster_key, places, values)), alone
 
 
 def _cluster_key(place: int, value: object) -> str:
-    """Return the key of a case with this value; the prefix separates cases without a value from all values."""
-    return f"case {place}" if value is None else f"value {_key(value)}"
+    """Return the key of the cluster of a case: 1 and 1.0 have the same, 1 and "1" do not.
 
-
-def _key(value: object) -> str:
-    """Return the key of a JSON value: 1 and 1.0 have the same, 1 and "1" do not."""
+    A case without a value is a separate cluster; the prefix separates its key from those of values.
+    """
+    if value is None:
+        return f"case {place}"
     plain = to_json_value(value)
     if isinstance(plain, float) and plain.is_integer():
         plain = int(plain)
-    return canonical_json(plain)
+    return f"value {canonical_json(plain)}"
 
 
-def _missing_note(names: Sequence[str], total: int, place: Place | None, one: str, several: str) -> list[str]:
+def _missing_note(names: Sequence[str], total: int, path: Place | None, one: str, several: str) -> list[str]:
     """Return the note `2 of 100 cases (a, b) have no reward, and were not measured`; empty without names."""
-    if not names or place is None:
+    if not names or path is None:
         return []
     have, end = ("has", one) if len(names) == 1 else ("have", several)
-    listed = join_first(names, _NAMED)
-    return [f"{len(names)} of {plural(total, 'case')} ({listed}) {have} no {path_of(place)}, and {end}"]
-
-
-def _check_number(positive_from: object) -> None:
-    if not is_number(positive_from) or math.isnan(positive_from):
-        raise ConfigurationError(f"positive_from must be a number, got {positive_from!r}")
+    listed = join_first(names, _MAX_NAMES)
+    return [f"{len(names)} of {plural(total, 'case')} ({listed}) {have} no {path_of(path)}, and {end}"]

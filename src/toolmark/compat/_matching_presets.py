@@ -1,7 +1,7 @@
 """Shared base of the metrics that follow other libraries: a preset says how calls are aligned and scored.
 
-A view computes nothing of its own. `toolmark.matching.align` aligns the calls optimally, and the score is read off the
-alignment. If a library compares arguments by a rule of its own, the rule takes the place of the expected arguments
+These metrics compute nothing themselves. `toolmark.matching.align` aligns the calls optimally, and the score follows
+from the alignment. If a library has its own rule for arguments, the rule replaces the expected arguments
 (`RuleTemplate`), so that search, reported pairs and redaction stay the same.
 """
 
@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from toolmark._internal.json import JsonObject
+from toolmark._internal.options import require_one_of
 from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import TestCase
-from toolmark.errors import ConfigurationError
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Item
 from toolmark.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template
@@ -28,7 +28,7 @@ from toolmark.metrics.wording import alignment_findings, arithmetic
 from toolmark.result import Finding
 
 KeysMode: TypeAlias = Literal["exact", "subset", "superset"]
-"""How called arguments relate to expected ones; see `key_differences`."""
+"""Relation of called arguments to expected ones; see `key_differences`."""
 
 Rule: TypeAlias = Callable[[JsonObject, JsonObject], Iterable[Difference]]
 """Yields the differences of called arguments (the second) from expected ones (the first)."""
@@ -38,10 +38,10 @@ _ALLOWED: Final = {"subset": "missing_argument", "superset": "extra_argument"}
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How a library compares calls in one of its modes.
+    """Rules by which a library compares calls in one of its modes.
 
     With `binary` the score is 1 if every call has an equal partner, else 0; otherwise it is F1. `allowed` is the kind
-    of calls without a partner that cost nothing: `missing` or `unexpected`. `mode` stands in the reason.
+    of calls without a partner that cost nothing: `missing` or `unexpected`. `mode` is the name of the mode in reasons.
     """
 
     mode: str
@@ -52,13 +52,16 @@ class Preset:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class View(CallMetric):
-    """Base of the views. They compare the `tools_called` of a case with its `expected_tools`, a plain list of calls."""
+class PresetMetric(CallMetric):
+    """Base of the metrics with a preset.
+
+    They compare the `tools_called` of a case with its `expected_tools`, which must be a plain list of calls.
+    """
 
     _choices: ClassVar[Mapping[str, object]] = {}
-    """Options with the `Literal` of their values."""
+    """For each option with fixed values, the `Literal` of these."""
     _labels: ClassVar[Mapping[str, str]] = {}
-    """Options with their text in the label, which has a place for the value; one that has its default has no text."""
+    """For each option, its text in the label if it is not the default; `{}` stands for the value."""
 
     threshold: float = 0.5
     strict_mode: bool = False
@@ -68,7 +71,7 @@ class View(CallMetric):
     def __post_init__(self) -> None:
         """Check the options."""
         for option, literal in self._choices.items():
-            check_choice(option, getattr(self, option), literal)
+            require_one_of(option, getattr(self, option), get_args(literal))
         super().__post_init__()
 
     @property
@@ -121,9 +124,11 @@ class View(CallMetric):
         return self._compare(expected_calls(case, type(self).__name__), calls)
 
     def _compare(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Measurement:
-        return self._measured(self._align(expected, called), expected, called, self._warnings(expected, called))
+        return self._measure_alignment(
+            self._align(expected, called), expected, called, self._warnings(expected, called)
+        )
 
-    def _measured(
+    def _measure_alignment(
         self, alignment: Alignment, expected: Sequence[ToolCall], called: Sequence[ToolCall], warnings: Sequence[str]
     ) -> Measurement:
         extra = self._extra_findings(expected, called)
@@ -177,16 +182,6 @@ def key_differences(expected: JsonObject, called: JsonObject, *, mode: KeysMode)
     for difference in argument_differences(expected, called):
         if difference.kind != _ALLOWED.get(mode) or len(difference.path) > 1:
             yield difference
-
-
-def check_choice(option: str, value: object, literal: object) -> None:
-    """Check that an option is one of the values of a `Literal`.
-
-    Raises:
-        ConfigurationError: It is not.
-    """
-    if value not in get_args(literal):
-        raise ConfigurationError(f"{option} must be one of {', '.join(get_args(literal))}; got {value!r}")
 
 
 def ruled_item(call: ToolCall, rule: Rule, *, by_argument: bool = False) -> Item:

@@ -1,4 +1,4 @@
-"""The tool trajectory criterion of Google's ADK, `tool_trajectory_avg_score`, over toolmark's alignment.
+"""The tool trajectory criterion of Google's ADK, `tool_trajectory_avg_score`, computed from the alignment of toolmark.
 
 A case is an invocation, and the average over invocations is the mean of a report. docs/compat.md lists the differences.
 """
@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, TypeAlias
 
-from toolmark.compat._matching_presets import Preset, View
+from toolmark.compat._matching_presets import Preset, PresetMetric
 
 __all__ = ["TrajectoryMatch"]
 
 MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
-"""How the called tools relate to the expected ones; see `TrajectoryMatch`."""
+"""Relation of the called tools to the expected ones; see `TrajectoryMatch`."""
 
 _PRESETS: Final[Mapping[MatchType, Preset]] = {
     "EXACT": Preset("EXACT", ordered=True),
@@ -24,7 +24,7 @@ _PRESETS: Final[Mapping[MatchType, Preset]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class TrajectoryMatch(View):
+class TrajectoryMatch(PresetMetric):
     """1 if the called tools are the expected ones, else 0.
 
     `EXACT`: the same calls in the same order and no others. `IN_ORDER`: every expected call in this order, possibly

@@ -11,20 +11,19 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain
-from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast, get_args
 
 from toolmark._internal.json import JsonObject, short_repr
-from toolmark._internal.options import require
+from toolmark._internal.options import require, require_one_of
 from toolmark._internal.text import printable
 from toolmark.calls import Execution, ToolCall
 from toolmark.compat._matching_presets import (
     KeysMode,
     Preset,
+    PresetMetric,
     Rule,
-    View,
     align_slices,
     called_items,
-    check_choice,
     key_differences,
     ruled_item,
 )
@@ -37,10 +36,10 @@ from toolmark.result import Finding
 __all__ = ["TrajectoryMatch"]
 
 TrajectoryMatchMode: TypeAlias = Literal["strict", "unordered", "subset", "superset"]
-"""How the called tools relate to the expected ones; see `TrajectoryMatch`."""
+"""Relation of the called tools to the expected ones; see `TrajectoryMatch`."""
 
 ToolArgsMatchMode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
-"""How the arguments of a called tool relate to the expected ones; see `TrajectoryMatch`."""
+"""Relation of the arguments of a called tool to the expected ones; see `TrajectoryMatch`."""
 
 ToolArgsMatcher: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], bool]
 """A function of called and expected arguments that returns whether they match."""
@@ -59,7 +58,7 @@ _Step: TypeAlias = "tuple[str | None, int] | None"
 
 
 @dataclass(frozen=True, eq=False)
-class TrajectoryMatch(View):
+class TrajectoryMatch(PresetMetric):
     """1 if the called tools are the expected ones, else 0.
 
     `strict`: the same calls in the same order. `unordered`: the same calls in any order. `subset`: every called tool is
@@ -177,7 +176,7 @@ def _check_override(tool: str, override: object) -> object:
     """
     option = f"tool_args_match_overrides[{tool!r}]"
     if isinstance(override, str):
-        check_choice(option, override, ToolArgsMatchMode)
+        require_one_of(option, override, get_args(ToolArgsMatchMode))
         return override
     if inspect.iscoroutinefunction(override):
         raise ConfigurationError(f"{option} is an async function; give a plain one that returns True or False")
@@ -241,7 +240,7 @@ def _steps(calls: Sequence[ToolCall]) -> list[_Step]:
 
 
 def _step_starts(calls: Sequence[ToolCall]) -> list[bool]:
-    """Return for each call whether it begins a step; a call without a recorded step is a step of its own."""
+    """Return for each call whether it begins a step; a call without a recorded step is a separate step."""
     steps = _steps(calls)
     return [step is None or step != before for before, step in zip([None, *steps], steps, strict=False)]
 

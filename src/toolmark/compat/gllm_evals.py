@@ -226,7 +226,7 @@ class DeepEvalToolCorrectnessMetric:
         """
         if self._judge is None:
             raise ConfigurationError("a batch needs model_credentials, or a judge as `model`")
-        # A `Judge` has a cache of its own for the verdicts.
+        # A `Judge` has its own cache for the verdicts.
         own = isinstance(self.model, Judge)
         judge = self._judge if own else Judge(self._judge.model, cache=Path(folder) / "verdicts.db")
         prepared = [self._prepared(record, {}, judge) for record in records]

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-from toolmark._internal.options import require
+from toolmark._internal.options import require, require_one_of
 from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import AnyCase
 from toolmark.compat._matching_presets import (
     Preset,
-    View,
+    PresetMetric,
     broken_argument_warnings,
     called_items,
-    check_choice,
     key_differences,
     ruled_item,
 )
@@ -43,13 +42,13 @@ from toolmark.result import Finding
 __all__ = ["ArgumentCorrectness", "ToolCorrectness", "TrajectoryMatch", "evaluator"]
 
 TrajectoryOrder: TypeAlias = Literal["exact", "in_order", "any_order"]
-"""How the called tools are compared with the expected ones; see `TrajectoryMatch`."""
+"""Rule for comparing the called tools with the expected ones; see `TrajectoryMatch`."""
 
 ArgumentMatchMode: TypeAlias = Literal["exact", "subset"]
-"""How arguments are compared; see `ArgumentCorrectness`."""
+"""Rule for comparing arguments; see `ArgumentCorrectness`."""
 
 ArgumentOccurrence: TypeAlias = Literal["first", "last"]
-"""Which of several calls of a tool is compared."""
+"""Choice of the call that is compared if a tool was called several times."""
 
 _NEVER_RAN: Final = frozenset({CallStatus.REJECTED, CallStatus.PENDING, CallStatus.NOT_EXECUTED})
 _DID_NOT_SUCCEED: Final = FAILED | {CallStatus.CANCELLED}
@@ -66,7 +65,7 @@ _ORDER_PRESETS: Final[Mapping[TrajectoryOrder, Preset]] = {
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _View(View):
+class _ToolMetric(PresetMetric):
     """Base of these views: calls that never ran do not count, and failed ones only if the option says so."""
 
     include_failed: bool = False
@@ -96,7 +95,7 @@ class _View(View):
 
 
 @dataclass(frozen=True, eq=False)
-class ToolCorrectness(_View):
+class ToolCorrectness(_ToolMetric):
     """1 if tools of the expected names were called, each as often as expected, in any order; else 0.
 
     Arguments are not compared.
@@ -126,7 +125,7 @@ class ToolCorrectness(_View):
 
 
 @dataclass(frozen=True, eq=False)
-class TrajectoryMatch(_View):
+class TrajectoryMatch(_ToolMetric):
     """Similarity of the names of the called and the expected tools.
 
     `exact`: 1 if the two sequences are equal, else 0. `in_order`: 2w / (m + n), where w is the length of the longest
@@ -160,7 +159,7 @@ class TrajectoryMatch(_View):
 
 
 @dataclass(frozen=True, eq=False)
-class ArgumentCorrectness(_View):
+class ArgumentCorrectness(_ToolMetric):
     """1 if one call of a tool has the arguments of the expected call of that tool, else 0.
 
     The first call of the tool is compared with the first expected one, the last with the last, or the one at a position
@@ -204,7 +203,7 @@ class ArgumentCorrectness(_View):
         require(isinstance(tool, str) and tool, "tool_name must be the name of a tool", tool)
         super().__post_init__()
         if type(self.occurrence) is not int or self.occurrence < 0:
-            check_choice("occurrence, unless it is a position from 0,", self.occurrence, ArgumentOccurrence)
+            require_one_of("occurrence, unless it is a position from 0,", self.occurrence, get_args(ArgumentOccurrence))
 
     @property
     def _preset(self) -> Preset:
@@ -238,7 +237,7 @@ class ArgumentCorrectness(_View):
         rule = partial(key_differences, mode="exact" if self.match_mode == "exact" else "superset")
         pair = align([ruled_item(expected[left], rule)], called_items([called[right]]), arguments=True)
         warnings += broken_argument_warnings([called[right]])
-        return self._measured(pair.placed([left], [right]), expected, called, warnings)
+        return self._measure_alignment(pair.placed([left], [right]), expected, called, warnings)
 
     def _matching(self, calls: Sequence[ToolCall], positions: Iterable[int]) -> list[int]:
         """Return the positions of the calls of the tool."""

@@ -12,7 +12,14 @@ from typing import ClassVar, Final
 
 from toolmark._internal.text import number_text, plural
 from toolmark.calls import ToolCall
-from toolmark.compat._matching_presets import Preset, View, align_slices, called_items, key_differences, ruled_item
+from toolmark.compat._matching_presets import (
+    Preset,
+    PresetMetric,
+    align_slices,
+    called_items,
+    key_differences,
+    ruled_item,
+)
 from toolmark.matching.alignment import Alignment, Item
 from toolmark.metrics.wording import arithmetic
 from toolmark.result import Finding
@@ -23,7 +30,7 @@ _PRESET: Final = Preset("in any order", binary=False)
 
 
 @dataclass(frozen=True, eq=False)
-class ToolCallAccuracy(View):
+class ToolCallAccuracy(PresetMetric):
     """Share of the expected arguments that were called, if the tools are the expected ones in sequence; else 0.
 
     With m expected and n called tools, the sequences are aligned if the names of the first min(m, n) calls are equal
@@ -83,7 +90,7 @@ class ToolCallAccuracy(View):
 
 
 @dataclass(frozen=True, eq=False)
-class ToolCallF1(View):
+class ToolCallF1(PresetMetric):
     """F1 of the calls that match in name and all arguments, in any order.
 
     With w matching pairs, m expected and n called tools, the score is 2w / (m + n). Each call counts: a call that is

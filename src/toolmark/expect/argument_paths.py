@@ -28,20 +28,22 @@ def parse_argument_path(text: object) -> ArgumentPath:
     """
     path = text if isinstance(text, str) else ""
     steps = list(_STEP.finditer(path))
-    complete = path and "".join(step[0] for step in steps) == path and not path.startswith(".")
-    require(complete, "an argument path must be like to.city, flights[0].date or items[*].price", text)
-    return tuple(map(_step, steps))
+    is_valid = path and "".join(step[0] for step in steps) == path and not path.startswith(".")
+    require(is_valid, "an argument path must be like to.city, flights[0].date or items[*].price", text)
+    return tuple(map(_read_step, steps))
 
 
-def _step(match: re.Match[str]) -> str | int:
+def _read_step(match: re.Match[str]) -> str | int:
     key, index, quoted = match.groups("")
     if quoted:
         return str(json.loads(quoted))
-    return int(index) if index.isdigit() else key or EVERY
+    if index.isdigit():
+        return int(index)
+    return key or EVERY  # an index that is not a number is `*`
 
 
 def with_matchers(tree: Mapping[str, Any], *layers: Mapping[ArgumentPath, Matcher]) -> dict[str, Any]:
-    """Return expected arguments with matchers at some places.
+    """Return expected arguments with matchers at some places; each layer maps places to their matchers.
 
     A matcher without a value takes the value at its place; without a value there, it does nothing. A complete matcher
     replaces the value, or is added if the value is missing. A matcher that is already in the arguments is not replaced.
@@ -50,14 +52,15 @@ def with_matchers(tree: Mapping[str, Any], *layers: Mapping[ArgumentPath, Matche
     """
     result: Any = dict(tree)
     for matchers in layers:
-        later = list(matchers.items())[::-1]
-        for place, matcher in sorted(later, key=lambda entry: EVERY in entry[0]):
+        # The first matcher at a place stays: later ones go first, and the stable sort moves places with `*` to the end.
+        last_first = list(matchers.items())[::-1]
+        for place, matcher in sorted(last_first, key=lambda entry: EVERY in entry[0]):
             result = _put(result, place, matcher)
     arguments: dict[str, Any] = _with_optional_objects(result)
     return arguments
 
 
-class _Implied(dict[str, Any]):
+class _ImpliedObject(dict[str, Any]):
     """An object that exists only because the path of a matcher leads through it."""
 
 
@@ -66,7 +69,7 @@ def _put(node: Any, place: ArgumentPath, matcher: Matcher) -> Any:
     if isinstance(node, Matcher):
         return node
     if node is ABSENT:
-        return _implied(place, matcher)
+        return _build_implied(place, matcher)
     if not place:
         return matcher.bind(node)
     if isinstance(node, list):
@@ -82,7 +85,7 @@ def _put_in_items(items: list[Any], place: ArgumentPath, matcher: Matcher) -> li
 
 
 def _put_in_fields(fields: dict[str, Any], place: ArgumentPath, matcher: Matcher) -> dict[str, Any]:
-    """Return an object, of the same class, with the matcher inside."""
+    """Return an object with the matcher inside; an `_ImpliedObject` stays one."""
     key, rest = place[0], place[1:]
     changed = type(fields)(fields)
     for name in fields if key == EVERY else [str(key)]:
@@ -92,13 +95,13 @@ def _put_in_fields(fields: dict[str, Any], place: ArgumentPath, matcher: Matcher
     return changed
 
 
-def _implied(place: ArgumentPath, matcher: Matcher) -> Any:
+def _build_implied(place: ArgumentPath, matcher: Matcher) -> Any:
     """Return a complete matcher within the objects that lead to it, where the expected arguments have no value."""
     if not matcher.complete or any(key == EVERY or isinstance(key, int) for key in place):
         return ABSENT
     value: Any = matcher
     for key in reversed(place):
-        value = _Implied({str(key): value})
+        value = _ImpliedObject({str(key): value})
     return value
 
 
@@ -109,7 +112,7 @@ def _with_optional_objects(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     plain = {key: _with_optional_objects(item) for key, item in node.items()}
-    return Optional(plain) if isinstance(node, _Implied) and _accepts_missing(plain) else plain
+    return Optional(plain) if isinstance(node, _ImpliedObject) and _accepts_missing(plain) else plain
 
 
 def _accepts_missing(fields: Mapping[str, Any]) -> bool:

@@ -10,7 +10,16 @@ from typing import Any, TypeAlias, cast
 from toolmark._internal.json import parse_json, short_repr
 from toolmark.calls import ToolSpec, read_tool_spec
 from toolmark.cases import Golden, TestCase
-from toolmark.dataset import Document, Source, problems_of, read_bytes, read_case, read_documents, source_name
+from toolmark.dataset import (
+    Document,
+    Source,
+    file_error,
+    problems_of,
+    read_bytes,
+    read_case,
+    read_documents,
+    source_name,
+)
 from toolmark.errors import DataFileError, InvalidDataError, Problem
 from toolmark.linting.findings import LintFinding, LintKind, LintReport
 from toolmark.linting.json_locations import Spot
@@ -67,7 +76,7 @@ def read_tools(source: Source) -> list[ToolSpec]:
         raise DataFileError(f"{name}: {error}", problems_of(error)) from None
     tools, problems = _parse_tools(value)
     if problems:
-        raise DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
+        raise file_error(source, problems)
     return tools
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from toolmark._internal.json import json_text, short_repr
 from toolmark._internal.regex import BoundedPattern
-from toolmark._internal.text import plural
+from toolmark._internal.text import join_first, plural
 from toolmark.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolmark.errors import ConfigurationError
 from toolmark.expect.plan import Expectation
@@ -22,7 +22,7 @@ from toolmark.matching.plan_slots import CallPattern
 from toolmark.metrics.base import call_finding, call_text, inferred_success_warnings, read_tools, status_of
 from toolmark.metrics.comparable_calls import called_item, expected_item
 from toolmark.metrics.plan_variants import plan_wants
-from toolmark.metrics.tool_effects import ToolEffects, list_first, list_names, read_effects
+from toolmark.metrics.tool_effects import MAX_LISTED, ToolEffects, list_names, read_effects
 from toolmark.result import Finding
 
 Only: TypeAlias = Literal["read", "write"]
@@ -195,7 +195,7 @@ def _accepted_names(wants: Sequence[CallPattern], tools: set[str]) -> list[str]:
 def _undone_warnings(undone: Mapping[int, ToolCall]) -> list[str]:
     if not undone:
         return []
-    listed = list_first([call_text(call, index) for index, call in undone.items()])
+    listed = join_first([call_text(call, index) for index, call in undone.items()], MAX_LISTED, count_rest=True)
     return [f"{plural(len(undone), 'call')} left out that did nothing: {listed}"]
 
 

@@ -128,7 +128,7 @@ def has_forbidden_calls(plan: Plan) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What a call inherits from the items around it."""
+    """Settings that a call inherits from the items around it."""
 
     labels: frozenset[str] = frozenset()
     after: frozenset[str] = frozenset()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from toolmark._internal.options import require_one_of
 from toolmark.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
 from toolmark.cases import LLMTestCase, TestCase
 from toolmark.errors import ConfigurationError, MissingFieldError
@@ -43,8 +44,8 @@ class ToolCorrectnessMetric(Metric):
     """Compares the tools that were called with the tools that were expected.
 
     Expected and called tools are aligned one to one with the greatest sum w of similarities; the score is w divided by
-    the `denominator`. The similarity of two calls is 0 unless their names are equal and their types, if the expected
-    call has one. With `INPUT_PARAMETERS` it is the share of arguments that agree; with `OUTPUT` it is 0 unless the
+    the `denominator`. The similarity of two calls is 0 unless their names are equal and, if the expected call has a
+    type, their types. With `INPUT_PARAMETERS` it is the share of arguments that agree; with `OUTPUT` it is 0 unless the
     outputs are equal. Nothing expected and nothing called scores 1; exactly one of the two scores 0. See
     docs/scoring.md.
 
@@ -52,7 +53,7 @@ class ToolCorrectnessMetric(Metric):
         threshold: The lowest score that passes, in [0, 1].
         evaluation_params: What is compared besides the name (`TOOL`, always on): `INPUT_PARAMETERS`, `OUTPUT`. Images
             in outputs are compared by their bytes.
-        should_exact_match: 1 if expected and called tools are the same call by call, else 0. Takes precedence over
+        should_exact_match: 1 if the called tools equal the expected ones one by one, else 0. Takes precedence over
             `should_consider_ordering`.
         should_consider_ordering: Only calls in the expected order count (maximum-weight common subsequence).
         denominator: `"expected"` (recall), `"called"` (precision), `"longest"`, `"f1"`. Without effect on an exact
@@ -73,8 +74,8 @@ class ToolCorrectnessMetric(Metric):
         effects: The effects of tools for `only`, `"read"` or `"write"` by name or pattern; otherwise the `effect` of
             the available tools decides. See `TaskEffectMetric`.
         guess_effects: If nothing else decides, guess from the verb in the tool's name; a warning lists the guesses.
-        error_pattern: A regular expression; with `ignore_failed`, a call has failed, too, if it matches anywhere in its
-            answer.
+        error_pattern: A regular expression for the answers of failed calls; with `ignore_failed`, a call whose answer
+            it matches anywhere is left out too.
 
     Raises:
         ConfigurationError: An option is out of range, or `judge` is not one of these.
@@ -111,9 +112,7 @@ class ToolCorrectnessMetric(Metric):
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
         super().__post_init__()
-        if self.denominator not in get_args(Denominator):
-            names = ", ".join(get_args(Denominator))
-            raise ConfigurationError(f"denominator must be one of {names}, got {self.denominator!r}")
+        require_one_of("denominator", self.denominator, get_args(Denominator))
         tools = read_tools(self.available_tools)
         call_filter = CallFilter(
             only=self.only,
@@ -142,12 +141,12 @@ class ToolCorrectnessMetric(Metric):
     @property
     def label(self) -> str:
         """`tool_correctness`, followed by the options that differ from the defaults."""
-        compared = self._compared
+        align_options = self._align_options
         options = {
             "exact": self.should_exact_match,
             "ordered": self.should_consider_ordering and not self.should_exact_match,
-            "input_parameters": compared["arguments"],
-            "output": compared["output"],
+            "input_parameters": align_options["arguments"],
+            "output": align_options["output"],
             f"denominator={self.denominator}": self.denominator != "expected" and not self.should_exact_match,
             f"only={self.only}": self.only is not None,
             "without failed calls": self.ignore_failed,
@@ -157,8 +156,8 @@ class ToolCorrectnessMetric(Metric):
         return label_text(self._name, enabled(options))
 
     @property
-    def _compared(self) -> dict[str, bool]:
-        """What the alignment compares."""
+    def _align_options(self) -> dict[str, bool]:
+        """Options of the alignment."""
         return {
             # An exact match is an ordered one that leaves nothing out, so both are computed from the same alignment.
             "ordered": self.should_exact_match or self.should_consider_ordering,
@@ -180,22 +179,24 @@ class ToolCorrectnessMetric(Metric):
         self, case: TestCase, expected: list[ToolCall] | Expectation, called: list[ToolCall]
     ) -> tuple[Alignment, ComparedCalls]:
         """Return the alignment in the positions of the case, and the calls that were compared."""
-        options = self._compared
+        options = self._align_options
         if isinstance(expected, list):
             calls = self._filter.select(expected, called, case.available_tools)
             left, right = calls.items(output=options["output"])
             return calls.in_case(align(left, right, **options)), calls
         calls, keep = self._filter.select_for_plan(expected, called, case.available_tools)
-        alignment = align_plan(expected, calls.called.values(), self._calling, keep, **options)
+        alignment = align_plan(expected, calls.called.values(), self._calling_score, keep, **options)
+        # Expected calls of a plan have labels instead of positions in the case, so only called ones are renumbered.
         return alignment.placed(range(len(alignment.labels)), list(calls.called)), calls
 
-    def _calling(self, alignment: Alignment) -> float:
+    def _calling_score(self, alignment: Alignment) -> float:
+        """Return the score of the calls; a judge may lower the score of the case."""
         return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
 
     def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
         expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
         if self.judge is None:
-            # With `only`, available tools may be there for their effects alone.
+            # With `only`, available tools may be set just to declare their effects, which needs no judge.
             is_unused = self.available_tools is not None and self.only is None
             return result_of(self, self._compare(case, expected, called, [NOT_JUDGED] if is_unused else []))
         tools = read_tools(case.available_tools if self.available_tools is None else self.available_tools)
@@ -222,9 +223,9 @@ class ToolCorrectnessMetric(Metric):
         names = alignment.labels or expected_names(expected)
         warnings = run_notes(case)
         if not isinstance(expected, list):
-            warnings += plan_warnings(expected, alignment, arguments=self._compared["arguments"])
+            warnings += plan_warnings(expected, alignment, arguments=self._align_options["arguments"])
         return Measurement(
-            scores={"calling": self._calling(alignment)},
+            scores={"calling": self._calling_score(alignment)},
             sums={"calling": arithmetic(alignment, self.denominator, exact=self.should_exact_match)},
             steps=choice_lines(alignment),
             parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},

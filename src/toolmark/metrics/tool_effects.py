@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 from toolmark._internal.json import short_repr
-from toolmark._internal.text import plural, printable
+from toolmark._internal.text import join_first, plural, printable
 from toolmark.calls import ToolCall, ToolEffect, ToolSpec
 from toolmark.errors import ConfigurationError
 from toolmark.metrics.effect_verbs import guess_effect
 from toolmark.metrics.name_patterns import first_match
 
-MOST_LISTED = 10
+MAX_LISTED = 10
 """Names or calls that a warning lists."""
 
 
@@ -102,10 +102,4 @@ class ToolEffects:
 
 def list_names(names: Iterable[str]) -> str:
     """Return the distinct names in quotes; of many, the first ten and how many more there are."""
-    return list_first([repr(printable(name)) for name in dict.fromkeys(names)])
-
-
-def list_first(texts: Sequence[str]) -> str:
-    """Return texts with commas between them; of many, the first ten and how many more there are."""
-    more = f" and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""
-    return ", ".join(texts[:MOST_LISTED]) + more
+    return join_first([repr(printable(name)) for name in dict.fromkeys(names)], MAX_LISTED, count_rest=True)

@@ -65,12 +65,15 @@ class ToolRecoveryMetric(CallMetric):
     verbose_mode: bool = False
 
     def _score_calls(self, calls: Sequence[ToolCall], _: TestCase, /) -> Measurement:
-        episodes = sorted(_episodes(calls))  # by their first failures
+        episodes = sorted(_episodes(calls))  # by the position of the first failure
         outcomes = Counter(episode.outcome for episode in episodes)
         unrecorded = list(map(status_of, calls)).count(None)
-        skip_reason = "the only retries are pending" if outcomes["pending"] else "no call failed"
         if unrecorded == len(calls):
             skip_reason = "the outcome of the calls was not recorded"
+        elif outcomes["pending"]:
+            skip_reason = "the only retries are pending"
+        else:
+            skip_reason = "no call failed"
         return share_of_calls(
             calls,
             "recovered",
@@ -100,6 +103,7 @@ class _Episode(NamedTuple):
 
 
 def _episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
+    """Yield the episodes: the recovered ones when the tool succeeds, the others at the end."""
     unrecovered: dict[str, list[int]] = {}  # the failures of each tool since its last success
     pending: dict[str, list[int]] = {}  # the pending calls of each tool
     last_success = -1  # of any tool
@@ -114,7 +118,7 @@ def _episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
             if call.name in unrecovered and _follows(calls, index, unrecovered[call.name]):
                 yield _Episode(unrecovered.pop(call.name), "recovered")
     for name, failures in unrecovered.items():
-        # A tool that does not exist cannot succeed, so the success of any other tool is a recovery.
+        # A tool that does not exist cannot succeed, so the success of any tool is a recovery.
         is_unknown_tool = status_of(calls[failures[-1]]) is CallStatus.UNKNOWN_TOOL
         if is_unknown_tool and _follows(calls, last_success, failures):
             yield _Episode(failures, "recovered")

@@ -1,4 +1,4 @@
-"""How one evaluation differs from another, case by case and metric by metric."""
+"""Differences between two evaluations, by case and by metric."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class CaseGap(_CaseInBoth):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricComparison:
-    """How the results of one metric differ. All numbers are over the pairs: cases that have a score in both.
+    """Differences of the results of one metric. All numbers are over the pairs: cases that have a score in both.
 
     Attributes:
         metric: Its name in A.
@@ -163,7 +163,7 @@ class MetricComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """How evaluation B differs from evaluation A, over the cases that both have.
+    """Differences of evaluation B from evaluation A, over the cases that both have.
 
     Attributes:
         cases_a: Cases of A.

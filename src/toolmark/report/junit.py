@@ -23,7 +23,7 @@ from toolmark.result import ResultStatus
 
 __all__ = ["render_junit"]
 
-_NAME = 200
+_MAX_NAME = 200
 _EXCEPTION_TYPE = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,99}): ", re.ASCII)
 _START = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
@@ -42,7 +42,7 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
     """
     report = redact(report, redactor)
     results = list(report.results())
-    root = ET.Element("testsuites", {"name": one_line(redact(title, redactor), _NAME), **_counts(results)})
+    root = ET.Element("testsuites", {"name": one_line(redact(title, redactor), _MAX_NAME), **_counts(results)})
     del root.attrib["skipped"]  # the schema allows it on suites alone
     root.attrib.update(_time([report.about.get("seconds")]))
     start = _START.match(str(report.about.get("started_at", "")))
@@ -63,9 +63,9 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
 
 def _add_suite(root: ET.Element, metric: str, entries: Sequence[Entry]) -> ET.Element:
     """Add the suite of a metric with its cases, and return it."""
-    suite = ET.SubElement(root, "testsuite", {"name": one_line(metric, _NAME), **_counts(entries)})
+    suite = ET.SubElement(root, "testsuite", {"name": one_line(metric, _MAX_NAME), **_counts(entries)})
     suite.attrib.update(_time(_duration(case) for case, _ in entries))
-    names = unique_labels([one_line(case.label, _NAME) for case, _ in entries])
+    names = unique_labels([one_line(case.label, _MAX_NAME) for case, _ in entries])
     for name, entry in zip(names, entries, strict=True):
         _add_case(suite, name, entry)
     return suite
@@ -89,7 +89,7 @@ def _about(report: Report) -> Iterator[tuple[str, str]]:
         yield "interrupted", "true"
     for name, value in report.about.items():
         if isinstance(value, (str, int, float)):
-            yield f"about.{one_line(name, _NAME)}", one_line(str(value))
+            yield f"about.{one_line(name, _MAX_NAME)}", one_line(str(value))
 
 
 def _figures(summary: MetricSummary) -> Iterator[tuple[str, str]]:
@@ -116,7 +116,7 @@ def _chances(trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
 
 def _add_case(suite: ET.Element, name: str, entry: Entry) -> None:
     case, result = entry
-    element = ET.SubElement(suite, "testcase", {"name": name, "classname": one_line(result.metric, _NAME)})
+    element = ET.SubElement(suite, "testcase", {"name": name, "classname": one_line(result.metric, _MAX_NAME)})
     element.attrib.update(_time([_duration(case)]))
     if not result.passed:
         _add_problem(element, entry)

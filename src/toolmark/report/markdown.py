@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolmark._internal.options import require
 from toolmark._internal.text import hundredths_text, number_text, plural
-from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
 from toolmark.report.redaction import redact
@@ -38,8 +38,8 @@ __all__ = ["render_markdown"]
 MAX_BYTES = 1_000_000
 """Size that fits the summary of a step on GitHub, which may have 1 MiB; a comment may have 65,536 characters."""
 
-_LEAST_BYTES = 4_000
-_NAME = 200
+_MIN_BYTES = 4_000
+_MAX_NAME = 200
 _SIGNS = {"failed": "❌", "passed": "✅", "interrupted": "⚠️", "error": "⚠️", "skipped": "⚪"}
 
 
@@ -66,10 +66,8 @@ def render_markdown(
     Raises:
         ConfigurationError: `max_bytes` or `limit` is too small.
     """
-    if max_bytes < _LEAST_BYTES:
-        raise ConfigurationError(f"max_bytes must be {_LEAST_BYTES} or more, got {max_bytes!r}")
-    if limit < 0:
-        raise ConfigurationError(f"limit must be 0 or more, got {limit!r}")
+    require(max_bytes >= _MIN_BYTES, f"max_bytes must be {_MIN_BYTES} or more", max_bytes)
+    require(limit >= 0, "limit must be 0 or more", limit)
     report = redact(report, redactor)
     page = Page(max_bytes)
     word = verdict(report)
@@ -113,29 +111,31 @@ def _add_trials(page: Page, summaries: Sequence[TrialSummary]) -> None:
     if not summaries:
         return
     page.add("## Trials")
-    rows = [(_name(one.metric), *row) for one in summaries for row in pass_at_k_rows(one)]
+    rows = [(_name(summary.metric), *row) for summary in summaries for row in pass_at_k_rows(summary)]
     page.add_table(["metric", "k", "pass@k", "pass^k", "goldens"], "lrrrr", rows, what="trial row")
     page.add(PASS_AT_K_LEGEND)
-    flaky = [f"- {_name(one.metric)}: {code(flaky_text(golden))}" for one in summaries for golden in one.flaky]
+    flaky = [
+        f"- {_name(summary.metric)}: {code(flaky_text(golden))}" for summary in summaries for golden in summary.flaky
+    ]
     page.add_list(flaky, what="flaky golden", title="### Flaky: some trials passed, some did not")
 
 
 def _add_comparison(page: Page, comparison: Comparison) -> None:
     page.add(f"## Against the baseline\n\n{plural(comparison.in_both, 'case')} in both.")
     header = ["metric", "pairs", "before", "now", "difference", "95 % interval", "worse", "better", "p"]
-    page.add_table(header, "lrrrrrrrr", map(_compared, comparison.metrics), what="compared metric")
+    page.add_table(header, "lrrrrrrrr", map(_comparison_row, comparison.metrics), what="compared metric")
     for metric in comparison.metrics:
         for changes, title, what in (
             (metric.regressions, "❌ Regressions: passed before, fail now", "regression"),
             (metric.improvements, "✅ Improvements: failed before, pass now", "improvement"),
         ):
-            page.add_list(list(map(_change, changes)), what=what, title=f"### {title}\n\n{_name(metric.metric)}")
+            page.add_list(list(map(_change_line, changes)), what=what, title=f"### {title}\n\n{_name(metric.metric)}")
     gone = [f"- {_name(name)}" for name in comparison.only_a]
     page.add_list(gone, what="gone case", title="### Measured before, and not now")
     page.add_list([f"- {code(note)}" for note in comparison.notes], what="note", title="### Notes")
 
 
-def _compared(metric: MetricComparison) -> tuple[str, ...]:
+def _comparison_row(metric: MetricComparison) -> tuple[str, ...]:
     interval = metric.interval
     return (
         _name(metric.metric),
@@ -150,43 +150,47 @@ def _compared(metric: MetricComparison) -> tuple[str, ...]:
     )
 
 
-def _change(change: CaseChange) -> str:
+def _change_line(change: CaseChange) -> str:
     finding = f": {code(one_line(change.finding))}" if change.finding else ""
     return f"- {_name(change.label)} {number_text(change.score_a)} → {number_text(change.score_b)}{finding}"
 
 
 def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
-    """Add a line for each failure, and its calls side by side as long as there is room."""
+    """Add a line for each failure; the first ones unfold to their calls side by side, as long as there is room.
+
+    Lines come before calls: if the page is short, it is better to list every failure than to show the calls of a few.
+    """
     if not bad:
         return
     title = f"## {plural(len(bad), 'failure')}"
     if 0 < limit < len(bad):
         title += f"\n\nThe first {limit} can be unfolded."
-    lines = [f"<p>{_failure(entry)}</p>" for entry in bad]
-    lines = lines[: max(page.fitting([title, *lines]) - 1, 0)]
+    lines = [f"<p>{_failure_line(entry)}</p>" for entry in bad]
+    lines = lines[: max(page.fitting([title, *lines]) - 1, 0)]  # one of the fitting blocks is the title
     page.leave_out("failure", len(bad) - len(lines))
     room = page.room_beside([title, *lines])
     unfolded = min(len(lines), limit or len(lines))
-    for place, block in enumerate(map(_unfolded, bad[:unfolded])):
+    for place, block in enumerate(map(_folded_calls, bad[:unfolded])):
         room -= len(block.encode()) - len(lines[place].encode())
         if room < 0:
             page.leave_out("side-by-side view", unfolded - place)
             break
         lines[place] = block
-    for block in (title, *lines) if lines else ():
-        page.add(block)
+    if lines:
+        for block in (title, *lines):
+            page.add(block)
 
 
-def _failure(entry: Entry) -> str:
+def _failure_line(entry: Entry) -> str:
     case, result = entry
-    names = " ".join(html_code(one_line(name, _NAME)) for name in (case.label, result.metric))
+    names = " ".join(html_code(one_line(name, _MAX_NAME)) for name in (case.label, result.metric))
     sign = _SIGNS[result_verdict(result)]
     return f"{sign} {names} {number_or_dash(result.score)} {html_code(first_problem(result))}"
 
 
-def _unfolded(entry: Entry) -> str:
+def _folded_calls(entry: Entry) -> str:
     case, result = entry
-    return folded(_failure(entry), fenced(result_text(result, case.case, case.label)))
+    return folded(_failure_line(entry), fenced(result_text(result, case.case, case.label)))
 
 
 def _add_rest(page: Page, rest: Sequence[Entry]) -> None:
@@ -202,4 +206,4 @@ def _add_rest(page: Page, rest: Sequence[Entry]) -> None:
 
 
 def _name(name: str) -> str:
-    return code(one_line(name, _NAME))
+    return code(one_line(name, _MAX_NAME))

@@ -1,4 +1,4 @@
-"""How well scores separate good runs from bad ones."""
+"""Measures of how well scores separate good runs from bad ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Rows and columns of the report of an evaluation.
 
 A row is a case that was measured, and a column is a metric. If the components of an app are scored beside its answers,
-each component has columns of its own, named `component: metric`. Where a column does not apply to a row, the result is
+each component has its own columns, named `component: metric`. If a column does not apply to a row, the result is
 skipped; if the app failed before it reached a component, the row of the golden has a failed result.
 """
 

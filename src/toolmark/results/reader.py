@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
 from toolmark._internal.json import parse_json, short_repr
-from toolmark.dataset import Source, problems_of, read_bytes, source_name
+from toolmark.dataset import Source, file_error, problems_of, read_bytes, source_name, torn_text
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.report import CaseResult, Report
 from toolmark.result import MetricResult, ResultStatus
@@ -114,7 +114,7 @@ def read_results(source: Source) -> Report:
 def _report_of_lines(data: bytes, name: str) -> Report:
     content = read_lines(data, name)
     for problem in content.torn:
-        warnings.warn(f"{name}:{problem.line}: left out {problem.message}", TornLineWarning, stacklevel=3)
+        warnings.warn(torn_text(name, problem), TornLineWarning, stacklevel=3)
     header = content.header
     rows = [row for unit in content.units.values() for row in unit]
     names, cases = report_table(rows, [metric.metric for metric in header.metrics], header.trials)
@@ -138,15 +138,11 @@ def report_of(value: object, name: str) -> Report:
     try:
         report = WrittenReport.model_validate(dict(value))
     except InvalidDataError as error:
-        raise _problems_error(name, problems_of(error)) from None
+        raise file_error(name, problems_of(error)) from None
     problems = tuple(_contradictions(report))
     if problems:
-        raise _problems_error(name, problems)
+        raise file_error(name, problems)
     return report.to_report()
-
-
-def _problems_error(name: str, problems: Sequence[Problem]) -> DataFileError:
-    return DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
 
 
 def _contradictions(report: WrittenReport) -> Iterator[Problem]:

@@ -17,14 +17,14 @@ from toolmark.redact import DEFAULT
 from toolmark.result import MetricResult, ResultStatus
 from toolmark.scale.files import check_cluster, scorable
 from toolmark.scale.parquet import BATCH, CASE, check_columns, read_row
-from toolmark.scale.score_part import Options, measured
+from toolmark.scale.score_part import Options, measure_case
 from toolmark.scale.totals import Column, Totals
 
 Unreadable: TypeAlias = Literal["keep", "raise"]
-"""What becomes of a row that is no case."""
+"""How to handle a row that is not a case."""
 
 UNREADABLE: Final = "unreadable"
-"""The status of such a row among the results."""
+"""Status of such a row in the results."""
 
 _COLUMNS: Final[Mapping[str, str]] = {
     "id": "string",
@@ -38,31 +38,31 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "reason": "string",
     "result": "string",
 }
-"""What results consist of, in the words of Spark."""
+"""Columns of the results, with the types of Spark."""
 
 _ARROW: Final[Mapping[str, str]] = {"string": "string", "double": "float64", "boolean": "bool_"}
 
 
 @dataclass(frozen=True)
 class ArrowScorer:
-    """Scores cases that stand in tables of Spark, Ray Data or Arrow, where they are; it can be pickled.
+    """Scores cases in tables of Spark, Ray Data or Arrow, where the tables are; it can be pickled.
 
-    A row of the input is a case, by the rules of Parquet files: a column `case` with JSON text, beside others that are
-    left alone, or a column for each field. Of each case there is a row of results for each metric, in the order of the
+    A row of the input is a case, as in Parquet files: either a column `case` holds its JSON text, and other columns are
+    ignored, or there is a column for each field. Each case gives a row of results for each metric, in the order of the
     input: `id`, `name`, `cluster`, `metric`, `threshold`, `status` (`scored`, `skipped`, `failed`), `score`, `passed`,
-    `reason` (or the error) and `result`, all of it as JSON text, without secrets, as in a file of results. What does
-    not apply is null.
+    `reason` (or the error), and `result`, the whole result as JSON text, without secrets, as in a file of results.
+    Values that do not apply are null.
 
     Attributes:
-        metrics: At least one metric; none that waits for a judge.
-        cluster: Where in a case its cluster stands, such as `metadata.task`; see `score_files`.
-        unreadable: What becomes of a row that is no case: `keep` makes it one row of results, with the status
+        metrics: At least one metric; metrics that ask a judge are not supported.
+        cluster: Path of the cluster in a case, such as `metadata.task`; see `score_files`.
+        unreadable: How to handle a row that is not a case: `keep` makes it one row of results, with the status
             `unreadable` and its problems as the reason; `raise` ends the job with a `DataFileError`.
         allow_nan: See `toolmark.read_cases`.
         tolerant_arguments: See `toolmark.read_cases`.
 
     Raises:
-        ConfigurationError: An option is wrong.
+        ConfigurationError: An option is invalid.
 
     Example:
         >>> import pyarrow as pa
@@ -82,7 +82,7 @@ class ArrowScorer:
     tolerant_arguments: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work, before it is sent to many machines."""
+        """Check the options before the scorer is sent to many machines."""
         object.__setattr__(self, "metrics", scorable(self.metrics))
         check_cluster(self.cluster)
         if self.unreadable not in get_args(Unreadable):
@@ -100,10 +100,12 @@ class ArrowScorer:
         return ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the results of record batches as such: `table.mapInArrow(scorer.batches, scorer.spark_schema)`.
+        """Yield the results of record batches as record batches.
+
+        For Spark: `table.mapInArrow(scorer.batches, scorer.spark_schema)`.
 
         Raises:
-            DataFileError: Columns are no fields of a case; or a row is none, and `unreadable` is `raise`.
+            DataFileError: A column is not a field of a case, or a row is not a case and `unreadable` is `raise`.
             MissingPackageError: pyarrow is not installed.
         """
         arrow, schema = _arrow(), self.schema
@@ -123,20 +125,20 @@ class ArrowScorer:
             DataFileError: See `batches`.
             MissingPackageError: pyarrow is not installed.
         """
-        check_columns(table.schema, "the table")  # also where there is no row
+        check_columns(table.schema, "the table")  # also if there are no rows
         return _arrow().Table.from_batches(self.batches(table.to_batches()), schema=self.schema)
 
     def totals(self, results: Iterable[Any]) -> Totals:
-        """Return what results add up to, exactly; totals of several parts of them can be added.
+        """Return the exact totals of results; totals of several parts can be added.
 
         Args:
-            results: Tables or record batches of results, in any order; the rows of a case may stand apart, as long as
-                all are in what is added in the end.
+            results: Tables or record batches of results, in any order. The rows of one case may be in different parts
+                if the totals of these parts are added.
 
         Raises:
             InvalidDataError: There are rows that could not be read, or of other metrics. Filter by `status` or `metric`
                 to leave them out.
-            ConfigurationError: No row has a cluster, though `cluster` says where it stands.
+            ConfigurationError: `cluster` is set, and no row has a cluster.
         """
         names = Options(tuple(self.metrics)).names
         columns = {name: Column(name, metric.threshold) for name, metric in zip(names, self.metrics, strict=True)}
@@ -167,18 +169,18 @@ class ArrowScorer:
         return column
 
     def _results(self, row: Mapping[str, Any], options: Options) -> Iterator[dict[str, Any]]:
-        """Yield the rows that a row of the input makes."""
+        """Yield the rows of results of one row of the input."""
         try:
             case = self._case(row)
         except InvalidDataError as error:
             problems = "\n".join(map(str, problems_of(error)))
             if self.unreadable == "raise":
                 place = f"the row with the id {row['id']!r}" if row.get("id") else "a row"
-                raise DataFileError(f"{place} is no case:\n{problems}", problems_of(error)) from None
+                raise DataFileError(f"{place} is not a case:\n{problems}", problems_of(error)) from None
             values = {"id": row.get("id"), "name": row.get("name"), "status": UNREADABLE, "reason": DEFAULT(problems)}
             yield {name: _storable(value) for name, value in values.items()}
             return
-        results, cluster = measured(case, options)
+        results, cluster = measure_case(case, options)
         for result in results:
             plain = result.to_dict(DEFAULT)
             values = {
@@ -194,7 +196,7 @@ class ArrowScorer:
     def _case(self, row: Mapping[str, Any]) -> TestCase:
         document = read_row(row, None, allow_nan=self.allow_nan)
         if document.problems:
-            raise InvalidDataError("no case", document.problems)
+            raise InvalidDataError("the row is not a case", document.problems)
         return read_case(document.value, "", tolerant_arguments=self.tolerant_arguments)
 
 
@@ -204,7 +206,7 @@ def _result(row: Mapping[str, Any]) -> MetricResult:
 
 
 def _storable(value: Any) -> Any:  # noqa: ANN401 - a JSON value
-    """Return a value; in a text, half letters, of which there is no UTF-8, become visible."""
+    """Return a value for Arrow; lone surrogates in a text, which UTF-8 cannot encode, are escaped."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 

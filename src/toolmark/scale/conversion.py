@@ -22,9 +22,9 @@ from toolmark.errors import InvalidDataError
 from toolmark.formats.traces.read import trace_format_of
 from toolmark.results.case_json import model_to_dict
 from toolmark.scale.detect import LARGE_BYTES
-from toolmark.scale.engines.local_pool import done
-from toolmark.scale.partition import Part, Stamp, divided, part_lines, small_parts
-from toolmark.scale.run import Gathered, Progress, gathering, quiet, survey, warn_of
+from toolmark.scale.engines.local_pool import run_jobs
+from toolmark.scale.partition import Part, Stamp, divide_files, part_lines, small_parts
+from toolmark.scale.run import CombinedOutcome, Progress, combine, issue_warnings, quiet, survey
 from toolmark.scale.score_part import MAX_REPORTED, Outcome, collect_warnings
 from toolmark.scale.totals import Totals
 
@@ -34,14 +34,14 @@ class TracesError(Exception):
 
 
 @dataclass
-class _Converted(Outcome):
+class _ConversionOutcome(Outcome):
     """Outcome of a part, with what was read and written."""
 
     summary: Summary = field(default_factory=Summary)
 
 
 @dataclass(frozen=True)
-class _Convert:
+class _ConvertPart:
     """Conversion of one part, in any process; the cases go to a file of the folder."""
 
     path: str
@@ -51,8 +51,8 @@ class _Convert:
     allow_nan: bool
     folder: Path
 
-    def __call__(self, part: Part) -> _Converted:
-        outcome = _Converted()
+    def __call__(self, part: Part) -> _ConversionOutcome:
+        outcome = _ConversionOutcome()
         with collect_warnings(outcome), self.target(part).open("wb") as file:
             for number, raw in part_lines(part, self.path):
                 if not raw.strip():
@@ -109,18 +109,18 @@ def convert_lines(
     """
     stamp = Stamp.of(path)
     workers = min((os.cpu_count() or 1) if processes is None else processes, 1 + stamp.size // LARGE_BYTES)
-    parts = survey([path], list(divided([path], part_bytes or small_parts(path))), 1)
-    gathered, summary = Gathered(), Summary()
+    parts = survey([path], list(divide_files([path], part_bytes or small_parts(path))), 1)
+    combined, summary = CombinedOutcome(), Summary()
     # Beside the target if it has a place: the folder for temporary files may be small.
     beside = str(Path(target.name).parent) if isinstance(target.name, str) else None
     with tempfile.TemporaryDirectory(prefix=".toolmark-", dir=beside) as folder:
-        work = _Convert(path, stamp, unit, options, allow_nan, Path(folder))
-        with closing(done(work, parts, workers)) as converting:
-            for part, outcome in gathering(gathered, parts, converting, progress or quiet):
+        work = _ConvertPart(path, stamp, unit, options, allow_nan, Path(folder))
+        with closing(run_jobs(work, parts, workers)) as converting:
+            for part, outcome in combine(combined, parts, converting, progress or quiet):
                 summary += outcome.summary
                 with work.target(part).open("rb") as file:
                     shutil.copyfileobj(file, target)
                 work.target(part).unlink()
-    gathered.check([path], None)
-    warn_of(gathered.texts([path]))
+    combined.check([path], None)
+    issue_warnings(combined.texts([path]))
     return summary

@@ -45,7 +45,7 @@ _CasesByGroup: TypeAlias = Mapping[_Group, Sequence[CaseResult]]
 
 
 class _Source(NamedTuple):
-    """What all cases of one sample have in common."""
+    """The sample of a case; equal for all cases of one sample."""
 
     seed: int
     population: int

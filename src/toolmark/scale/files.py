@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from toolmark._internal.options import require_one_of
 from toolmark._internal.text import printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import LLMTestCase
@@ -16,9 +17,9 @@ from toolmark.evaluation.run import checked_metrics
 from toolmark.evaluation.session import waits
 from toolmark.metrics import MetricLike
 from toolmark.report import Report
-from toolmark.scale.engines.local_pool import check_picklable, done
-from toolmark.scale.engines.ray import done_on_ray
-from toolmark.scale.engines.spark import done_on_spark
+from toolmark.scale.engines.local_pool import check_picklable, run_jobs
+from toolmark.scale.engines.ray import run_on_ray
+from toolmark.scale.engines.spark import run_on_spark
 from toolmark.scale.part_store import Folder
 from toolmark.scale.partition import PART_BYTES, check_files, small_parts
 from toolmark.scale.run import Engine, Progress, Run, quiet
@@ -29,9 +30,9 @@ from toolmark.stats.number_checks import check_positive
 T = TypeVar("T")
 
 EngineName: TypeAlias = Literal["local", "ray", "spark"]
-"""Who works on the parts."""
+"""Name of the engine that scores the parts."""
 
-_ENGINES: Mapping[EngineName, Engine] = {"local": done, "ray": done_on_ray, "spark": done_on_spark}
+_ENGINES: Mapping[EngineName, Engine] = {"local": run_jobs, "ray": run_on_ray, "spark": run_on_spark}
 
 
 def score_files(
@@ -81,7 +82,7 @@ def score_files(
     """
     _check(processes, part_bytes, engine, cluster)
     options = Options(scorable(metrics), cluster, contents, allow_nan, tolerant_arguments)
-    run = _run(files, options, processes, progress, done=_ENGINES[engine])
+    run = _run(files, options, processes, progress, engine=_ENGINES[engine])
     return _in_folder(run, results, lambda run: run.totals(part_bytes), resume=resume)
 
 
@@ -124,13 +125,13 @@ def _run(
     processes: int | None,
     progress: Progress | None,
     *,
-    done: Engine = done,
+    engine: Engine = run_jobs,
     full: int | None = None,
 ) -> Run:
     workers = (os.cpu_count() or 1) if processes is None else processes
     if workers > 1:
         check_picklable(options)
-    return Run(check_files(files), options, workers, progress or quiet, done=done, full=full)
+    return Run(check_files(files), options, workers, progress or quiet, engine=engine, full=full)
 
 
 def _in_folder(run: Run, results: str | os.PathLike[str] | None, score: Callable[[Run], T], *, resume: bool) -> T:
@@ -142,7 +143,7 @@ def _in_folder(run: Run, results: str | os.PathLike[str] | None, score: Callable
     target = Path(results)
     if os.path.realpath(target) in map(os.path.realpath, run.paths):
         raise ConfigurationError(f"{printable(str(target))} is one of the files that are scored")
-    with (folder := Folder(target)).opened(resume=resume):
+    with (folder := Folder(target)).locked(resume=resume):
         totals = score(replace(run, store=folder))
         folder.remove()
     return totals
@@ -170,8 +171,7 @@ def _check(processes: object, part_bytes: object, engine: object, cluster: str |
     """
     check_positive(1 if processes is None else processes, "processes")
     check_positive(part_bytes, "part_bytes")
-    if engine not in _ENGINES:
-        raise ConfigurationError(f"engine must be one of {', '.join(_ENGINES)}, got {engine!r}")
+    require_one_of("engine", engine, _ENGINES)
     check_cluster(cluster)
 
 

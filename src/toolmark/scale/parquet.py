@@ -1,11 +1,11 @@
 """Cases in Parquet files, one per row, read by pyarrow (extra `toolmark[parquet]`).
 
-Either a column `case` holds each case as JSON text, as a line of JSON Lines has it; other columns are left alone then.
-Or each column is a field of a case, or of a record: texts as they are, `tags` as a list of texts, and everything else
-(calls, expectations, metadata) as JSON text. Null is *not set*.
+Either a column `case` holds each case as JSON text, as in a line of JSON Lines, and other columns are ignored. Or each
+column is a field of a case, or of a record: texts as they are, `tags` as a list of texts, and everything else (calls,
+expectations, metadata) as JSON text. Null means *not set*.
 
-Nested columns are refused. All rows of such a column have the same keys, those that a row lacks being null, so nobody
-could tell whether a call had an argument `null` or none; and an argument more is another score.
+Nested columns are an error. All rows of such a column have the same keys, and a key that a row lacks is null, so an
+argument `null` looks like a missing one, and the two have different scores.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from toolmark._internal.json import json_path, parse_json
 from toolmark._internal.lazy_imports import import_extra
 from toolmark._internal.text import printable
 from toolmark.cases import LLMTestCase
-from toolmark.dataset import Document, problems_of
-from toolmark.errors import DataFileError, InvalidDataError, Problem
+from toolmark.dataset import Document, file_error, problems_of
+from toolmark.errors import InvalidDataError, Problem
 from toolmark.formats.records import looks_like_record
 
 CASE: Final = "case"
-"""The column that holds whole cases."""
+"""Name of the column that holds whole cases."""
 
 _RECORD_TEXTS = ("query", "generated_response", "expected_response")
 _CASE_TEXTS = ("id", "name", "input", "actual_output", "expected_output")
 _TEXTS = {spelling for name in (*_CASE_TEXTS, *_RECORD_TEXTS) for spelling in (name, to_camel(name))}
 _FIELDS = {spelling for name in LLMTestCase.model_fields for spelling in (name, to_camel(name))}
 BATCH: Final = 256
-"""Rows that are made objects of at once."""
+"""Number of rows that are converted to objects at a time."""
 
 
 def row_groups(path: str) -> list[int]:
     """Return the number of the first row of each row group, from 1.
 
     Raises:
-        DataFileError: It is no Parquet file, or its columns are no fields; `problems` has all of them.
+        DataFileError: It is not a Parquet file, or columns are not fields of a case; `problems` lists all of them.
         MissingPackageError: pyarrow is not installed.
     """
-    with _opened(path) as file:
-        check_columns(file.schema_arrow, printable(path))
+    with _open(path) as file:
+        check_columns(file.schema_arrow, path)
         firsts, row = list[int](), 1
         for group in range(file.num_row_groups):
             firsts.append(row)
@@ -51,15 +51,15 @@ def row_groups(path: str) -> list[int]:
 
 
 def read_rows(path: str, group: int, first: int, *, allow_nan: bool = False) -> Iterator[Document]:
-    """Yield the rows of a row group as documents, with the number of the row in place of that of a line.
+    """Yield the rows of a row group as documents; `line` is the number of the row.
 
     Args:
-        path: Of the file.
+        path: Path of the file.
         group: Position of the row group, from 0.
         first: Number of its first row, from 1.
         allow_nan: See `toolmark.read_cases`.
     """
-    with _opened(path) as file:
+    with _open(path) as file:
         names: list[str] = file.schema_arrow.names
         columns = [CASE] if CASE in names else names
         number = first
@@ -69,24 +69,23 @@ def read_rows(path: str, group: int, first: int, *, allow_nan: bool = False) -> 
                 number += 1
 
 
-def _opened(path: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+def _open(path: str) -> Any:  # noqa: ANN401 - pyarrow has no types
     parquet = import_extra("pyarrow.parquet", "parquet", f"reading the Parquet file {printable(path)}")
     try:
         return parquet.ParquetFile(path)
     except ValueError as error:  # pyarrow's ArrowInvalid is one
-        problem = Problem("$", f"broken Parquet data: {error}")
-        raise DataFileError(f"{printable(path)}: {problem}", [problem]) from None
+        raise file_error(path, [Problem("$", f"broken Parquet data: {error}")]) from None
 
 
 def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - as above
-    """Raise unless the columns of a table of this name are a case's.
+    """Check that the columns of a table are fields of a case; errors begin with `name`.
 
     Raises:
-        DataFileError: They are not; `problems` has all that is wrong.
+        DataFileError: Some are not; `problems` lists all of them.
     """
     problems = list(_wrong_columns(schema))
     if problems:
-        raise DataFileError("\n".join(f"{name}: {problem}" for problem in problems), problems)
+        raise file_error(name, problems)
 
 
 def _wrong_columns(schema: Any) -> Iterator[Problem]:  # noqa: ANN401 - as above
@@ -99,7 +98,7 @@ def _wrong_columns(schema: Any) -> Iterator[Problem]:  # noqa: ANN401 - as above
             remedy = "leave it out, or move it into the column metadata, as JSON text"
             yield Problem(path, f"no field of a case is called like this column; {remedy}")
         elif not _is_readable(name, kind):
-            remedy = "write JSON text, since in nested columns nobody can tell null from what is not there"
+            remedy = "write JSON text, because nested columns cannot tell null from a missing value"
             yield Problem(path, f"the column must hold texts, and holds {kind}; {remedy}")
 
 
@@ -112,11 +111,11 @@ def _is_readable(name: str, kind: str) -> bool:
 
 
 def read_row(row: Mapping[str, Any], number: int | None, *, allow_nan: bool) -> Document:
-    """Return what a row holds; null is not set, and JSON text is read.
+    """Return the case in a row as a document; JSON text is parsed, and null is left out.
 
     Args:
-        row: Its cells, by column.
-        number: Its number, from 1; `None` where rows have no order.
+        row: The values of the row by column.
+        number: Number of the row, from 1; `None` if rows have no order.
         allow_nan: See `toolmark.read_cases`.
     """
     document = Document(line=number)

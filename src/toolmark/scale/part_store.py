@@ -102,7 +102,7 @@ class Folder(Store):
         self.path: Path = parts_of(target)
 
     @contextmanager
-    def opened(self, *, resume: bool) -> Generator[None, None, None]:
+    def locked(self, *, resume: bool) -> Generator[None, None, None]:
         """Lock the folder, and create it if it does not exist.
 
         Raises:

@@ -117,7 +117,7 @@ def small_parts(path: str) -> int:
     return min(max(Path(path).stat().st_size // _PARTS, _MIN_BYTES), PART_BYTES)
 
 
-def divided(paths: Sequence[str], part_bytes: int) -> Iterator[Part]:
+def divide_files(paths: Sequence[str], part_bytes: int) -> Iterator[Part]:
     """Yield the parts of all files, without digests and numbers of lines; an empty file has one part.
 
     Raises:
@@ -163,7 +163,7 @@ def _is_array(path: str) -> bool:
     return False
 
 
-def surveyed(part: Part, path: str) -> Part:
+def survey_part(part: Part, path: str) -> Part:
     """Return a part with the digest of its bytes and its number of lines."""
     if part.kind == "rows" and part.start:
         return part
@@ -198,7 +198,7 @@ def size_of(part: Part) -> int:
     return part.end - part.start
 
 
-def numbered(parts: Sequence[Part]) -> list[Part]:
+def number_lines(parts: Sequence[Part]) -> list[Part]:
     """Return surveyed parts, each with the number of its first line."""
     with_numbers: list[Part] = []
     next_lines: dict[int, int] = {}  # by file

@@ -69,7 +69,7 @@ def level(sizes: Mapping[str, int], size: int) -> int:
     return max(sizes.values(), default=0)
 
 
-def allotted(sizes: Mapping[str, int], size: int) -> dict[str, int]:
+def allot(sizes: Mapping[str, int], size: int) -> dict[str, int]:
     """Return the number of cases to draw from each stratum; the remainder goes to the first strata by name.
 
     Raises:
@@ -161,5 +161,5 @@ class Draft:
         Raises:
             ConfigurationError: The sample is too small for its strata.
         """
-        shares = allotted(self.sizes, self.size)
+        shares = allot(self.sizes, self.size)
         return {name: sorted(heap, reverse=True)[: shares[name]] for name, heap in sorted(self.heaps.items())}

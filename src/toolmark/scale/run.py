@@ -27,10 +27,10 @@ from toolmark.errors import (
 from toolmark.report import CaseResult, Report
 from toolmark.results.jsonl import Header
 from toolmark.results.writer import new_header
-from toolmark.scale.engines.local_pool import done
+from toolmark.scale.engines.local_pool import run_jobs
 from toolmark.scale.part_store import VERSION, Manifest, Store
-from toolmark.scale.partition import Part, Stamp, divided, numbered, size_of, surveyed
-from toolmark.scale.score_part import MAX_REPORTED, Options, Outcome, scored, trimmed
+from toolmark.scale.partition import Part, Stamp, divide_files, number_lines, size_of, survey_part
+from toolmark.scale.score_part import MAX_REPORTED, FirstWarnings, Options, Outcome, score_part, trim_entries
 from toolmark.scale.totals import Totals
 
 T = TypeVar("T")
@@ -55,11 +55,10 @@ _WORTH_READING = 512 << 20
 
 
 @dataclass
-class Gathered:
-    """The outcomes of the parts so far, added up in their order.
+class CombinedOutcome(FirstWarnings):
+    """Sum of the outcomes of the parts so far, in the order of the parts.
 
-    `cases` counts by file, `entries` are for a report, `more` counts what was not stored, and `digests` are those of
-    the lines of each part.
+    `cases` counts by file, `entries` are the cases of a report, and `digests` are those of the lines of each part.
     """
 
     totals: Totals = field(default_factory=Totals)
@@ -67,8 +66,7 @@ class Gathered:
     entries: list[CaseResult] = field(default_factory=list[CaseResult])
     problems: list[LocatedProblem] = field(default_factory=list["LocatedProblem"])
     torn: list[LocatedProblem] = field(default_factory=list["LocatedProblem"])
-    warnings: dict[str, None] = field(default_factory=dict[str, None])
-    more: Counter[str] = field(default_factory=Counter[str])
+    more_problems: int = 0
     is_clustered: bool = False
     digests: list[str] = field(default_factory=list[str])
 
@@ -82,17 +80,11 @@ class Gathered:
         torn = [LocatedProblem(part.file, part.number, problem) for problem in outcome.torn]
         self.torn += torn[: max(0, MAX_REPORTED - len(self.torn))]
         for text in outcome.warnings:
-            self._add_warning(text)
-        self.more["problem"] += outcome.more_problems
-        self.more["warning"] += outcome.more_warnings
+            self.warn(text)
+        self.more_warnings += outcome.more_warnings
+        self.more_problems += outcome.more_problems
         self.is_clustered |= outcome.is_clustered
         self.digests.append(outcome.digest)
-
-    def _add_warning(self, text: str) -> None:
-        if text in self.warnings or len(self.warnings) < MAX_REPORTED:
-            self.warnings[text] = None
-        else:
-            self.more["warning"] += 1
 
     def check(self, paths: Sequence[str], cluster: str | None) -> None:
         """Check that all files could be read.
@@ -120,14 +112,14 @@ class Gathered:
         """Return the error that lists the first problems and says how many more there are."""
         listed = sorted(self.problems, key=LocatedProblem.place)[:MAX_REPORTED]
         lines = [placed_text(source_name(paths[located.file]), located.problem) for located in listed]
-        more = self.more["problem"] + len(self.problems) - len(listed)
+        more = self.more_problems + len(self.problems) - len(listed)
         if more:
             lines.append(f"and {more} more")
         return DataFileError("\n".join(lines), [located.problem for located in listed])
 
     def texts(self, paths: Sequence[str]) -> JsonObject:
         """Return the texts of the warnings."""
-        more = [f"and {self.more['warning']} more warnings"] if self.more["warning"] else []
+        more = [f"and {self.more_warnings} more warnings"] if self.more_warnings else []
         return {
             "torn": [torn_text(source_name(paths[located.file]), located.problem) for located in self.torn],
             "warnings": [*self.warnings, *more],
@@ -148,9 +140,10 @@ class LocatedProblem(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """One run over files; unless its store is a `Folder`, it writes no results.
+    """One run over files; it writes results if its store is a `Folder`.
 
-    `full` is the number of worst results by each metric that a report shows, 0 for all; `None` computes totals only.
+    `full` is the number of worst cases by each metric that stay whole in a report, 0 for all; `None` computes totals
+    only.
     """
 
     paths: Sequence[str]
@@ -158,64 +151,52 @@ class Run:
     processes: int
     progress: Progress
     store: Store = field(default_factory=Store)
-    done: Engine = done
+    engine: Engine = run_jobs
     full: int | None = None
 
     def totals(self, part_bytes: int) -> Totals:
-        """Score the remaining parts, write the results, and return their totals.
-
-        Raises:
-            ConfigurationError: See `_scored`.
-            DataFileError: See `_scored`.
-            OSError: See `_scored`.
-        """
+        """Score the remaining parts, write the results, and return their totals; for errors see `_score_all`."""
         stored = self.store.joined_record()
         if stored is not None:
             self._manifest([Stamp.of(path) for path in self.paths], part_bytes)  # the files must be the same
-            warn_of(stored)
+            issue_warnings(stored)
             return Totals.from_dict(stored["totals"])
-        return self._scored(part_bytes)[1].totals
+        return self._score_all(part_bytes)[1].totals
 
     def report(self, part_bytes: int) -> Report:
-        """Do the same, and return a report of all cases, in which only the worst results are in full.
-
-        Raises:
-            ConfigurationError: See `_scored`.
-            DataFileError: See `_scored`.
-            OSError: See `_scored`.
-        """
+        """Do the same as `totals`, and return a report in which only the worst results are whole."""
         began = time.monotonic()
-        header, gathered = self._scored(part_bytes)
+        header, combined = self._score_all(part_bytes)
         about = {name: getattr(header, name) for name in ("toolmark", "python", "started_at")}
         about["seconds"] = round(time.monotonic() - began, 3)
-        return Report(tuple(self.options.names), tuple(gathered.entries), about=about)
+        return Report(tuple(self.options.names), tuple(combined.entries), about=about)
 
-    def _scored(self, part_bytes: int) -> tuple[Header, Gathered]:
+    def _score_all(self, part_bytes: int) -> tuple[Header, CombinedOutcome]:
         """Score the remaining parts and write the results.
 
         Raises:
             ConfigurationError: The run to resume is a different one, or no case has the cluster.
-            DataFileError: See `Gathered.check`; nothing is stored then.
+            DataFileError: See `CombinedOutcome.check`; nothing is stored then.
             OSError: A file cannot be read or written.
         """
         stamps = [Stamp.of(path) for path in self.paths]
         manifest = self._manifest(stamps, part_bytes)
-        gathered = self._gathered(manifest, stamps)
+        combined = self._score_parts(manifest, stamps)
         try:
-            gathered.check(self.paths, self.options.cluster)
+            combined.check(self.paths, self.options.cluster)
         except (ConfigurationError, DataFileError):
             self.store.remove()
             raise
-        texts = gathered.texts(self.paths)
-        self.store.join(manifest, gathered.digests, {"totals": gathered.totals.to_dict(), **texts})
-        warn_of(texts)
-        return manifest.header, gathered
+        texts = combined.texts(self.paths)
+        self.store.join(manifest, combined.digests, {"totals": combined.totals.to_dict(), **texts})
+        issue_warnings(texts)
+        return manifest.header, combined
 
     def _manifest(self, stamps: Sequence[Stamp], part_bytes: int) -> Manifest:
         """Survey the files and return the manifest; a run that is resumed keeps its own."""
         before = self.store.manifest()
         part_bytes = part_bytes if before is None else before.part_bytes
-        planned = list(divided(self.paths, part_bytes))
+        planned = list(divide_files(self.paths, part_bytes))
         workers = self._workers(sum(stamp.size for stamp in stamps), _WORTH_READING)
         manifest = Manifest(
             version=VERSION,
@@ -231,7 +212,7 @@ class Run:
         self.store.check_same(before, manifest)
         return before
 
-    def _gathered(self, manifest: Manifest, stamps: Sequence[Stamp]) -> Gathered:
+    def _score_parts(self, manifest: Manifest, stamps: Sequence[Stamp]) -> CombinedOutcome:
         """Score the parts that are not done, and return all outcomes."""
         earlier = self._finished_outcomes(manifest)
         left = [part for part in manifest.parts if part.number not in earlier]
@@ -242,11 +223,11 @@ class Run:
         work = _Work(paths, tuple(stamps), self.options, self.store.absolute(), manifest.key, self.full)
         size = sum(stamp.size for stamp in stamps)
         workers = self._workers(size, min(_WORTH_SCORING, manifest.part_bytes))
-        gathered = Gathered()
-        with closing(self.done(work, left, workers)) as scoring:
-            for _ in gathering(gathered, manifest.parts, scoring, self.progress, earlier):
+        combined = CombinedOutcome()
+        with closing(self.engine(work, left, workers)) as scoring:
+            for _ in combine(combined, manifest.parts, scoring, self.progress, earlier):
                 pass
-        return gathered
+        return combined
 
     def _finished_outcomes(self, manifest: Manifest) -> dict[int, Outcome]:
         """Return the outcomes of parts that an earlier run has finished, by the numbers of the parts."""
@@ -274,18 +255,18 @@ class _Work:
         if self.full is not None:
             finished = self.store.load_outcome(part, self.key)
             if finished is not None:
-                finished.entries = trimmed(self.store.entries(part), self.full)
+                finished.entries = trim_entries(self.store.entries(part), self.full)
                 return finished
         path = self.paths[part.file]
-        outcome = scored(part, path, self.options, self.store.lines(part), self.full)
+        outcome = score_part(part, path, self.options, self.store.lines(part), self.full)
         self.stamps[part.file].check(path, "changed while it was scored; score it when no program writes to it")
         if not outcome.problems:  # here, so that the part survives a failure of others
             self.store.save_outcome(part, outcome, self.key)
         return outcome
 
 
-def gathering(
-    gathered: Gathered,
+def combine(
+    combined: CombinedOutcome,
     parts: Sequence[Part],
     outcomes: Iterator[tuple[Part, SomeOutcome]],
     progress: Progress,
@@ -299,12 +280,12 @@ def gathering(
     total = _total_size(parts)
     finished = _total_size([part for part in parts if part.number in earlier])
     for part, outcome in in_order(parts, outcomes, earlier):
-        gathered.add(part, outcome)
+        combined.add(part, outcome)
         yield part, outcome
         if part.number not in earlier:
             finished += size_of(part)
             progress(finished, total)
-        if len(gathered.problems) >= MAX_REPORTED:  # the other files may be large
+        if len(combined.problems) >= MAX_REPORTED:  # the other files may be large
             break
 
 
@@ -334,13 +315,13 @@ def in_order(
 
 def survey(paths: Sequence[str], parts: Sequence[Part], workers: int) -> list[Part]:
     """Return the parts with their digests, their numbers of lines, and the number of the first line of each."""
-    with closing(done(partial(_surveyed, tuple(paths)), parts, workers)) as surveying:
+    with closing(run_jobs(partial(_survey_part, tuple(paths)), parts, workers)) as surveying:
         by_number = {part.number: measured for part, measured in surveying}
-    return numbered([by_number[part.number] for part in parts])
+    return number_lines([by_number[part.number] for part in parts])
 
 
-def _surveyed(paths: tuple[str, ...], part: Part) -> Part:
-    return surveyed(part, paths[part.file])
+def _survey_part(paths: tuple[str, ...], part: Part) -> Part:
+    return survey_part(part, paths[part.file])
 
 
 def _header(options: Options) -> Header:
@@ -350,8 +331,8 @@ def _header(options: Options) -> Header:
     return header
 
 
-def warn_of(texts: JsonObject) -> None:
-    """Issue the warnings of `Gathered.texts`."""
+def issue_warnings(texts: JsonObject) -> None:
+    """Issue the warnings of `CombinedOutcome.texts`."""
     for text in texts["torn"]:
         warnings.warn(text, TornLineWarning, stacklevel=4)
     for text in texts["warnings"]:

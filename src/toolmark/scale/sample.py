@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolmark._internal.json import canonical_json, json_path, to_json_value
+from toolmark._internal.options import require
 from toolmark._internal.text import plural, printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import AnyCase, LLMTestCase
 from toolmark.dataset import FileProblems, read_any_case, write_cases
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
-from toolmark.scale.engines.local_pool import done
-from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divided
+from toolmark.scale.engines.local_pool import run_jobs
+from toolmark.scale.partition import PART_BYTES, Part, Stamp, check_files, divide_files
 from toolmark.scale.reservoir import Draft, Drawn, key_of
-from toolmark.scale.run import Gathered, Progress, gathering, quiet, survey, warn_of
-from toolmark.scale.score_part import MAX_REPORTED, Outcome, collect_warnings, documents
+from toolmark.scale.run import CombinedOutcome, Progress, combine, issue_warnings, quiet, survey
+from toolmark.scale.score_part import MAX_REPORTED, Outcome, collect_warnings, read_part
 from toolmark.scale.totals import Totals
 from toolmark.stats.number_checks import check_positive
 
@@ -35,9 +36,11 @@ _ALL = ""
 _WORTH_READING = 4 << 20
 """Bytes of input that justify starting one more process."""
 
-_WHOLE = 1 << 62
-_PACKED = (".gz", ".zst")
-_FORMS = (".jsonl", ".ndjson", ".json", ".parquet")
+_UNDIVIDED = 1 << 62
+"""Size of a part that is larger than any file."""
+
+_COMPRESSION_SUFFIXES = (".gz", ".zst")
+_FORMAT_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ def sample_files(
     if target is not None and target.exists():  # perhaps one of the files that are read
         raise ConfigurationError(f"{printable(str(target))} exists; use another file")
     names = names_of(paths)
-    work = _Read(tuple(paths), tuple(names), size, seed, by, allow_nan, tolerant_arguments)
+    work = _ReadPart(tuple(paths), tuple(names), size, seed, by, allow_nan, tolerant_arguments)
     workers = (os.cpu_count() or 1) if processes is None else processes
     draft = _read(work, workers, progress or quiet)
     if by is not None and set(draft.sizes) == {"null"}:
@@ -137,7 +140,7 @@ class Name:
     """Names of a file.
 
     Attributes:
-        shown: Path relative to the common folder.
+        relative: Path relative to the common folder.
         drawn: Name in the keys: the same without the suffixes of format and compression.
     """
 
@@ -153,25 +156,25 @@ def names_of(paths: Sequence[str]) -> list[Name]:
         relative = [path.relative_to(shared).as_posix() for path in whole]
     except ValueError:  # several drives share no folder
         relative = [path.as_posix() for path in whole]
-    plain = [_without(_without(name, _PACKED), _FORMS) for name in relative]
+    plain = [_remove_suffix(_remove_suffix(name, _COMPRESSION_SUFFIXES), _FORMAT_SUFFIXES) for name in relative]
     often = Counter(plain)
     return [Name(full, short if often[short] == 1 else full) for full, short in zip(relative, plain, strict=True)]
 
 
-def _without(name: str, endings: Sequence[str]) -> str:
+def _remove_suffix(name: str, endings: Sequence[str]) -> str:
     ending = next((ending for ending in endings if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)]
 
 
 @dataclass
-class _Parted(Outcome):
+class _SampleOutcome(Outcome):
     """Outcome of a part with its candidates for the sample."""
 
     draft: Draft = field(default_factory=lambda: Draft(1))
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ReadPart:
     """Reading of one part, in any process."""
 
     paths: tuple[str, ...]
@@ -182,12 +185,12 @@ class _Read:
     allow_nan: bool
     tolerant_arguments: bool
 
-    def __call__(self, part: Part) -> _Parted:
-        outcome, file_problems = _Parted(draft=Draft(self.size)), FileProblems(most=MAX_REPORTED)
+    def __call__(self, part: Part) -> _SampleOutcome:
+        outcome, file_problems = _SampleOutcome(draft=Draft(self.size)), FileProblems(most=MAX_REPORTED)
         path, name = self.paths[part.file], self.names[part.file]
         stamp, cases = Stamp.of(path), 0
         with collect_warnings(outcome):
-            entries = documents(part, path, allow_nan=self.allow_nan)
+            entries = read_part(part, path, allow_nan=self.allow_nan)
             for document, case in file_problems.read(entries, partial(self._case, name.relative, set())):
                 number = document.line if document.item is None else document.item + 1
                 key = key_of(self.seed, name.drawn, number or 0, document.value)
@@ -213,22 +216,22 @@ class _Read:
         return canonical_json(to_json_value(value_at(case, self.by, "stratum"), []))
 
 
-def _read(work: _Read, processes: int, progress: Progress) -> Draft:
+def _read(work: _ReadPart, processes: int, progress: Progress) -> Draft:
     """Return the candidates of all files.
 
     Raises:
         DataFileError: A line cannot be read.
     """
     workers = min(processes, 1 + sum(Stamp.of(path).size for path in work.paths) // _WORTH_READING)
-    parts = list(divided(work.paths, PART_BYTES if workers > 1 else _WHOLE))
+    parts = list(divide_files(work.paths, PART_BYTES if workers > 1 else _UNDIVIDED))
     if workers > 1:
         parts = survey(work.paths, parts, workers)  # a part must know the numbers of its lines, which are in the keys
-    gathered, draft = Gathered(), Draft(work.size)
-    with closing(done(work, parts, workers)) as reading:
-        for _, outcome in gathering(gathered, parts, reading, progress):
+    combined, draft = CombinedOutcome(), Draft(work.size)
+    with closing(run_jobs(work, parts, workers)) as reading:
+        for _, outcome in combine(combined, parts, reading, progress):
             draft.merge(outcome.draft)
-    gathered.check(work.paths, None)
-    warn_of(gathered.texts(work.paths))
+    combined.check(work.paths, None)
+    issue_warnings(combined.texts(work.paths))
     return draft
 
 
@@ -265,7 +268,6 @@ def _check(size: object, seed: object, processes: object, by: str | None) -> Non
     """
     check_positive(size, "size")
     check_positive(1 if processes is None else processes, "processes")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ConfigurationError(f"seed must be a whole number, got {seed!r}")
+    require(isinstance(seed, int) and not isinstance(seed, bool), "seed must be a whole number", seed)
     if by is not None:
         value_at(LLMTestCase(), by, "stratum")  # raises unless it is a path

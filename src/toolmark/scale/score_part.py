@@ -1,4 +1,4 @@
-"""Scoring of one part: its cases are read, measured and written one after the other."""
+"""Scoring of one part of the input: its cases are read, measured and written one by one."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ from toolmark.results.layout import Row
 from toolmark.results.writer import line_without_place
 from toolmark.scale.parquet import read_rows
 from toolmark.scale.partition import Part, part_lines
-from toolmark.scale.totals import Adding, Totals
+from toolmark.scale.totals import Totals, TotalsBuilder
 
 MAX_REPORTED = 1000
-"""Problems, and different warnings, that are stored; of further ones only the number is reported."""
+"""Most problems, and most distinct warnings, that are stored; further ones are only counted."""
 
-_RECENT = 500
-"""Cases after which those of a report are trimmed."""
+_TRIM_EVERY = 500
+"""Number of whole cases in memory before they are trimmed for a report."""
 
-_NAMELESS: Final = LLMTestCase()
+_EMPTY_CASE: Final = LLMTestCase()
 
 FIRST_KEY: Final = b'{"fingerprint": "'
-"""How each line of a part begins; its place comes before that in the end."""
+"""Start of each line of a part; when the parts are joined, the position of the case is inserted before it."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How cases are read and measured; the same for all parts.
+    """Options for reading and measuring cases; the same for all parts.
 
     Attributes:
-        metrics: What is measured.
-        cluster: Where in a case its cluster stands, such as `metadata.task`; `None` if each is one of its own.
+        metrics: The metrics.
+        cluster: Path of the cluster in a case, such as `metadata.task`; `None` if cases are independent.
         contents: Whether the cases are written with their results.
         allow_nan: See `toolmark.read_cases`.
         tolerant_arguments: See `toolmark.read_cases`.
@@ -62,163 +62,163 @@ class Options:
 
     @cached_property
     def names(self) -> list[str]:
-        """What the metrics are called in results; no two are equal."""
+        """Distinct names of the metrics in results."""
         return unique_labels([metric.label for metric in self.metrics])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options beside the metrics, as JSON values."""
+        """Return the options other than the metrics as JSON values."""
         names = ("cluster", "contents", "allow_nan", "tolerant_arguments")
         return {name: getattr(self, name) for name in names}
 
 
 @dataclass
-class Outcome:
-    """What became of a part, or of several.
+class FirstWarnings:
+    """The first distinct warnings, at most `MAX_REPORTED`, in their order, and the number of those that came later."""
+
+    warnings: dict[str, None] = field(default_factory=dict[str, None])
+    more_warnings: int = 0
+
+    def warn(self, text: str) -> None:
+        """Add a warning, unless it is already stored."""
+        if text in self.warnings or len(self.warnings) < MAX_REPORTED:
+            self.warnings[text] = None
+        else:
+            self.more_warnings += 1
+
+
+@dataclass
+class Outcome(FirstWarnings):
+    """Outcome of scoring one part.
 
     Attributes:
-        totals: What the results add up to.
-        problems: What could not be read, the first of it.
-        more_problems: How many there are besides.
-        torn: Lines that were never written to their end, the first of them.
-        warnings: Different texts, the first of them.
-        more_warnings: How many warnings came after those.
-        is_clustered: Whether a case has a cluster.
-        entries: The cases for a report, with positions from 0; see `trimmed`.
-        size: Bytes that were written.
-        digest: Of these bytes.
+        totals: Totals of the results.
+        problems: The first problems of what could not be read.
+        more_problems: Number of further problems.
+        torn: The first lines that were cut off while they were written.
+        is_clustered: Whether any case has a cluster.
+        entries: The cases for a report, with positions from 0; see `trim_entries`.
+        size: Number of bytes that were written.
+        digest: SHA-256 of these bytes.
     """
 
     totals: Totals = field(default_factory=Totals)
     problems: list[Problem] = field(default_factory=list[Problem])
     more_problems: int = 0
     torn: list[Problem] = field(default_factory=list[Problem])
-    warnings: list[str] = field(default_factory=list[str])
-    more_warnings: int = 0
     is_clustered: bool = False
     entries: list[CaseResult] = field(default_factory=list[CaseResult])
     size: int = 0
     digest: str = ""
 
-    def warn(self, text: str) -> None:
-        """Keep a warning."""
-        if text in self.warnings:
-            return
-        if len(self.warnings) < MAX_REPORTED:
-            self.warnings.append(text)
-        else:
-            self.more_warnings += 1
-
     def to_dict(self) -> dict[str, Any]:
-        """Return this as JSON values; there are no problems, since then nothing is kept."""
-        names = ("warnings", "more_warnings", "is_clustered", "size", "digest")
+        """Return this as JSON values, without problems: a part with problems is not stored."""
+        names = ("more_warnings", "is_clustered", "size", "digest")
         torn = [[problem.message, problem.line] for problem in self.torn]
-        return {"totals": self.totals.to_dict(), "torn": torn, **{name: getattr(self, name) for name in names}}
+        plain = {"totals": self.totals.to_dict(), "torn": torn, "warnings": list(self.warnings)}
+        return {**plain, **{name: getattr(self, name) for name in names}}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Outcome:
-        """Return what `to_dict` gave.
+        """Return the outcome from which `to_dict` made these values.
 
         Raises:
-            InvalidDataError: Its totals are none.
+            InvalidDataError: The value of `totals` is not the output of `Totals.to_dict`.
         """
-        torn = [Problem("$", message, line) for message, line in plain["torn"]]
-        fields: dict[str, Any] = {**plain, "totals": Totals.from_dict(plain["totals"]), "torn": torn}
+        fields: dict[str, Any] = {
+            **plain,
+            "totals": Totals.from_dict(plain["totals"]),
+            "torn": [Problem("$", message, line) for message, line in plain["torn"]],
+            "warnings": dict.fromkeys(plain["warnings"]),
+        }
         return cls(**fields)
 
 
-def scored(part: Part, path: str, options: Options, target: Path | None, full: int | None = None) -> Outcome:
-    """Read, measure and write a part; where a line of it cannot be read, nothing is written.
+def score_part(part: Part, path: str, options: Options, target: Path | None, full: int | None = None) -> Outcome:
+    """Read, measure and write the cases of a part; if a line cannot be read, nothing is written.
 
     Args:
         part: The part.
-        path: Its file.
-        options: How to read and measure.
-        target: Where its lines are written, as a whole; `None` if they are not wanted. A line lacks its place, which
-            depends on other parts.
-        full: See `trimmed`; `None` if no report is wanted.
+        path: Path of its file.
+        options: Options for reading and measuring.
+        target: Path to which all lines are moved at the end, or `None` to write none. A line lacks the position of its
+            case, which depends on other parts.
+        full: Number of worst cases by each metric that stay whole in `entries`, 0 for all; `None` leaves `entries`
+            empty.
 
     Raises:
         OSError: The file cannot be read, or the lines cannot be written.
     """
-    outcome, file_problems = Outcome(), FileProblems(most=MAX_REPORTED)
     if target is None:
-        _score(part, path, options, None, outcome, file_problems, full)
-    else:
-        draft = draft_path(target)
-        try:
-            with draft.open("wb") as file:
-                _score(part, path, options, file, outcome, file_problems, full)
-            if not file_problems.problems:
-                replace_durably(draft, target)
-        finally:
-            draft.unlink(missing_ok=True)
+        return _score(part, path, options, None, full)
+    draft = draft_path(target)
+    try:
+        with draft.open("wb") as file:
+            outcome = _score(part, path, options, file, full)
+        if not outcome.problems:
+            replace_durably(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return outcome
+
+
+def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, full: int | None) -> Outcome:
+    """Score the cases of a part, one by one, and write their lines to `file` until a line cannot be read."""
+    outcome, file_problems = Outcome(), FileProblems(most=MAX_REPORTED)
+    totals, lines_hash, recent = TotalsBuilder(), hashlib.sha256(), list[CaseResult]()
+    with collect_warnings(outcome):
+        entries = read_part(part, path, allow_nan=options.allow_nan)
+        for case in file_problems.cases(entries, tolerant_arguments=options.tolerant_arguments):
+            results, cluster = measure_case(case, options)
+            outcome.is_clustered |= cluster is not None
+            if full is not None:
+                recent.append(CaseResult(totals.cases, case, results))
+                if len(recent) >= _TRIM_EVERY:  # so that memory does not grow with the part
+                    outcome.entries += trim_entries(recent, full)
+                    recent.clear()
+            totals.add(results, cluster)
+            if file is not None and not file_problems.problems:
+                row = Row(case, 0, results=results)  # the position is inserted when the parts are joined
+                line = line_without_place(row, contents=options.contents).encode()
+                file.write(line)
+                lines_hash.update(line)
+                outcome.size += len(line)
+    outcome.totals, outcome.digest = totals.totals(), lines_hash.hexdigest()
+    outcome.entries = trim_entries([*outcome.entries, *recent], full or 0)  # without a report there are no entries
     outcome.problems, outcome.more_problems = file_problems.problems, file_problems.more_problems
     outcome.torn = file_problems.torn
     return outcome
 
 
-def _score(
-    part: Part,
-    path: str,
-    options: Options,
-    file: IO[bytes] | None,
-    outcome: Outcome,
-    file_problems: FileProblems,
-    full: int | None,
-) -> None:
-    """Go through the cases of a part."""
-    adding, hashed, recent = Adding(), hashlib.sha256(), list[CaseResult]()
-    with collect_warnings(outcome):
-        entries = documents(part, path, allow_nan=options.allow_nan)
-        for case in file_problems.cases(entries, tolerant_arguments=options.tolerant_arguments):
-            results, cluster = measured(case, options)
-            outcome.is_clustered |= cluster is not None
-            if full is not None:
-                recent.append(CaseResult(adding.cases, case, results))
-                if len(recent) >= _RECENT:  # so that memory does not grow with the part
-                    outcome.entries += trimmed(recent, full)
-                    recent.clear()
-            adding.add(results, cluster)
-            if file is not None and not file_problems.problems:
-                row = Row(case, 0, results=results)
-                line = line_without_place(row, contents=options.contents).encode()
-                file.write(line)
-                hashed.update(line)
-                outcome.size += len(line)
-    outcome.totals, outcome.digest = adding.totals(), hashed.hexdigest()
-    outcome.entries = trimmed([*outcome.entries, *recent], full or 0)
+def trim_entries(entries: Sequence[CaseResult], full: int) -> list[CaseResult]:
+    """Return the cases with only the `full` worst by each metric whole, the others without contents; 0 keeps all whole.
 
-
-def trimmed(entries: Sequence[CaseResult], full: int) -> list[CaseResult]:
-    """Return the cases, of which only the `full` worst by each metric have contents and reasons; 0 for all.
-
-    A report that lists as many then shows the same as one of whole cases, in a small part of the memory.
+    A report that shows at most `full` cases by each metric looks the same, and needs a fraction of the memory.
     """
     if full == 0 or not entries:
         return list(entries)
-    listed = _worst_cases(entries, full)
-    outlines: dict[Hashable, tuple[MetricResult, ...]] = {}  # most cases share theirs with others
+    worst = _worst_cases(entries, full)
+    outlines: dict[Hashable, tuple[MetricResult, ...]] = {}  # many cases have equal outlines, which are stored once
     reported: set[str] = set()
-    short: list[CaseResult] = []
+    trimmed: list[CaseResult] = []
     for entry in entries:
-        if entry.index in listed:
-            short.append(entry)
+        if entry.index in worst:
+            trimmed.append(entry)
             continue
-        texts = {text for one in entry.results for text in one.warnings}
-        case = _NAMELESS
-        if not texts <= reported:  # a warning is short with the name of the first case that has it
+        texts = {text for result in entry.results for text in result.warnings}
+        case = _EMPTY_CASE
+        if not texts <= reported:  # a report names the first case that has a warning
             case = LLMTestCase(id=entry.case.id, name=entry.case.name)
             reported |= texts
-        short.append(replace(entry, case=case, results=_outline(entry.results, outlines)))
-    return short
+        trimmed.append(replace(entry, case=case, results=_outline(entry.results, outlines)))
+    return trimmed
 
 
 def _worst_cases(entries: Sequence[CaseResult], full: int) -> set[int]:
     """Return the positions of the `full` worst cases by each metric, and of the worst ones with findings."""
     worst: set[int] = set()
-    for place in range(len(entries[0].results)):
-        pairs = [(entry, entry.results[place]) for entry in entries]
-        # Cases side by side are the worst ones with findings, which those without a score do not have.
+    for metric in range(len(entries[0].results)):
+        pairs = [(entry, entry.results[metric]) for entry in entries]
+        # Results without a score come first among the worst, but only results with findings are shown side by side.
         for group in (pairs, [pair for pair in pairs if pair[1].findings]):
             worst.update(entry.index for entry, _ in nsmallest(full, group, key=worst_first))
     return worst
@@ -235,16 +235,16 @@ def _outline(
     return outlines[key]
 
 
-def measured(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...], str | None]:
-    """Return a result for each metric, and the key of the case's cluster, if it has one."""
+def measure_case(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...], str | None]:
+    """Return a result for each metric, and the key of the cluster of the case, or `None` if it has none."""
     pairs = zip(options.metrics, options.names, strict=True)
     results = tuple(measure_in_thread(metric, case).renamed(name) for metric, name in pairs)
     cluster = None if options.cluster is None else value_at(case, options.cluster, "cluster")
     return results, None if cluster is None else canonical_json(to_json_value(cluster, []))
 
 
-def documents(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
-    """Yield what stands in a part."""
+def read_part(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
+    """Yield the documents of a part."""
     if part.kind == "whole":
         return read_documents(path, allow_nan=allow_nan)
     if part.kind == "rows":

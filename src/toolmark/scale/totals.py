@@ -1,7 +1,7 @@
-"""Totals of results, which are exact and can be added in any order.
+"""Exact totals of results, which can be added in any order.
 
-Scores are floats, and a sum of floats depends on their order. Here it is a `Fraction`, which does not round: whatever
-machine scored which part, the mean is the one that all cases together have, to the last bit.
+Scores are floats, and a sum of floats depends on their order. Here it is a `Fraction`, which does not round, so the
+mean is the same to the last bit, whichever machine scored which part.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _COUNTS = ("passed", "failed", "skipped", "errored")
 
 
 class ClusterSum(NamedTuple):
-    """What the scored cases of one cluster add up to.
+    """Totals of the scored cases of one cluster.
 
     Attributes:
-        scored: How many there are.
-        passed: How many of them passed.
+        scored: Number of the cases.
+        passed: Number of those that passed.
         total: Sum of their scores.
     """
 
@@ -41,25 +41,24 @@ class ClusterSum(NamedTuple):
     total: Fraction = Fraction(0)
 
     def __add__(self, other: ClusterSum) -> ClusterSum:  # type: ignore[override]
-        """Return both together."""
+        """Return the sum of both."""
         return ClusterSum(self.scored + other.scored, self.passed + other.passed, self.total + other.total)
 
 
 @dataclass(frozen=True)
 class MetricTotals:
-    """What the results of one metric add up to.
+    """Totals of the results of one metric.
 
     Attributes:
         metric: Name of the metric.
-        threshold: The score from which on a case passes.
+        threshold: The lowest score that passes.
         passed: Scored cases at or above the threshold.
         failed: Scored cases below it.
-        skipped: Cases the question does not apply to.
+        skipped: Cases to which the metric does not apply.
         errored: Cases that could not be measured.
         total: Sum of the scores.
-        squares: Sum of the squares of the scores that belong to no cluster.
-        clusters: What the cases of each cluster add up to, by its key; those that belong to none are clusters of their
-            own, and not in here.
+        squares: Sum of the squares of the scores of cases without a cluster.
+        clusters: Totals of each cluster by its key; a case without a cluster counts as its own and is not in here.
     """
 
     metric: str
@@ -79,14 +78,14 @@ class MetricTotals:
 
     @property
     def mean(self) -> float | None:
-        """Mean over the scored cases, the one that `Report.summaries` gives; `None` where there is none."""
+        """Mean over the scored cases, as in `Report.summaries`; `None` if no case is scored."""
         return float(self.total) / self.scored if self.scored else None
 
     def mean_interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
-        """Return the interval of the mean, as `toolmark.stats.mean_interval` gives it of the single scores.
+        """Return the interval of the mean, as `toolmark.stats.mean_interval` computes it from the single scores.
 
         Returns:
-            Both ends, in [0, 1]; `None` where there are fewer than two clusters, or nothing varies between them.
+            Both ends, in [0, 1]; `None` if there are fewer than two clusters, or nothing varies between them.
 
         Raises:
             ConfigurationError: `confidence` is not between 0 and 1.
@@ -100,10 +99,10 @@ class MetricTotals:
         return max(0.0, mean - reach), min(1.0, mean + reach)
 
     def rate_interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
-        """Return the interval of the share that passed, as `toolmark.stats.rate_interval` gives it of the single ones.
+        """Return the interval of the share that passed, as `toolmark.stats.rate_interval` computes it.
 
         Returns:
-            Both ends, in [0, 1]; `None` where nothing was scored.
+            Both ends, in [0, 1]; `None` if no case is scored.
 
         Raises:
             ConfigurationError: `confidence` is not between 0 and 1.
@@ -124,7 +123,7 @@ class MetricTotals:
 
     @property
     def _independent(self) -> int:
-        """How many clusters there are, each case that belongs to none being one."""
+        """Number of clusters; each case without one counts as its own."""
         return self.scored - sum(one.scored for one in self.clusters.values()) + len(self.clusters)
 
     def _error(self, total: Fraction, squares: Fraction, clusters: Sequence[tuple[int, Fraction]]) -> float | None:
@@ -133,7 +132,7 @@ class MetricTotals:
         `squares` sums only the values outside clusters; `clusters` has the count and the sum of each cluster.
         """
         number = self._independent
-        if number < 2:  # noqa: PLR2004 - two are the fewest that can vary
+        if number < 2:  # noqa: PLR2004 - a single cluster cannot vary
             return None
         mean = total / self.scored
         lone = self.scored - sum(scored for scored, _ in clusters)
@@ -144,7 +143,7 @@ class MetricTotals:
 
     @property
     def summary(self) -> MetricSummary:
-        """The line of a report."""
+        """The line of this metric in a report."""
         counts = {name: getattr(self, name) for name in _COUNTS}
         return MetricSummary(
             metric=self.metric,
@@ -156,7 +155,7 @@ class MetricTotals:
         )
 
     def __add__(self, other: MetricTotals) -> MetricTotals:
-        """Return both together.
+        """Return the sum of both.
 
         Raises:
             InvalidDataError: They are of different metrics.
@@ -190,7 +189,7 @@ class MetricTotals:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` gave."""
+        """Return the totals from which `to_dict` made these values."""
         exact = {name: Fraction(plain[name]) for name in ("total", "squares")}
         clusters = {
             key: ClusterSum(scored, passed, Fraction(total))
@@ -202,11 +201,11 @@ class MetricTotals:
 
 @dataclass(frozen=True)
 class Totals:
-    """What the results of many cases add up to, metric by metric; two of them can be added.
+    """Totals of the results of many cases, by metric; two of them can be added.
 
     Attributes:
-        cases: How many cases there are.
-        metrics: One for each metric, in their order.
+        cases: Number of the cases.
+        metrics: The totals of each metric, in the order of the metrics.
 
     Example:
         >>> from toolmark import LLMTestCase, ToolCorrectnessMetric, evaluate
@@ -223,17 +222,17 @@ class Totals:
 
     @classmethod
     def of(cls, results: Iterable[Sequence[MetricResult]], clusters: Iterable[str | None] | None = None) -> Self:
-        """Return what the results of cases add up to.
+        """Return the totals of the results of cases.
 
         Args:
-            results: Of each case, one result for each metric, always in the same order.
-            clusters: The key of the cluster of each case; `None` where it belongs to none.
+            results: For each case, one result of each metric, always in the same order.
+            clusters: For each case, the key of its cluster; `None` for a case without one. By default no case has one.
         """
-        adding = Adding()
+        builder = TotalsBuilder()
         keys = None if clusters is None else iter(clusters)
         for row in results:
-            adding.add(row, None if keys is None else next(keys))
-        return cls(adding.cases, adding.totals().metrics)
+            builder.add(row, None if keys is None else next(keys))
+        return cls(builder.cases, builder.totals().metrics)
 
     @property
     def summaries(self) -> tuple[MetricSummary, ...]:
@@ -246,7 +245,7 @@ class Totals:
         return all(not metric.failed and not metric.errored for metric in self.metrics)
 
     def __add__(self, other: Totals) -> Totals:
-        """Return both together; what has no case adds nothing.
+        """Return the sum of both; totals without a case add nothing.
 
         Raises:
             InvalidDataError: They are of different metrics.
@@ -264,10 +263,10 @@ class Totals:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` gave.
+        """Return the totals from which `to_dict` made these values.
 
         Raises:
-            InvalidDataError: It did not.
+            InvalidDataError: The values are not the output of `to_dict`.
         """
         try:
             return cls(plain["cases"], tuple(map(MetricTotals.from_dict, plain["metrics"])))
@@ -283,7 +282,7 @@ class Column:
     """The results of one metric so far."""
 
     def __init__(self, metric: str, threshold: float) -> None:
-        """Begin with none."""
+        """Start without results."""
         self.metric, self.threshold = metric, threshold
         self.counts: Counter[str] = Counter()
         self.scores: Counter[float] = Counter()
@@ -310,7 +309,7 @@ class Column:
             self.clusters[cluster] = self.clusters.get(cluster, ClusterSum()) + one
 
     def totals(self) -> MetricTotals:
-        """Return what was added so far."""
+        """Return the totals of the results so far."""
         return MetricTotals(
             metric=self.metric,
             threshold=self.threshold,
@@ -321,11 +320,11 @@ class Column:
         )
 
 
-class Adding:
-    """Adds results up, case by case. Equal scores are counted, and turned into fractions once."""
+class TotalsBuilder:
+    """Adds results case by case. Equal scores are counted, because adding a fraction for each case would be slow."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self.cases = 0
         self._columns: list[Column] = []
 
@@ -333,7 +332,7 @@ class Adding:
         """Add the results of one case.
 
         Raises:
-            ConfigurationError: There are more or fewer than of the case before.
+            ConfigurationError: The number of results differs from that of the earlier cases.
         """
         if not self.cases:
             self._columns = [Column(result.metric, result.threshold) for result in results]
@@ -344,5 +343,5 @@ class Adding:
             column.add(result, cluster)
 
     def totals(self) -> Totals:
-        """Return what was added so far."""
+        """Return the totals of the results so far."""
         return Totals(self.cases, tuple(column.totals() for column in self._columns))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 
-from toolmark.errors import ConfigurationError
+from toolmark._internal.options import require
 from toolmark.stats.number_checks import check_confidence, check_positive, check_shares, cluster_keys
 
 SAME = 1e-12
@@ -128,8 +128,7 @@ def student_t(freedom: int, probability: float) -> float:
         2.0227
     """
     check_positive(freedom, "freedom")
-    if not 0 < probability < 1:
-        raise ConfigurationError(f"probability must be between 0 and 1, got {probability!r}")
+    require(0 < probability < 1, "probability must be between 0 and 1", probability)
     if probability < 0.5:  # noqa: PLR2004 - it is symmetric
         return -student_t(freedom, 1 - probability)
     if freedom > _EXACT:

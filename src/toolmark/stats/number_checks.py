@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 
-from toolmark.errors import ConfigurationError, InvalidDataError
+from toolmark._internal.options import require
+from toolmark.errors import InvalidDataError
 
 
 def mean_of(values: Sequence[float]) -> float | None:
@@ -48,14 +49,13 @@ def check_count(value: object, name: str) -> None:
 
 def check_positive(value: object, name: str) -> None:
     """Raise `ConfigurationError` unless an option is a whole number of at least 1."""
-    if not is_whole(value, 1):
-        raise ConfigurationError(f"{name} must be a whole number of at least 1, got {value!r}")
+    require(is_whole(value, 1), f"{name} must be a whole number of at least 1", value)
 
 
 def check_confidence(confidence: object) -> None:
     """Raise `ConfigurationError` unless a confidence is between 0 and 1, both excluded."""
-    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:  # this excludes bools
-        raise ConfigurationError(f"confidence must be a number between 0 and 1, got {confidence!r}")
+    is_valid = isinstance(confidence, (int, float)) and 0 < confidence < 1  # this excludes bools
+    require(is_valid, "confidence must be a number between 0 and 1", confidence)
 
 
 def check_bootstrap(resamples: object, confidence: object) -> None:

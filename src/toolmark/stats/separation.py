@@ -58,7 +58,7 @@ def auc_interval(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Interval | None:
-    """Return the interval of `auc` by `bootstrap`; each one is a cluster of its own unless `clusters` says otherwise.
+    """Return the interval of `auc` by `bootstrap`; by default each score is a separate cluster.
 
     Resamples in which all are good, or none is, are left out and counted. Where good and bad are separated completely,
     so are they in every resample, and the interval is [1, 1]: it knows nothing of runs that were not made.

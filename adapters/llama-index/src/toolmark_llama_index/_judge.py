@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlock, TextBlock
@@ -15,7 +16,7 @@ from toolmark.judge import ImagePart, Message, Prompt, Reply, TextModel, run_iso
 from toolmark.redact import DEFAULT
 from toolmark_llama_index._messages import field_of, model_of, usage_of
 
-_FINISH: Final = {
+_FINISH: Final = {  # the finish reasons of OpenAI, Anthropic and Google
     "length": "length",
     "max_tokens": "length",
     "MAX_TOKENS": "length",
@@ -29,7 +30,7 @@ def as_judge(llm: LLM) -> TextModel:
 
     The model is isolated from any run around it: no recorder and no span of a running agent observe it. Handlers that
     the program has added to LlamaIndex as a whole still do, since LlamaIndex cannot switch them off for one call.
-    Retries, timeouts and payment are those of the model.
+    Retries and timeouts are those of the model, and its provider bills the requests.
 
     Raises:
         ConfigurationError: `llm` is not a model of LlamaIndex.
@@ -91,11 +92,9 @@ def _block(part: str | ImagePart) -> TextBlock | ImageBlock:
         return TextBlock(text=part)
     head, comma, data = part.url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
-        try:
+        with suppress(binascii.Error):  # a broken data URL is sent as it is
             image = base64.b64decode(data, validate=True)
-        except binascii.Error:
-            return ImageBlock(url=part.url)
-        return ImageBlock(image=image, image_mimetype=head.removeprefix("data:").partition(";")[0])
+            return ImageBlock(image=image, image_mimetype=head.removeprefix("data:").partition(";")[0])
     return ImageBlock(url=part.url)
 
 

@@ -31,6 +31,7 @@ def read_answers(text: str, decode: Callable[[JsonObject], Reply]) -> dict[str, 
 
 
 def _read_answer(entry: Mapping[str, Any], decode: Callable[[JsonObject], Reply]) -> Reply | EndpointError:
+    """Return the reply in an entry, or an error, which says whether the same request may succeed later."""
     response, error = entry.get("response"), object_or_empty(entry.get("error"))
     if not isinstance(response, dict):
         return unusable_response_error(
@@ -41,7 +42,7 @@ def _read_answer(entry: Mapping[str, Any], decode: Callable[[JsonObject], Reply]
         reason = object_or_empty(object_or_empty(body).get("error")).get("message")
         message = f"HTTP {status}: {short_repr(reason, 200)}"
         if isinstance(status, int) and status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _RETRY:
-            return EndpointError(JudgeOutcome.MALFORMED, message)
+            return EndpointError(JudgeOutcome.MALFORMED, message)  # the same request would fail again
         return unusable_response_error(message)
     if not isinstance(body, dict):
         return unusable_response_error(f"the answer is not a JSON object: {short_repr(body)}")

@@ -66,7 +66,7 @@ class EvaluationEvent(NamedTuple):
 
 
 class EvaluationSpan(NamedTuple):
-    """A score as an OpenInference span in a trace of its own.
+    """A score as an OpenInference span in a separate trace.
 
     Its ids are derived from the scored span and the metric; `target` names the scored trace and span. It begins
     and ends at `moment`, in nanoseconds since 1970.

@@ -16,6 +16,7 @@ from importlib.metadata import entry_points
 from inspect import signature
 from typing import Any, Final, NamedTuple
 
+from toolmark._internal.options import require_one_of
 from toolmark._internal.text import plural, printable
 from toolmark.errors import ConfigurationError, MissingPackageError, NotSentError
 from toolmark.redact import DEFAULT
@@ -145,8 +146,7 @@ def _protocol(signal: _Signal) -> str:
     protocol = (os.environ.get(signal.protocol) or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "").strip()
     if not protocol:
         return next((name for name in _PROTOCOLS.values() if _registered(signal, name)), _PROTOCOLS["http/protobuf"])
-    if protocol not in _PROTOCOLS:
-        raise ConfigurationError(f"the protocol of OTLP must be one of {', '.join(_PROTOCOLS)}, got {protocol!r}")
+    require_one_of("the protocol of OTLP", protocol, _PROTOCOLS)
     return _PROTOCOLS[protocol]
 
 

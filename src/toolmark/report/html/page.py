@@ -22,9 +22,9 @@ from markupsafe import Markup
 
 from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.json import json_text
+from toolmark._internal.options import require
 from toolmark._internal.text import difference_text, printable_lines, short_json, shorten
 from toolmark.calls import Execution
-from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
 from toolmark.report.html.breakdown import breakdowns
@@ -65,8 +65,7 @@ def render_html(
     Raises:
         ConfigurationError: `limit` is negative.
     """
-    if limit < 0:
-        raise ConfigurationError(f"limit must be 0 (all cases) or more, got {limit!r}")
+    require(limit >= 0, "limit must be 0 (all cases) or more", limit)
     report = redact(report, redactor)
     cases = sorted(report.cases, key=worst_first)[: limit or None]  # 0 is no limit
     contents = [redact_content(case.case, redactor) for case in cases]

@@ -25,7 +25,7 @@ from toolmark.result import ResultStatus
 from toolmark.stats import Interval
 
 _FEW = 10
-_NAMED = 3
+_MAX_NAMES = 3
 _TEXT = 200
 _LEAST_P = 0.001
 
@@ -161,5 +161,5 @@ def _are(things: Sequence[str]) -> str:
 
 
 def _few(names: Sequence[str]) -> str:
-    more = ", ..." if len(names) > _NAMED else ""
-    return ", ".join(one_line(name, 2 * FIRST_COLUMN) for name in names[:_NAMED]) + more
+    more = ", ..." if len(names) > _MAX_NAMES else ""
+    return ", ".join(one_line(name, 2 * FIRST_COLUMN) for name in names[:_MAX_NAMES]) + more

@@ -22,7 +22,7 @@ _SECONDS = 0.1
 class ProgressBar(Progress):
     """A progress bar over cases, or over the bytes of files; a context manager.
 
-    It draws itself when it is moved and not in a thread, because processes are forked only where there is no thread.
+    It is drawn when it is moved, not by a thread, because processes are forked only if there is no other thread.
     """
 
     def __init__(self, what: str, *, of_bytes: bool = False) -> None:

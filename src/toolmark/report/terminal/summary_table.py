@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from toolmark._internal.text import plural, printable
+from toolmark._internal.text import join_first, plural, printable
 from toolmark.report.redaction import redact
 from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.console import NARROW, alarm, make_table, print_line, print_more, print_trimmed
@@ -17,7 +17,6 @@ from toolmark.report.text.phrases import (
     INTERVALS,
     PASS_AT_K_LEGEND,
     estimates_text,
-    first_few,
     flaky_text,
     judging_text,
     number_or_dash,
@@ -27,7 +26,7 @@ from toolmark.report.text.phrases import (
 
 _LABEL = 24
 _WARNINGS = 3
-_FLAKY = 20
+_MAX_FLAKY = 20
 
 
 def print_summary(console: Console, report: Report) -> None:
@@ -87,7 +86,7 @@ def _print_trials(console: Console, summaries: Sequence[TrialSummary]) -> None:
             table.add_row(*row)
         print_trimmed(console, table)
         if trials.flaky:
-            names = first_few([redact(flaky_text(flaky)) for flaky in trials.flaky], _FLAKY)
+            names = join_first([redact(flaky_text(flaky)) for flaky in trials.flaky], _MAX_FLAKY, count_rest=True)
             print_line(console, f"{len(trials.flaky)} flaky: {names}", "yellow", indent=1)
     if summaries:
         print_line(console, PASS_AT_K_LEGEND, "dim", indent=1)

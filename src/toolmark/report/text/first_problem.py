@@ -1,4 +1,4 @@
-"""Where a result first goes wrong, on one line; shared by every renderer and by pytest.
+"""The first problem of a result on one line; shared by every renderer and by pytest.
 
 A line begins with a place: `c2` is the second call that was made, `e2` the second expected call, `turn 3` the third
 turn of a conversation. The results are redacted before they get here; the line holds no control characters.
@@ -19,9 +19,9 @@ from toolmark.matching.json_compare import ABSENT
 from toolmark.report.text.phrases import one_line, value_text
 from toolmark.result import Finding, FindingKind, MetricResult, ResultStatus
 
-_NAME = 60
-_VALUE = 40
-_LINE = 200
+_MAX_NAME = 60
+_MAX_VALUE = 40
+_MAX_LINE = 200
 _NO_POSITION = float("inf")
 
 _CALL_PHRASES: dict[FindingKind, str] = {
@@ -54,7 +54,7 @@ _PLACE_PHRASES: dict[FindingKind, str] = {
     "forbidden_argument": "has a forbidden value",
 }
 """Findings about a place inside a call; all other kinds show both values."""
-_FREE_OF_COST = frozenset[FindingKind]({"not_compared", "not_judged", "unknown_effect"})
+_WITHOUT_COST = frozenset[FindingKind]({"not_compared", "not_judged", "unknown_effect"})
 
 
 def first_divergence(result: MetricResult) -> Finding | None:
@@ -72,7 +72,7 @@ def first_divergence(result: MetricResult) -> Finding | None:
         if finding.kind == "forbidden" and finding.called in forbidden:
             rank = 0
         else:
-            rank = 2 if finding.kind in _FREE_OF_COST else 1
+            rank = 2 if finding.kind in _WITHOUT_COST else 1
         return rank, finding.turn or 0, _position(finding, alignment)
 
     return min(result.findings, key=order, default=None)
@@ -98,7 +98,7 @@ def brief(finding: Finding) -> str:
         words.append(f"c{finding.called + 1}")
     elif finding.expected is not None:
         words.append(f"e{finding.expected + 1}")
-    words.append(one_line(finding.tool, _NAME) or ("all calls" if finding.kind == "over_budget" else "a call"))
+    words.append(one_line(finding.tool, _MAX_NAME) or ("all calls" if finding.kind == "over_budget" else "a call"))
     return f"{' '.join(words)}: {_phrase(finding)}"
 
 
@@ -115,22 +115,22 @@ def _phrase(finding: Finding) -> str:
         text = f"{called}, not expected"
     else:
         text = _PLACE_PHRASES.get(finding.kind, f"{called}, expected {expected}")
-    return f"{one_line(place, _NAME)} {text}".lstrip()
+    return f"{one_line(place, _MAX_NAME)} {text}".lstrip()
 
 
 def _side(value: Any) -> str:  # noqa: ANN401 - a JSON value, a matcher or ABSENT
-    return "nothing" if value is ABSENT else shorten(value_text(value, _VALUE), _VALUE)
+    return "nothing" if value is ABSENT else shorten(value_text(value, _MAX_VALUE), _MAX_VALUE)
 
 
 def first_problem(result: MetricResult) -> str:
-    """Return where a result first goes wrong and how many other findings there are; else why there is no score.
+    """Return the first problem of a result and the number of other findings; without findings, why there is no score.
 
-    Empty if nothing is wrong, or nothing is known beside the score.
+    Empty if nothing is wrong, or nothing but the score was recorded.
     """
     first = first_divergence(result)
     if first is not None:
         others = len(result.findings) - 1
-        return shorten(brief(first), _LINE) + (f" (+{others})" if others else "")
+        return shorten(brief(first), _MAX_LINE) + (f" (+{others})" if others else "")
     if result.status is ResultStatus.SCORED:
         return ""
     text = result.reason or result.error or ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from toolmark._internal.text import hundredths_text, number_text, printable, short_json, shorten
@@ -128,9 +128,3 @@ def pass_at_k_rows(summary: TrialSummary) -> Iterator[tuple[str, str, str, str]]
 def flaky_text(flaky: Flaky) -> str:
     """Return a golden with how many of its trials passed: `refund (3 of 5 passed)`."""
     return f"{one_line(flaky.name, _LONGEST_NAME)} ({flaky.passed} of {flaky.scored} passed)"
-
-
-def first_few(texts: Sequence[str], limit: int) -> str:
-    """Return the first of some texts, separated by commas, and how many more there are."""
-    more = f" and {len(texts) - limit} more" if len(texts) > limit else ""
-    return ", ".join(texts[:limit]) + more

@@ -20,9 +20,9 @@ from toolmark.result import MetricResult
 Mark = Literal["same", "differs", "moved", "missing", "unexpected", "detail"]
 """Kind of a row; `detail` is one value of the row above it."""
 
-_NAME = 120
-_MOST_PLACES = 30
-"""Places inside one value at which two sides are compared; beyond that the values are shown whole."""
+_MAX_NAME = 120
+_MAX_PLACES = 30
+"""Most places inside a value at which two sides are compared; with more of them the values are shown whole."""
 
 
 class Row(NamedTuple):
@@ -93,26 +93,26 @@ def _names(result: MetricResult, side: Literal["expected", "called"], names: Seq
     """Return the names of calls by position. A case that was read without its content has only those of findings."""
     by_position = {getattr(finding, side): finding.tool for finding in result.findings if finding.tool}
     by_position |= dict(enumerate(names))
-    printed = {position: one_line(name, _NAME) for position, name in by_position.items()}
+    printed = {position: one_line(name, _MAX_NAME) for position, name in by_position.items()}
     return defaultdict(lambda: "(a call)", printed)
 
 
 def _details(pair: Pair, *, nested: bool, longest: int) -> Iterator[Row]:
     for difference in pair.differences:
         place = {"wrong_output": "output", "wrong_type": "type"}.get(difference.kind)
-        place = place or one_line(".".join(map(str, difference.path)), _NAME)
+        place = place or one_line(".".join(map(str, difference.path)), _MAX_NAME)
         for expected, called, name in _places(difference, place, nested=nested):
             yield Row("detail", "", _side(expected, name, longest), "", _side(called, name, longest), name)
     for part in pair.not_compared:
-        name = one_line(part, _NAME)
+        name = one_line(part, _MAX_NAME)
         yield Row("detail", "", name, "", f"{name}: not recorded", name)
 
 
 def _places(difference: Difference, place: str, *, nested: bool) -> list[tuple[Any, Any, str]]:
     """Return both values whole; with `nested` the places inside them that differ, unless there are too many."""
     if nested:
-        inside = list(islice(_inside(difference.expected, difference.called, place), _MOST_PLACES + 1))
-        if 0 < len(inside) <= _MOST_PLACES:
+        inside = list(islice(_inside(difference.expected, difference.called, place), _MAX_PLACES + 1))
+        if 0 < len(inside) <= _MAX_PLACES:
             return inside
     return [(difference.expected, difference.called, place)]
 
@@ -124,7 +124,9 @@ def _inside(expected: Any, called: Any, place: str) -> Iterator[tuple[Any, Any, 
             yield from _inside(left, right, f"{place}[{index}]")
     elif isinstance(expected, dict) and isinstance(called, dict):
         for key in {**expected, **called}:
-            yield from _inside(expected.get(key, ABSENT), called.get(key, ABSENT), f"{place}.{one_line(key, _NAME)}")
+            yield from _inside(
+                expected.get(key, ABSENT), called.get(key, ABSENT), f"{place}.{one_line(key, _MAX_NAME)}"
+            )
     elif _differ(expected, called):
         yield expected, called, place
 

@@ -1,1 +1,1 @@
-"""Where parts of files are scored: local processes, Ray, Spark."""
+"""Engines that score parts of files: local processes, Ray, Spark."""

@@ -24,7 +24,7 @@ J = TypeVar("J")
 T = TypeVar("T")
 
 
-def done(work: Callable[[J], T], jobs: Sequence[J], processes: int) -> Generator[tuple[J, T], None, None]:
+def run_jobs(work: Callable[[J], T], jobs: Sequence[J], processes: int) -> Generator[tuple[J, T], None, None]:
     """Yield each job with the result of `work`, in any order; closing the generator ends all processes.
 
     With one process the jobs run in this one.
@@ -55,7 +55,7 @@ def check_picklable(work: object) -> None:
 
 
 class _Pool:
-    """Processes, each with a pipe of its own."""
+    """Processes, each with its own pipe."""
 
     def __init__(self, work: Callable[[Any], Any], processes: int) -> None:
         context: Any = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
@@ -85,16 +85,16 @@ class _Pool:
         try:
             pipe.send(job)
         except OSError:
-            raise self._died(pipe) from None
+            raise self._death_error(pipe) from None
 
     def _receive(self, pipe: connection.Connection) -> Any:  # noqa: ANN401 - what `work` returned
         try:
             answer = pipe.recv()
         except (EOFError, OSError):
-            raise self._died(pipe) from None
-        return received(answer)
+            raise self._death_error(pipe) from None
+        return result_of(answer)
 
-    def _died(self, pipe: connection.Connection) -> WorkerDiedError:
+    def _death_error(self, pipe: connection.Connection) -> WorkerDiedError:
         member = self._members[pipe]
         member.join(1)
         return WorkerDiedError(
@@ -125,7 +125,7 @@ def _serve(pipe: connection.Connection, work: Callable[[Any], Any]) -> None:
     try:
         while True:
             job = pipe.recv()
-            pipe.send(attempted(work, job))
+            pipe.send(attempt(work, job))
     except (EOFError, OSError):
         return
 
@@ -137,16 +137,16 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def attempted(work: Callable[[J], T], job: J) -> tuple[bool, T | Exception]:
-    """Return whether a job succeeded, and its result or exception, for `received`."""
+def attempt(work: Callable[[J], T], job: J) -> tuple[bool, T | Exception]:
+    """Return whether a job succeeded, and its result or exception; `result_of` reads the answer."""
     try:
         return True, work(job)
     except Exception as error:  # noqa: BLE001 - raised where it can be acted on
         return False, _sendable(error)
 
 
-def received(answer: tuple[bool, Any]) -> Any:  # noqa: ANN401 - what `work` returned
-    """Return the result of a job in another process, or raise the exception of it."""
+def result_of(answer: tuple[bool, Any]) -> Any:  # noqa: ANN401 - what `work` returned
+    """Return the result in the answer of another process, or raise the exception in it."""
     is_result, value = answer
     if not is_result:
         raise value

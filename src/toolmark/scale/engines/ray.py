@@ -1,8 +1,8 @@
 """Engine that scores parts in Ray tasks, one for each part, on a cluster or on this machine.
 
-Ray decides where a part is scored, and scores it again where a machine was lost. What a part is, when it is done, and
-how parts are joined is the same as without Ray, and so are the results, byte by byte. All machines see the files, and
-the folder of the parts, under the same paths.
+Ray decides where a part is scored, and scores it again if a machine is lost. Parts are divided, stored and joined as
+without Ray, so the results are the same, byte by byte. All machines must see the files, and the folder of the parts,
+under the same paths.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ from urllib.parse import urlsplit
 from toolmark._internal.lazy_imports import import_extra
 from toolmark._internal.text import printable
 from toolmark.errors import ConfigurationError, WorkerDiedError
-from toolmark.scale.engines.local_pool import attempted, received
+from toolmark.scale.engines.local_pool import attempt, result_of
 
 J = TypeVar("J")
 T = TypeVar("T")
 
 _AHEAD: Final = 2
-"""Parts that are given out for each core, so that none waits for the next."""
+"""Number of parts sent ahead for each core, so that no core waits for the next."""
 
-_KNOCK_SECONDS: Final = 10
+_CONNECT_SECONDS: Final = 10
 
 
-def done_on_ray(work: Callable[[J], T], jobs: Sequence[J], processes: int) -> Generator[tuple[J, T], None, None]:
-    """Yield each job with what `work` makes of it, in any order, as `done` does.
+def run_on_ray(work: Callable[[J], T], jobs: Sequence[J], processes: int) -> Generator[tuple[J, T], None, None]:
+    """Yield each job with the result of `work`, in any order; see `run_jobs`.
 
     Args:
-        work: Is called once for each job.
+        work: Called once for each job, in another process.
         jobs: The jobs.
-        processes: How many cores are used, where Ray is started here; a cluster (`RAY_ADDRESS`) uses what it has.
+        processes: Number of cores, if Ray is started on this machine; a cluster (`RAY_ADDRESS`) uses all it has.
 
     Raises:
         MissingPackageError: Ray is not installed.
         ConfigurationError: There is no cluster at `RAY_ADDRESS`.
-        WorkerDiedError: Ray gave a part up.
+        WorkerDiedError: Ray gave up a part.
     """
     if not jobs:
         return
     ray = import_extra("ray", "ray", "--engine ray")
-    is_ours = not ray.is_initialized()
-    if is_ours:
+    is_own_session = not ray.is_initialized()
+    if is_own_session:
         _start(ray, processes)
     under_way: dict[Any, J] = {}
     try:
-        yield from _done(ray, work, jobs, under_way)
+        yield from _run_tasks(ray, work, jobs, under_way)
     finally:
-        if is_ours:
+        if is_own_session:
             ray.shutdown()
-        else:  # the session goes on, and nobody waits for these parts
+        else:  # the session of the caller goes on, and nothing waits for these parts
             for unanswered in under_way:
-                ray.cancel(unanswered)  # not by force: Ray aborts where a forced end meets a part that is just done
+                ray.cancel(unanswered)  # not by force: Ray would abort if the part is finished at the same moment
 
 
 def _start(ray: Any, processes: int) -> None:  # noqa: ANN401 - a module without types
@@ -65,7 +65,7 @@ def _start(ray: Any, processes: int) -> None:  # noqa: ANN401 - a module without
         ray.init(address="local", num_cpus=processes, include_dashboard=False, **quiet)
         return
     try:
-        _knock(address)
+        _check_address(address)
         ray.init(address=address, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         remedy = "name what ray start printed, with RAY_AUTH_MODE=token if the cluster asks for one"
@@ -73,30 +73,30 @@ def _start(ray: Any, processes: int) -> None:  # noqa: ANN401 - a module without
         raise ConfigurationError(f"Ray cannot be reached at {where}: {error}; {remedy}") from error
 
 
-def _knock(address: str) -> None:
-    """Raise at once where nobody listens; Ray itself tries for minutes.
+def _check_address(address: str) -> None:
+    """Check that something listens at an address, because Ray itself would try for minutes.
 
     Raises:
-        OSError: Nobody does.
-        ValueError: This is no address.
+        OSError: Nothing listens there.
+        ValueError: The address has no host or no port.
     """
-    if address == "auto":  # one that Ray finds on this machine
+    if address == "auto":  # a cluster that Ray finds on this machine
         return
     place = urlsplit(address if "://" in address else f"//{address}")
     if place.hostname is None or place.port is None:
         raise ValueError("it should be host:port")
-    with socket.create_connection((place.hostname, place.port), timeout=_KNOCK_SECONDS):
+    with socket.create_connection((place.hostname, place.port), timeout=_CONNECT_SECONDS):
         pass
 
 
-def _done(
+def _run_tasks(
     ray: Any,  # noqa: ANN401 - a module without types
     work: Callable[[J], T],
     jobs: Sequence[J],
     under_way: dict[Any, J],
 ) -> Generator[tuple[J, T], None, None]:
     """Yield each job with its result; `under_way` holds the jobs that Ray has not answered, by reference."""
-    task = ray.remote(attempted)
+    task = ray.remote(attempt)
     shared = ray.put(work)
     waiting = iter(jobs)
     while True:
@@ -109,6 +109,6 @@ def _done(
         job = under_way.pop(ready)
         try:
             answer = ray.get(ready)
-        except ray.exceptions.RayError as error:  # what a part raises is an answer, so this is of Ray itself
-            raise WorkerDiedError(f"Ray gave a part up: {error}") from error
-        yield job, received(answer)
+        except ray.exceptions.RayError as error:  # an error of a part is in its answer, so this one is of Ray itself
+            raise WorkerDiedError(f"Ray gave up a part: {error}") from error
+        yield job, result_of(answer)
