@@ -27,7 +27,7 @@ class ExpectedCall:
         id: Its id; `None` if the model sent none.
         output: Its output, or the text form of that; `ABSENT` if it has none.
         status: Its status.
-        step: Number of the model message that requested it.
+        step: Number of the model message that requested it, or `EITHER`.
         executed: Whether an execution was observed, or `EITHER`.
         error: The error, `SOME_TEXT`, or `None`.
         requested: The requested arguments, if they differ.
@@ -39,7 +39,7 @@ class ExpectedCall:
     id: str | None
     output: object = ABSENT
     status: CallStatus = CallStatus.OK
-    step: int = 0
+    step: object = 0
     executed: object = True
     error: object = None
     requested: object = None
