@@ -25,7 +25,7 @@ class ExpectedCall:
         name: Name of the tool.
         arguments: As passed to the tool, before defaults.
         id: Its id; `None` if the model sent none.
-        output: Its output, or the text form of that; `ABSENT` if it has none.
+        output: Its output, or the text form of that; `ABSENT` if it has none, or `EITHER`.
         status: Its status.
         step: Number of the model message that requested it, or `EITHER`.
         executed: Whether an execution was observed, or `EITHER`.
@@ -53,7 +53,8 @@ class ExpectedCall:
         rows = [row for row in self._fields(call, execution) if not _agree(row[1], row[2])]
         output = call.output if "output" in call.model_fields_set else ABSENT
         is_absent = ABSENT in (output, self.output)
-        if output is not self.output and (is_absent or not outputs_equal(self.output, output)):
+        is_free = self.output is EITHER
+        if not is_free and output is not self.output and (is_absent or not outputs_equal(self.output, output)):
             rows.append(("output", self.output, output))
         lines = [
             f"{field}: expected {_expected_text(expected)}, got {short_repr(got, 120)}" for field, expected, got in rows
