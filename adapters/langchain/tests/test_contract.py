@@ -172,7 +172,7 @@ def agent(
         scene: The scene.
         model: The class of its model.
         checkpointer: Its memory.
-        is_prebuilt: It is LangGraph's prebuilt agent, which all supported versions have, also where LangChain has its own.
+        is_prebuilt: It is LangGraph's prebuilt agent, also where LangChain has its own.
     """
     tools = [*map(as_tool, scene.tools), *(transfer(other.agent) for other in scene.handoffs)]
     chosen = model(script=scene.model(), is_structured=scene.is_structured)
@@ -380,6 +380,6 @@ def config_of(thread_id: str, recorder: ToolCallRecorder) -> Any:
     return {"callbacks": [recorder], "configurable": {"thread_id": thread_id}}
 
 
-def answer_in_node(played: Any, scene: Scene, state: Any) -> dict[str, Any]:
+def answer_in_node(played: Any, scene: Scene, _: Any) -> dict[str, Any]:
     """Run an agent on its own input inside a node."""
     return {"messages": [AIMessage(answer_of(played.invoke(inputs(scene))))]}

@@ -24,8 +24,8 @@ class _Nobody(BaseCallbackHandler):
 class _Attached:
     """The one method of a context variable that LangChain calls, so that a recorder can reach every context.
 
-    LangChain calls it twice for each run, and fails if it receives a handler first and `None` then. So there is always a
-    handler from the first recorder of the process on, also if that recorder leaves between the two calls.
+    LangChain calls it twice for each run, and fails if it receives a handler first and `None` then. So there is always
+    a handler from the first recorder of the process on, also if that recorder leaves between the two calls.
     """
 
     def get(self) -> BaseCallbackHandler | None:
