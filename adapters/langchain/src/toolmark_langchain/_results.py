@@ -102,15 +102,3 @@ def _command_messages(command: object) -> list[object]:
     if messages is None:
         return []
     return messages if isinstance(messages, list) else [messages]
-
-
-def handoff_target(output: Any) -> str | None:
-    """Return the agent to which a tool's output passes control, by a command that leaves the tool's graph."""
-    for item in output if isinstance(output, list) else [output]:
-        if is_command(item) and item.graph is not None:
-            goto = item.goto
-            first = goto[0] if isinstance(goto, (list, tuple)) and goto else goto
-            name = getattr(first, "node", first)
-            if isinstance(name, str):
-                return name
-    return None
