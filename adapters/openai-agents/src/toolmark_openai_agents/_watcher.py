@@ -35,6 +35,7 @@ class Watcher:
         history: Fingerprints of the calls and results until the run paused.
         strand: Separates it from other runs in the same scope.
         response_ids: The ids of the model's responses, which later runs may continue.
+        session: The session of the run.
     """
 
     def __init__(self, recording: Recording, scope: int | None = None) -> None:
@@ -49,6 +50,7 @@ class Watcher:
         self.waiting: list[str] = []
         self.history: list[str] = []
         self.response_ids: list[str] = []
+        self.session: object = None
         # Runs that a tool starts at the same time are in one scope, and each has its own ids.
         self.strand: int | None = None if scope is None else next(recording.keys)
         self._answered = False
