@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import json
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
@@ -37,7 +39,18 @@ def as_tool(double: ToolDouble | AgentTool, **options: Any) -> Any:
     make = function_tool(
         name_override=double.name, description_override=double.description, strict_mode=False, **options
     )
-    return make(_with_images if double.name == "picture" else double.coroutine)
+    return make(_with_images if double.name == "picture" else _with_named_arguments(double))
+
+
+def _with_named_arguments(double: ToolDouble) -> Any:
+    """The coroutine of a tool, called by the names of its arguments; the SDK passes them in their order."""
+    signature = inspect.signature(double.coroutine)
+
+    @functools.wraps(double.coroutine)
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:
+        return await double.coroutine(**signature.bind(*args, **kwargs).arguments)
+
+    return coroutine
 
 
 async def _with_images() -> Any:
@@ -181,14 +194,17 @@ class TestContract(AdapterContract):
         @function_tool
         async def fan_out() -> str:
             """Ask all agents."""
-            runs = [Runner.run(one, scene.input) for one, scene in zip(agents, scenes, strict=True)]
+            runs = [
+                Runner.run(one, scene.input, run_config=self.run_config)
+                for one, scene in zip(agents, scenes, strict=True)
+            ]
             return ", ".join([str(result.final_output) for result in await asyncio.gather(*runs)])
 
         outer = Agent(name="outer", model=Scripted([AskFor("fan_out", {}, "f1")], "done"), tools=[fan_out])
 
         async def play() -> Run:
             with record() as recorder:
-                await Runner.run(outer, "hi")
+                await Runner.run(outer, "hi", run_config=self.run_config)
             return recorder.last_run
 
         return asyncio.run(play())
@@ -201,14 +217,17 @@ class TestContract(AdapterContract):
         async def play() -> list[Run]:
             agents = [agent(scene) for scene in scenes]
             with record() as recorder:
-                waiting = [await Runner.run(one, scene.input) for one, scene in zip(agents, scenes, strict=True)]
+                waiting = [
+                    await Runner.run(one, scene.input, run_config=self.run_config)
+                    for one, scene in zip(agents, scenes, strict=True)
+                ]
                 for number in reversed(range(len(agents))):
                     state = waiting[number].to_state()
                     if number % 2:
                         state = await RunState.from_json(agents[number], json.loads(json.dumps(state.to_json())))
                     for item in state.get_interruptions():
                         state.approve(item)
-                    await Runner.run(agents[number], state)
+                    await Runner.run(agents[number], state, run_config=self.run_config)
             return recorder.runs
 
         return asyncio.run(play())
