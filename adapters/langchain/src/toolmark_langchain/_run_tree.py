@@ -22,6 +22,7 @@ from toolmark.cases import Run, RunStatus
 from toolmark_langchain import _states
 from toolmark_langchain._errors import error_text
 from toolmark_langchain._message_log import MessageLog, ModelMessage, Place, RequestedCall
+from toolmark_langchain._messages import add_question
 
 _THREAD_KEYS: Final = ("thread_id", "session_id", "conversation_id")
 _INTERNAL_METADATA: Final = ("langgraph_", "ls_", "lc_", "checkpoint_", "__")
@@ -52,7 +53,7 @@ class Recording:
         steps: The names of the nodes of the graph that ran.
         unfinished: The namespaces of the nodes that were interrupted or failed, which they have again when they go on.
         declared: The declared arguments of each offered tool.
-        has_question: The text of the user was noted.
+        has_question: The message of the user was noted.
         has_graph: A node of a LangGraph graph ran.
         interrupted: Control flow suspended the run.
         is_minor: Its root is a prompt, a parser or a retriever, worth keeping only if a tool was called.
@@ -91,11 +92,11 @@ class Recording:
     model: str | None = None
     cached_run: Run | None = None
 
-    def ask(self, question: str | None) -> None:
-        """Note the text of the user, if it is the first."""
+    def ask(self, question: object) -> None:
+        """Note the content of the user's message, if it is the first; `None` is none."""
         if question is not None and not self.has_question:
             self.has_question = True
-            self.builder.started(question)
+            add_question(self.builder, question)
 
     def run(self) -> Run:
         """Return the run so far."""

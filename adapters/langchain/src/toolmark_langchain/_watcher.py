@@ -184,11 +184,16 @@ class Watcher:
                 self._mark_structured(node, [(entry, call) for call in entry.calls if call.id in structured[1]])
 
     def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[tuple[ModelMessage, int]]:
-        """Yield the calls that a list of messages both requests and answers, if they did not run."""
+        """Yield the calls that a list of messages both requests and answers, if they did not run.
+
+        Only calls that the node itself requested count: those of a graph inside it may be of tools that do not exist.
+        """
         entry: ModelMessage | None = None
         for message in messages:
             if isinstance(message, AIMessage):
                 entry = node.recording.log.entry_of(message, node.place)
+                if entry is not None and (entry.strand != node.strand or node.run_id not in entry.around):
+                    entry = None
             elif isinstance(message, ToolMessage) and entry is not None:
                 for index, call in enumerate(entry.calls):
                     if call.id == message.tool_call_id and index not in entry.running:
@@ -349,7 +354,7 @@ class Watcher:
                     recording.declared[spec.name] = declared_arguments(spec)
         self._add_new_results(node, messages)
         if node.scope is None:
-            recording.ask(_messages.question_in(list(messages)))
+            recording.ask(_messages.question_in(messages))
 
     def _add_new_results(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Note the results among the messages that a model is shown, of the calls of its own last message."""
