@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from toolmark._internal.message_content import Fields, object_of, part_type, parts_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.formats.messages.field_readers import (
-    Fields,
     Notes,
-    object_of,
     output_of,
-    part_type,
-    parts_of,
     plain,
     read_arguments,
     read_id,
     read_name,
     read_text,
-    text_of,
 )
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role
 

@@ -12,21 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from toolmark._internal.json import short_repr
+from toolmark._internal.message_content import Fields, first_of, object_of, parts_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import call_of, piece_of
-from toolmark.formats.messages.field_readers import (
-    Fields,
-    Notes,
-    first_of,
-    list_of,
-    object_of,
-    output_of,
-    parts_of,
-    read_id,
-    read_text,
-    text_of,
-)
+from toolmark.formats.messages.field_readers import Notes, list_of, output_of, read_id, read_text
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder
 from toolmark.matching.json_compare import ABSENT
 

@@ -11,21 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toolmark._internal.json import short_repr
+from toolmark._internal.message_content import Fields, as_object, object_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import call_body
 from toolmark.formats.messages.field_readers import (
-    Fields,
     Notes,
-    as_object,
-    object_of,
     output_of,
     read_arguments,
     read_id,
     read_list,
     read_name,
     read_text,
-    text_of,
 )
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role
 from toolmark.matching.json_compare import ABSENT

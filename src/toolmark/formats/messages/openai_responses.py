@@ -12,22 +12,19 @@ from dataclasses import replace
 from typing import Any
 
 from toolmark._internal.json import json_text, short_repr
+from toolmark._internal.message_content import Fields, first_of, object_of, text_of
 from toolmark.calls import ToolCallType, ToolSpec
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.field_readers import (
-    Fields,
     Notes,
     arguments_of,
-    first_of,
-    object_of,
     output_of,
     plain,
     read_list,
     read_name,
     read_object,
     read_text,
-    text_of,
 )
 from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder

@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from toolmark._internal.json import short_repr
+from toolmark._internal.message_content import Fields, as_object
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import ConversationalTestCase, Handoff, Run, RunStatus, Turn
-from toolmark.formats.messages.field_readers import Fields, Notes, as_object, read_list
+from toolmark.formats.messages.field_readers import Notes, read_list
 from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.matching.json_compare import ABSENT
 
