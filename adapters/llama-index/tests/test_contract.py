@@ -178,10 +178,8 @@ async def until_it_waits(played: Any, scene: Scene) -> dict[str, Any]:
 async def allow(played: Any, state: dict[str, Any]) -> None:
     """Continue a saved state, and allow what it waits for."""
     handler = played.run(ctx=Context.from_dict(played, state, serializer=JsonPickleSerializer()))
-    async for event in handler.stream_events():
-        if isinstance(event, InputRequiredEvent):
-            handler.ctx.send_event(HumanResponseEvent(response="yes"))
-    await handler
+    handler.ctx.send_event(HumanResponseEvent(response="yes"))
+    await asyncio.wait_for(handler, 10)
 
 
 def as_raised(error: BaseException) -> BaseException:
