@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from parity.differences import DIFFERENCES, is_documented, table
-from parity.players import FRAMEWORKS, converse, is_complete, play, summary_of
-from parity.scenarios import CONVERSATIONS, SCENARIOS
+from parity.players import FRAMEWORKS, converse, is_complete, play, player, summary_of
+from parity.scenarios import CONVERSATIONS, PROGRAMS, SCENARIOS
 from processes import ROOT, assert_section
+from toolmark.cases import MLLMImage, Run
 from toolmark.matching.json_compare import outputs_equal
 
 pytestmark = pytest.mark.skipif(not is_complete(), reason="the core is tested alone, without the frameworks")
@@ -37,6 +38,8 @@ def fields_of(run: Any) -> dict[str, Any]:
         "error": run.error,
         "available_tools": sorted(tool.name for tool in case.available_tools or ()),
         "handoffs": [(handoff.call, handoff.from_agent, handoff.to_agent) for handoff in run.handoffs],
+        "failed_handoffs": run.failed_handoffs,
+        "images": [part.data for part in run.input_parts or () if isinstance(part, MLLMImage)],
         "warnings": run.warnings,
     }
     return fields | flat([summary_of(call) for call in case.tools_called], "calls")
@@ -49,10 +52,17 @@ def is_equal(path: str, one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+def played(framework: str, scenario: str) -> Run:
+    """The run of a scene or of a program."""
+    if scenario in PROGRAMS:
+        return PROGRAMS[scenario](player(framework))
+    return play(framework, SCENARIOS[scenario]()).run
+
+
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *PROGRAMS])
 def test_a_scenario_is_the_same_everywhere(scenario: str) -> None:
-    """Name, arguments, output, status, step, order, agent, nesting, hand-overs, and how the run ended."""
-    runs = {framework: fields_of(play(framework, SCENARIOS[scenario]()).run) for framework in FRAMEWORKS}
+    """Name, arguments, output, status, step, order, agent, nesting, hand-overs, images, and how the run ended."""
+    runs = {framework: fields_of(played(framework, scenario)) for framework in FRAMEWORKS}
     differences = {(one.framework, one.field): one for one in DIFFERENCES if one.scenario == scenario}
     for (framework, field), difference in differences.items():
         assert is_documented(difference, runs[framework][field]), f"{framework}: {field} is {runs[framework][field]!r}"
@@ -87,10 +97,10 @@ def test_a_conversation_is_the_same_everywhere(name: str) -> None:
 def test_scenarios_of_the_table_exist() -> None:
     """The table has only existing scenarios and frameworks."""
     assert len(SCENARIOS) >= 25
-    assert {one.scenario for one in DIFFERENCES} <= set(SCENARIOS)
+    assert {one.scenario for one in DIFFERENCES} <= {*SCENARIOS, *PROGRAMS}
     assert {one.framework for one in DIFFERENCES} == set(FRAMEWORKS)
 
 
 def test_the_documentation_has_the_table() -> None:
     """The documented differences are those that occur."""
-    assert_section(ROOT / "docs" / "parity.md", table(len(SCENARIOS)))
+    assert_section(ROOT / "docs" / "parity.md", table(len(SCENARIOS) + len(PROGRAMS)))
