@@ -83,6 +83,7 @@ CALL = ToolCall(
 )
 RUN = Run(
     input="i",
+    input_parts=["i", MLLMImage(url="u")],
     actual_output="o",
     calls=[CALL],
     handoffs=[Handoff(call=0, from_agent="a", to_agent="b")],

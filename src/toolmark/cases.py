@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from enum import Enum
 
 # pydantic 2.10 looks up `Any` in this module to complete the models.
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias  # noqa: F401 # pyright: ignore[reportUnusedImport]
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar  # pyright: ignore[reportUnusedImport]
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, PlainValidator, model_validator
 
@@ -37,6 +38,10 @@ __all__ = [
 ]
 
 
+_Arguments = ParamSpec("_Arguments")
+_Returned = TypeVar("_Returned")
+
+
 def _identifier(value: object) -> object:
     """Read a number as text, because many files number their cases."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -57,6 +62,80 @@ Metadata = Annotated[JsonObject, PlainValidator(_object)]
 """Any JSON object; never scored."""
 
 
+def _base64(value: object) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
+    if not isinstance(value, str):
+        message = f"image data must be bytes or base64 text, got {type(value).__name__}"
+        raise InvalidDataError(message)
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError) as error:
+        message = f"image data must be bytes or base64 text: {error}"
+        raise InvalidDataError(message) from None
+    return value
+
+
+class MLLMImage(Model):
+    """An image, by reference or as bytes: exactly one of `url`, `path`, `data`. Nothing is read or fetched here."""
+
+    url: str | None = None
+    """`https:`, `http:` or `data:`."""
+    path: str | None = None
+    data: Annotated[str | None, PlainValidator(_base64)] = None
+    """The image itself as base64 text; bytes are encoded."""
+    mime_type: str | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        fields = [name for name in ("url", "path", "data") if getattr(self, name) is not None]
+        if len(fields) != 1:
+            message = f"an image must have exactly one of url, path, data, got {', '.join(fields) or 'none'}"
+            raise InvalidDataError(message)
+        return self
+
+
+def _text_or_images(value: object) -> str | list[str | MLLMImage] | None:
+    return value if isinstance(value, str) else _parts_or_none(value, expected="text, or a list")
+
+
+def _parts_or_none(value: object, *, expected: str = "a list") -> list[str | MLLMImage] | None:
+    if value is None:
+        return None
+    if not isinstance(value, (list, tuple)):
+        message = f"expected {expected} of texts and images, got {type(value).__name__}"
+        raise InvalidDataError(message)
+    parts: list[str | MLLMImage] = []
+    for index, part in enumerate(value):
+        if isinstance(part, (str, MLLMImage)):
+            parts.append(part)
+        elif isinstance(part, dict):
+            parts.append(MLLMImage.model_validate(part))
+        else:
+            message = f"part {index} must be text or an MLLMImage, got {type(part).__name__}"
+            raise InvalidDataError(message)
+    return parts
+
+
+def _plain_parts(value: str | list[str | MLLMImage] | None) -> JsonValue:
+    if isinstance(value, list):
+        return [part.to_dict() if isinstance(part, MLLMImage) else part for part in value]
+    return value
+
+
+InputParts: TypeAlias = Annotated[
+    list[str | MLLMImage] | None, PlainValidator(_parts_or_none), PlainSerializer(_plain_parts)
+]
+"""Texts and images in their order."""
+
+TextOrImages: TypeAlias = Annotated[
+    str | list[str | MLLMImage] | None, PlainValidator(_text_or_images), PlainSerializer(_plain_parts)
+]
+"""Text, or texts and images in their order."""
+
+
 class RunStatus(str, Enum):
     """How a recorded run ended."""
 
@@ -68,6 +147,20 @@ class RunStatus(str, Enum):
     """It waits for a person."""
     STOPPED = "stopped"
     """A limit, guardrail, timeout, cancellation or abandoned stream ended it."""
+
+
+def _with_arguments_of(
+    model: Callable[_Arguments, object],
+) -> Callable[[Callable[..., _Returned]], Callable[_Arguments, _Returned]]:
+    """Give a method the signature of another one, which has the same arguments, so that they are written once."""
+
+    def decorate(method: Callable[..., _Returned]) -> Callable[_Arguments, _Returned]:
+        signature = inspect.signature(model)
+        returned = inspect.signature(method).return_annotation
+        method.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
+        return method
+
+    return decorate
 
 
 class Handoff(Model):
@@ -87,6 +180,8 @@ class Run(Model):
     """
 
     input: str | None = None
+    input_parts: InputParts = None
+    """The user's input with its images, texts and images in order; `None` if it has no image."""
     actual_output: str | None = None
     """The final answer; `None` if the run ended without one."""
     calls: list[ToolCall] = Field(default_factory=list)
@@ -181,6 +276,18 @@ class Run(Model):
         called = self.select_calls(nested=nested, handoffs=handoffs, executed_only=executed_only, code=code)
         return LLMTestCase(tools_called=called, run=self, **drop_none(fields))
 
+    @_with_arguments_of(to_test_case)
+    def to_mllm_test_case(self, **arguments: Any) -> MLLMTestCase:  # noqa: ANN401 - checked by `to_test_case`
+        """Return the run as a multimodal test case, whose input is `input_parts`, or `input` without images.
+
+        The arguments are those of `to_test_case`. Images in outputs of tools stay in `tools_called[i].output`.
+        """
+        case = self.to_test_case(**arguments)
+        fields = {name: getattr(case, name) for name in case.model_fields_set}
+        if self.input_parts:
+            fields["input"] = self.input_parts
+        return MLLMTestCase(**fields)
+
 
 def _with_children(call: ToolCall) -> Iterator[ToolCall]:
     yield call
@@ -217,71 +324,6 @@ class LLMTestCase(Model):
     """The recorded run; every result repeats its warnings."""
 
 
-def _base64(value: object) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, (bytes, bytearray)):
-        return base64.b64encode(value).decode("ascii")
-    if not isinstance(value, str):
-        message = f"image data must be bytes or base64 text, got {type(value).__name__}"
-        raise InvalidDataError(message)
-    try:
-        base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError) as error:
-        message = f"image data must be bytes or base64 text: {error}"
-        raise InvalidDataError(message) from None
-    return value
-
-
-class MLLMImage(Model):
-    """An image, by reference or as bytes: exactly one of `url`, `path`, `data`. Nothing is read or fetched here."""
-
-    url: str | None = None
-    """`https:`, `http:` or `data:`."""
-    path: str | None = None
-    data: Annotated[str | None, PlainValidator(_base64)] = None
-    """The image itself as base64 text; bytes are encoded."""
-    mime_type: str | None = None
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Self:
-        fields = [name for name in ("url", "path", "data") if getattr(self, name) is not None]
-        if len(fields) != 1:
-            message = f"an image must have exactly one of url, path, data, got {', '.join(fields) or 'none'}"
-            raise InvalidDataError(message)
-        return self
-
-
-def _text_or_images(value: object) -> str | list[str | MLLMImage] | None:
-    if value is None or isinstance(value, str):
-        return value
-    if not isinstance(value, (list, tuple)):
-        message = f"expected text, or a list of texts and images, got {type(value).__name__}"
-        raise InvalidDataError(message)
-    parts: list[str | MLLMImage] = []
-    for index, part in enumerate(value):
-        if isinstance(part, (str, MLLMImage)):
-            parts.append(part)
-        elif isinstance(part, dict):
-            parts.append(MLLMImage.model_validate(part))
-        else:
-            message = f"part {index} must be text or an MLLMImage, got {type(part).__name__}"
-            raise InvalidDataError(message)
-    return parts
-
-
-def _plain_parts(value: str | list[str | MLLMImage] | None) -> JsonValue:
-    if isinstance(value, list):
-        return [part.to_dict() if isinstance(part, MLLMImage) else part for part in value]
-    return value
-
-
-TextOrImages: TypeAlias = Annotated[
-    str | list[str | MLLMImage] | None, PlainValidator(_text_or_images), PlainSerializer(_plain_parts)
-]
-"""Text, or texts and images in their order."""
-
-
 class MLLMTestCase(Model):
     """An `LLMTestCase` whose input and outputs may hold images."""
 
@@ -296,6 +338,14 @@ class MLLMTestCase(Model):
     tags: list[str] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
     run: Run | None = None
+
+
+def input_with_images(case: LLMTestCase | MLLMTestCase) -> str | list[str | MLLMImage] | None:
+    """Return the input of a case, with the images of its run if the run has the same input."""
+    run = case.run
+    if isinstance(case.input, list) or run is None or not run.input_parts or run.input != case.input:
+        return case.input
+    return run.input_parts
 
 
 class Turn(Model):

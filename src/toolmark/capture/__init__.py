@@ -2,6 +2,7 @@
 
 from toolmark.capture.builder import RunBuilder
 from toolmark.capture.conversations import conversation, conversations
+from toolmark.capture.input_parts import image_parts
 from toolmark.capture.observation.decorator import CurrentRun, current_run
 from toolmark.capture.observation.spans import record
 from toolmark.capture.recorder import Recording, RunRecorder
@@ -22,6 +23,7 @@ __all__ = [
     "conversation",
     "conversations",
     "current_run",
+    "image_parts",
     "json_equal",
     "record",
 ]

@@ -32,7 +32,7 @@ from toolmark.capture.request_pairing import (
     newest_with_id,
     requested_call,
 )
-from toolmark.cases import Handoff, Run, RunStatus
+from toolmark.cases import Handoff, MLLMImage, Run, RunStatus
 from toolmark.errors import InvalidDataError
 from toolmark.matching.json_compare import ABSENT, json_equal
 
@@ -58,6 +58,7 @@ class RunBuilder:
         self._models: dict[str, None] = {}
         self._usage: dict[str, int] = {}
         self._input: str | None = None
+        self._input_parts: list[str | MLLMImage] | None = None
         self._output: str | None = None
         self._status = RunStatus.OK
         self._error: str | None = None
@@ -81,8 +82,28 @@ class RunBuilder:
 
     # The run
 
-    def started(self, input: str | None = None, *, at: datetime | None = None) -> None:
-        """Record the start of the run, with the user's text."""
+    def started(
+        self,
+        input: str | None = None,
+        *,
+        parts: Sequence[str | MLLMImage] | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        """Record the start of the run, with the user's input.
+
+        Args:
+            input: The user's text; by default the texts of `parts`, joined.
+            parts: The texts and images of the input in their order, as `image_parts` returns them; `None` if it has no
+                image.
+            at: Time of the start.
+        """
+        if parts is not None:
+            items: Sequence[object] = parts  # a recorder may pass anything, and must not raise
+            self._input_parts = [part for part in items if isinstance(part, (str, MLLMImage))]
+            if len(self._input_parts) < len(parts):
+                self.warn("parts of the input are neither text nor an MLLMImage; they were left out")
+            texts = "".join(part for part in self._input_parts if isinstance(part, str))
+            self._input = texts or self._input
         self._input = self._input if input is None else input
         self._started_at = self._started_at or at
 
@@ -563,6 +584,7 @@ class RunBuilder:
         optional = {
             "failed_handoffs": self._failed_handoffs() or None,
             "input": self._input,
+            "input_parts": self._input_parts or None,
             "actual_output": None if interrupted else self._output,
             "available_tools": self._available_tools() or None,
             "error": self._error,

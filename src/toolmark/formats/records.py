@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic.alias_generators import to_camel
 
 from toolmark._internal.json import short_repr
+from toolmark._internal.message_content import Fields, as_object
 from toolmark._internal.model import drop_none
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, Run
@@ -20,7 +21,7 @@ from toolmark.errors import InvalidDataError
 from toolmark.expect import ExpectedTools, read_expectation
 from toolmark.expect.json_form import is_expectation
 from toolmark.expect.plan import expected_names
-from toolmark.formats.messages.field_readers import Fields, Notes, as_object, read_list
+from toolmark.formats.messages.field_readers import Notes, read_list
 from toolmark.formats.messages.tool_fields import read_tools, readable_tool
 from toolmark.formats.messages.trajectory import read_run
 from toolmark.formats.names import describe_rewrites, strip_suffixes, suffix_warnings

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.text import plural
-from toolmark.dataset import placed_text, source_name, torn_text
+from toolmark.dataset import placed_text, replaced_text, source_name, torn_text
 from toolmark.errors import (
     ConfigurationError,
     DataFileError,
@@ -29,7 +29,15 @@ from toolmark.results.jsonl import Header
 from toolmark.results.writer import new_header
 from toolmark.scale.engines.local_pool import run_jobs
 from toolmark.scale.part_store import VERSION, Manifest, Store
-from toolmark.scale.partition import Part, Stamp, divide_files, number_lines, size_of, survey_part
+from toolmark.scale.partition import (
+    Part,
+    Stamp,
+    divide_files,
+    number_lines,
+    size_of,
+    survey_part,
+    with_replaced_lines,
+)
 from toolmark.scale.score_part import MAX_REPORTED, FirstWarnings, Options, Outcome, score_part, trim_entries
 from toolmark.scale.totals import Totals
 
@@ -58,11 +66,13 @@ _WORTH_READING = 512 << 20
 class CombinedOutcome(FirstWarnings):
     """Sum of the outcomes of the parts so far, in the order of the parts.
 
-    `cases` counts by file, `entries` are the cases of a report, and `digests` are those of the lines of each part.
+    `cases` and `replaced` count by file, `entries` are the cases of a report, and `digests` are those of the lines of
+    each part.
     """
 
     totals: Totals = field(default_factory=Totals)
     cases: Counter[int] = field(default_factory=Counter[int])
+    replaced: Counter[int] = field(default_factory=Counter[int])
     entries: list[CaseResult] = field(default_factory=list[CaseResult])
     problems: list[LocatedProblem] = field(default_factory=list["LocatedProblem"])
     torn: list[LocatedProblem] = field(default_factory=list["LocatedProblem"])
@@ -76,6 +86,7 @@ class CombinedOutcome(FirstWarnings):
         self.entries += [replace(entry, index=start + entry.index) for entry in outcome.entries]
         self.totals += outcome.totals
         self.cases[part.file] += outcome.totals.cases
+        self.replaced[part.file] += outcome.replaced
         self.problems += [LocatedProblem(part.file, part.number, problem) for problem in outcome.problems]
         torn = [LocatedProblem(part.file, part.number, problem) for problem in outcome.torn]
         self.torn += torn[: max(0, MAX_REPORTED - len(self.torn))]
@@ -119,10 +130,12 @@ class CombinedOutcome(FirstWarnings):
 
     def texts(self, paths: Sequence[str]) -> JsonObject:
         """Return the texts of the warnings."""
+        counts = sorted(self.replaced.items())
+        replaced = [replaced_text(source_name(paths[file]), count) for file, count in counts if count]
         more = [f"and {self.more_warnings} more warnings"] if self.more_warnings else []
         return {
             "torn": [torn_text(source_name(paths[located.file]), located.problem) for located in self.torn],
-            "warnings": [*self.warnings, *more],
+            "warnings": [*replaced, *self.warnings, *more],
         }
 
 
@@ -314,10 +327,10 @@ def in_order(
 
 
 def survey(paths: Sequence[str], parts: Sequence[Part], workers: int) -> list[Part]:
-    """Return the parts with their digests, their numbers of lines, and the number of the first line of each."""
+    """Return the parts with their digests, numbers of lines, first lines and replaced lines."""
     with closing(run_jobs(partial(_survey_part, tuple(paths)), parts, workers)) as surveying:
         by_number = {part.number: measured for part, measured in surveying}
-    return number_lines([by_number[part.number] for part in parts])
+    return with_replaced_lines(number_lines([by_number[part.number] for part in parts]), paths)
 
 
 def _survey_part(paths: tuple[str, ...], part: Part) -> Part:

@@ -14,10 +14,11 @@ from typing import IO, Any, Final
 
 from toolmark._internal.atomic_files import draft_path, replace_durably
 from toolmark._internal.json import canonical_json, to_json_value
+from toolmark._internal.resumed_runs import is_interrupted
 from toolmark._internal.text import unique_labels
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import LLMTestCase, TestCase
-from toolmark.dataset import Document, FileProblems, read_documents, read_line
+from toolmark.dataset import Document, FileProblems, read_documents, read_line, replaced_numbers
 from toolmark.errors import Problem, ToolmarkWarning
 from toolmark.evaluation.session import measure_in_thread
 from toolmark.metrics import MetricLike
@@ -95,6 +96,7 @@ class Outcome(FirstWarnings):
         problems: The first problems of what could not be read.
         more_problems: Number of further problems.
         torn: The first lines that were cut off while they were written.
+        replaced: Number of interrupted runs that were left out because a later line has the same run, resumed.
         is_clustered: Whether any case has a cluster.
         entries: The cases for a report, with positions from 0; see `trim_entries`.
         size: Number of bytes that were written.
@@ -105,14 +107,20 @@ class Outcome(FirstWarnings):
     problems: list[Problem] = field(default_factory=list[Problem])
     more_problems: int = 0
     torn: list[Problem] = field(default_factory=list[Problem])
+    replaced: int = 0
     is_clustered: bool = False
     entries: list[CaseResult] = field(default_factory=list[CaseResult])
     size: int = 0
     digest: str = ""
 
+    def take(self, file_problems: FileProblems) -> None:
+        """Store what could not be read, and what was left out."""
+        self.problems, self.more_problems = file_problems.problems, file_problems.more_problems
+        self.torn, self.replaced = file_problems.torn, file_problems.replaced
+
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values, without problems: a part with problems is not stored."""
-        names = ("more_warnings", "is_clustered", "size", "digest")
+        names = ("replaced", "more_warnings", "is_clustered", "size", "digest")
         torn = [[problem.message, problem.line] for problem in self.torn]
         plain = {"totals": self.totals.to_dict(), "torn": torn, "warnings": list(self.warnings)}
         return {**plain, **{name: getattr(self, name) for name in names}}
@@ -184,8 +192,7 @@ def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, full
                 outcome.size += len(line)
     outcome.totals, outcome.digest = totals.totals(), lines_hash.hexdigest()
     outcome.entries = trim_entries([*outcome.entries, *recent], full or 0)  # without a report there are no entries
-    outcome.problems, outcome.more_problems = file_problems.problems, file_problems.more_problems
-    outcome.torn = file_problems.torn
+    outcome.take(file_problems)
     return outcome
 
 
@@ -244,12 +251,24 @@ def measure_case(case: TestCase, options: Options) -> tuple[tuple[MetricResult, 
 
 
 def read_part(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
-    """Yield the documents of a part."""
-    if part.kind == "whole":
-        return read_documents(path, allow_nan=allow_nan)
+    """Yield the documents of a part; interrupted runs that were resumed are marked, except in Parquet files."""
     if part.kind == "rows":
         return read_rows(path, part.start, part.first, allow_nan=allow_nan)
-    return _lines(part, path, allow_nan=allow_nan)
+    if part.kind == "whole":
+        return _mark_replaced(read_documents(path, allow_nan=allow_nan), part, path)
+    return _mark_replaced(_lines(part, path, allow_nan=allow_nan), part, path)
+
+
+def _mark_replaced(entries: Iterator[Document], part: Part, path: str) -> Iterator[Document]:
+    """Mark the documents that a later one replaces; without an interrupted run, the file is not read again."""
+    replaced = None if part.replaced is None else set(part.replaced)
+    for document in entries:
+        if not is_interrupted(document.value):
+            yield document
+            continue
+        if replaced is None:
+            replaced = replaced_numbers(path)
+        yield document._replace(replaced=document.number in replaced)
 
 
 def _lines(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:

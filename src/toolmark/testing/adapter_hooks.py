@@ -77,6 +77,48 @@ class AdapterHooks:
         """Play the scenes one after the other as one conversation with a memory."""
         raise NotSupportedError("this adapter does not implement how to converse: override `converse`")
 
+    def converse_in_processes(self, scenes: Sequence[Scene], path: str) -> None:  # noqa: ARG002 - as above
+        """Play the scenes one after the other on one thread of the framework, as processes that share it would.
+
+        Each scene has a recorder of its own with a `JsonlSink` of `path`, and no recorder is told a conversation: it
+        is the framework's own name of the thread (its session, context or memory).
+        """
+        raise NotSupportedError("this adapter does not implement processes: override `converse_in_processes`")
+
+    def fan_out(self, scenes: Sequence[Scene]) -> Run:  # noqa: ARG002 - as above
+        """Play the scenes as parallel branches of one run, and return it.
+
+        A branch is what the framework runs at the same time inside a run without a request of its own for each: nodes
+        of a graph, workers of a step, runs gathered inside one tool.
+        """
+        raise NotSupportedError("this adapter does not implement parallel branches: override `fan_out`")
+
+    def resume_in_reverse(self, scenes: Sequence[Scene]) -> Sequence[Run]:  # noqa: ARG002 - as above
+        """Play the scenes through one recorder until each waits for a person, then allow what they wait for.
+
+        Tools with `needs_approval` wait. The last scene is resumed first. The runs have the order of the scenes.
+        """
+        raise NotSupportedError("this adapter does not implement approvals: override `resume_in_reverse`")
+
+    def continue_from(self, history: Scene, scene: Scene) -> Recorded:  # noqa: ARG002 - as above
+        """Play `history` without a recorder, then `scene` with one, on the messages of both.
+
+        The input of the second run holds all messages of the first, its calls and results included, and then the
+        user's text of `scene`, as programs do that store the messages themselves.
+        """
+        raise NotSupportedError("this adapter does not implement an input of messages: override `continue_from`")
+
+    def run_attached_twice(self, scene: Scene) -> Sequence[Run]:  # noqa: ARG002 - as above
+        """Play a scene with one recorder that is attached in two ways, or entered twice, and return its runs."""
+        raise NotSupportedError("this adapter does not implement a second entry: override `run_attached_twice`")
+
+    def serve(self, scenes: Sequence[Scene]) -> Sequence[Run]:  # noqa: ARG002 - as above
+        """Record the whole process, play each scene in a thread without the recorder's context, and return the runs.
+
+        As in a server, where the recorder is entered at the start and requests run in contexts of their own.
+        """
+        raise NotSupportedError("this adapter does not implement recording of a process: override `serve`")
+
     def error_text(self, error: Exception, *, handled: bool) -> str:  # noqa: ARG002 - for those who override it
         """Return a tool's exception as `execution.error` has it; the text alone if the framework hides the exception.
 

@@ -8,19 +8,37 @@ subclass whose name begins with `Test`.
 from __future__ import annotations
 
 import asyncio
+import base64
 import functools
+import hashlib
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 from unittest import SkipTest
 
-from toolmark.calls import CallStatus
-from toolmark.cases import RunStatus
+from toolmark._internal.images import hash_images
+from toolmark.calls import CallStatus, ToolCall
+from toolmark.capture import conversations
+from toolmark.cases import LLMTestCase, MLLMImage, RunStatus
+from toolmark.dataset import read_cases
 from toolmark.testing.adapter_hooks import AdapterHooks, NotSupportedError, PlantedFaultError, Recorded
 from toolmark.testing.expected_calls import EITHER, SOME_TEXT, ExpectedCall, compare_calls, require
 from toolmark.testing.scene import AgentTool, Scene
 from toolmark.testing.scripted_model import AskFor, HandOff, StepLike
-from toolmark.testing.tool_doubles import ADD, BOOM, FILL, SLOW, HangingTool, ToolDouble, flaky_tool
+from toolmark.testing.tool_doubles import (
+    ADD,
+    BOOM,
+    FILL,
+    PAY,
+    PICTURE,
+    PICTURE_BYTES,
+    SLOW,
+    HangingTool,
+    ToolDouble,
+    flaky_tool,
+)
 
 _MANY = 200
 _OBSERVATIONS = (
@@ -225,6 +243,123 @@ class AdapterContract(AdapterHooks):
             require(compare_calls([call], turns[place].tools_called or [], f"turns[{place}]"), "converse")
 
     @_rule
+    def test_conversation_of_processes(self) -> None:
+        """Runs of one thread of the framework are one conversation, also if each is recorded by another process."""
+        first = Scene([_ADD_1, "three"], [ADD], "1+2?")
+        second = Scene([[AskFor("add", {"a": 3}, "c2")], "five"], [ADD], "3+2?")
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "runs.jsonl")
+            self.converse_in_processes([first, second], path)
+            runs = [case.run for case in read_cases(path) if isinstance(case, LLMTestCase) and case.run is not None]
+        if not runs or runs[0].conversation_id is None:
+            require([f"conversation_id: expected that of the framework in {len(runs)} runs, got none"], "processes")
+        expected = [("user", "1+2?"), ("assistant", "three"), ("user", "3+2?"), ("assistant", "five")]
+        turns = [[(turn.role, turn.content) for turn in case.turns] for case in conversations(runs)]
+        _equal("converse_in_processes", ("turns", [expected], turns))
+        for run, call in zip(runs, (_added("c1"), ExpectedCall("add", {"a": 3}, "c2", 5)), strict=True):
+            require(compare_calls([call], run.tools_called, "tools_called"), f"the run of {run.input!r}")
+
+    @_rule
+    def test_agents_in_parallel(self) -> None:
+        """Agents that run at the same time inside tools, with equal call ids, have their own calls."""
+        names = ("ask_0", "ask_1", "ask_2")
+        calls = [AskFor(name, {"input": "go"}, f"c{n}") for n, name in enumerate(names)]
+
+        def scene() -> Scene:
+            return Scene([calls, "final"], [AgentTool(name, _branch(n)) for n, name in enumerate(names)])
+
+        expected = [
+            ExpectedCall(name, {"input": "go"}, f"c{n}", f"answer {n}", children=_branch_calls(n))
+            for n, name in enumerate(names)
+        ]
+        for way, recorded in self._played(scene):
+            self._check(way, recorded, expected)
+
+    @_rule
+    def test_fan_out(self) -> None:
+        """Parallel branches of one run, with equal call ids, have their own calls, results and attempts."""
+        run = self.fan_out([_branch(n) for n in range(3)])
+        calls = run.select_calls(nested=True)
+        for n in range(3):
+            branch = [call for call in calls if call.execution is not None and call.execution.agent == f"branch {n}"]
+            expected = [replace(one, step=EITHER) for one in _branch_calls(n)]
+            require(compare_calls(expected, branch, "calls"), f"fan_out, branch {n}")
+        _equal("fan_out", ("warnings", [], run.warnings), ("status", RunStatus.OK, run.status))
+
+    @_rule
+    def test_resumed_runs_with_equal_questions(self) -> None:
+        """Two runs that wait with equal questions are resumed each with its own calls, in any order."""
+        scenes = [
+            Scene([[AskFor("add", {"a": n}, "c1")], [AskFor("pay", {"amount": n}, "c2")], f"answer {n}"], [ADD, PAY])
+            for n in range(2)
+        ]
+        runs = self.resume_in_reverse(scenes)
+        _equal("resume_in_reverse", ("number of runs", 2, len(runs)))
+        for n, run in enumerate(runs):
+            expected = [
+                ExpectedCall("add", {"a": n}, "c1", n + 2),
+                ExpectedCall("pay", {"amount": n}, "c2", f"paid {n}", step=1, attempts=EITHER),
+            ]
+            self._check(f"resume_in_reverse, run {n}", Recorded(run, f"answer {n}"), expected, answer=f"answer {n}")
+
+    @_rule
+    def test_history_in_the_input(self) -> None:
+        """Calls of messages that stand in the input are not calls of the run, also if an id repeats."""
+        history = Scene([_ADD_1, "three"], [ADD], "1+2?")
+        recorded = self.continue_from(history, Scene([[AskFor("add", {"a": 3}, "c1")], "final"], [ADD], "3+2?"))
+        self._check("continue_from", recorded, [ExpectedCall("add", {"a": 3}, "c1", 5)])
+        _equal("continue_from", ("input", "3+2?", recorded.run.input))
+
+    @_rule
+    def test_structured_answer(self) -> None:
+        """A tool that only carries the answer is neither called nor offered, in an agent and in an agent inside it."""
+        structured = Scene([_ADD_1, '{"total": 3}'], [ADD], is_structured=True)
+        for way, recorded in self._played(lambda: structured):
+            run = recorded.run
+            require(compare_calls([_added("c1")], run.calls, "calls"), way)
+            _equal(way, ("available_tools", ["add"], [tool.name for tool in run.available_tools or ()]))
+            _equal(way, ("warnings", [], run.warnings), ("status", RunStatus.OK, run.status))
+        steps: list[StepLike] = [[AskFor("ask", {"input": "1+2"}, "c1")], '{"total": 3}']
+        for way, recorded in self._played(lambda: Scene(steps, [AgentTool("ask", structured)], is_structured=True)):
+            outer = [(call.name, [child.name for child in _children(call)]) for call in recorded.run.calls]
+            _equal(f"{way}, nested", ("calls", [("ask", ["add"])], outer))
+            _equal(f"{way}, nested", ("offered", ["ask"], [tool.name for tool in recorded.run.available_tools or ()]))
+
+    @_rule
+    def test_recorder_attached_twice(self) -> None:
+        """A recorder that is attached twice records one run, which has ended."""
+        runs = self.run_attached_twice(Scene([_ADD_1, "final"], [ADD]))
+        _equal("run_attached_twice", ("number of runs", 1, len(runs)))
+        self._check("run_attached_twice", Recorded(runs[0], "final"), [_added("c1")])
+
+    @_rule
+    def test_recorded_process(self) -> None:
+        """A recorder of the process sees runs of other threads, which lack its context."""
+        scenes = [Scene([[AskFor("add", {"a": n}, "c1")], f"answer {n}"], [ADD], f"{n:03}") for n in range(5)]
+        runs = sorted(self.serve(scenes), key=lambda run: run.input or "")
+        _equal("serve", ("inputs", [f"{n:03}" for n in range(5)], [run.input for run in runs]))
+        for n, run in enumerate(runs):
+            expected = [ExpectedCall("add", {"a": n}, "c1", n + 2)]
+            self._check(f"serve, run {n}", Recorded(run, f"answer {n}"), expected, answer=f"answer {n}")
+
+    @_rule
+    def test_images(self) -> None:
+        """Images of the input and of a tool's result are in the multimodal case, with their bytes."""
+        image = MLLMImage(data=base64.b64encode(PICTURE_BYTES[::-1]).decode(), mime_type="image/png")
+        steps: list[StepLike] = [[AskFor("picture", {}, "c1")], "final"]
+        for way, recorded in self._played(lambda: Scene(steps, [PICTURE], images=[image])):
+            case = recorded.run.to_mllm_test_case()
+            parts = case.input if isinstance(case.input, list) else [case.input]
+            _equal(
+                way, ("input", "hi", recorded.run.input), ("texts", ["hi"], [part for part in parts if part == "hi"])
+            )
+            _equal(way, ("images", [image.data], [_data(part) for part in parts if isinstance(part, MLLMImage)]))
+            digest = hashlib.sha256(PICTURE_BYTES).hexdigest()
+            outputs = [str(hash_images(call.output)) for call in case.tools_called or ()]
+            if len(outputs) != 1 or digest not in outputs[0]:
+                require([f"tools_called: expected one call with the image {digest[:8]}, got {outputs}"], way)
+
+    @_rule
     def test_recorder_fault(self) -> None:
         """A fault inside the recorder never reaches the agent, and the run warns that the record is incomplete."""
         calls = [AskFor("add", {"a": 1}, "c1"), AskFor("boom", {"x": 1}, "c2")]
@@ -353,6 +488,29 @@ def check_contract(contract: type[AdapterContract]) -> None:
 def _equal(where: str, *rows: tuple[str, object, object]) -> None:
     """Raise an `AssertionError` that lists the rows, each a name, what is expected and what is there, that differ."""
     require([f"{what}: expected {expected!r}, got {got!r}" for what, expected, got in rows if expected != got], where)
+
+
+def _branch(n: int) -> Scene:
+    """Return an agent that calls two tools, with ids that all branches share; later branches are faster."""
+    calls = [AskFor("slow", {"x": 3 - n}, "c1"), AskFor("add", {"a": n}, "c2")]
+    return Scene([calls, [AskFor("add", {"a": 10 + n}, "c1")], f"answer {n}"], [SLOW, ADD], agent=f"branch {n}")
+
+
+def _branch_calls(n: int) -> list[ExpectedCall]:
+    return [
+        _slowed(3 - n, "c1"),
+        ExpectedCall("add", {"a": n}, "c2", n + 2),
+        ExpectedCall("add", {"a": 10 + n}, "c1", n + 12, step=1),
+    ]
+
+
+def _children(call: ToolCall) -> Sequence[ToolCall]:
+    return () if call.execution is None else call.execution.children
+
+
+def _data(image: MLLMImage) -> str | None:
+    """Return the base64 text of an image, also if that is in a `data:` address."""
+    return image.data if image.url is None else image.url.partition(",")[2]
 
 
 def _added(call_id: str | None, *, step: int = 0) -> ExpectedCall:

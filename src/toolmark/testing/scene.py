@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from toolmark._internal.json import JsonObject
+from toolmark.cases import MLLMImage
 from toolmark.testing.scripted_model import ScriptedModel, Step, StepLike
 from toolmark.testing.tool_doubles import ToolDouble
 
@@ -42,6 +43,9 @@ class Scene:
         agent: Name of the agent.
         tool_errors: A tool's exception goes to the model, or ends the run.
         handoffs: Agents that it can hand over to; each goes on with its own steps and tools.
+        images: Images that the user sends after the text.
+        is_structured: The last step is the JSON text of an object `{"total": int}`, which the agent must answer with:
+            the framework asks the model for it in its own way, by a tool if it has one for that.
     """
 
     steps: Sequence[StepLike]
@@ -50,6 +54,8 @@ class Scene:
     agent: str = "agent"
     tool_errors: Literal["shown", "raised"] = "shown"
     handoffs: Sequence[Scene] = ()
+    images: Sequence[MLLMImage] = ()
+    is_structured: bool = False
 
     def __post_init__(self) -> None:
         """Convert the short forms of the steps."""

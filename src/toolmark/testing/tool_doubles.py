@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import functools
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from toolmark._internal.json import JsonObject
 from toolmark.calls import ToolSpec
+from toolmark.cases import MLLMImage
 
 _PATIENCE = 10.0
 _TICK = 0.002
@@ -27,6 +29,7 @@ class ToolDouble:
         function: Does it.
         input_schema: JSON Schema of its arguments.
         coroutine: Does it in an event loop; by default `function`, called there.
+        needs_approval: A person must allow each call before it runs; the framework waits for that in its own way.
     """
 
     name: str
@@ -34,6 +37,7 @@ class ToolDouble:
     function: Callable[..., Any]
     input_schema: JsonObject
     coroutine: Callable[..., Coroutine[Any, Any, Any]]
+    needs_approval: bool = False
 
     @classmethod
     def of(
@@ -96,6 +100,20 @@ def fill(form: dict) -> str:  # type: ignore[type-arg]  # some frameworks read t
     return "filled"
 
 
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+PICTURE_BYTES: Final = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
+"""What `picture` returns: the signature of a PNG, and some bytes."""
+
+
+def picture() -> MLLMImage:
+    """Return a picture."""
+    return MLLMImage(data=base64.b64encode(PICTURE_BYTES).decode(), mime_type="image/png")
+
+
 ADD = ToolDouble.of(add, a="integer", b="integer?")
 """`add(a, b=2)` returns the sum."""
 
@@ -107,6 +125,13 @@ BOOM = ToolDouble.of(boom, x="integer")
 
 FILL = ToolDouble.of(fill, form="object")
 """`fill(form)` changes its argument, and returns `"filled"`."""
+
+
+PAY = replace(ToolDouble.of(pay, amount="integer"), needs_approval=True)
+"""`pay(amount)` returns `"paid <amount>"`, when a person has allowed it."""
+
+PICTURE = ToolDouble.of(picture)
+"""`picture()` returns an `MLLMImage` of `PICTURE_BYTES`; an adapter's test returns it in the framework's form."""
 
 
 def flaky_tool(failures: int = 1) -> ToolDouble:

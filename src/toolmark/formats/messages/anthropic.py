@@ -9,23 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from toolmark._internal.message_content import Fields, object_of, part_type, parts_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.formats.messages.field_readers import (
-    Fields,
     Notes,
-    object_of,
     output_of,
-    part_type,
-    parts_of,
     plain,
     read_arguments,
     read_id,
     read_name,
     read_text,
-    text_of,
 )
-from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role, read_user_input
 
 _ROLES = ("user", "assistant", "system")
 
@@ -84,7 +80,7 @@ def _read_user(blocks: list[object], path: str, transcript: TranscriptBuilder) -
             transcript.notes.problem(place, message)
         else:
             others.append(block)
-    transcript.add_user_text(read_text(others, path, transcript.notes))
+    transcript.add_user_input(read_user_input(others, path, transcript.notes))
 
 
 def _read_call(fields: Fields, path: str, notes: Notes) -> Request:

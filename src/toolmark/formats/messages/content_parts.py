@@ -12,20 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.field_readers import (
-    Fields,
-    arguments_of,
-    as_object,
-    decoded,
-    first_of,
-    id_of,
-    object_of,
-    output_of,
-    text_of,
-)
+from toolmark.formats.messages.field_readers import arguments_of, decoded, id_of, output_of
 from toolmark.formats.messages.transcript import Answer
 from toolmark.matching.json_compare import ABSENT
 

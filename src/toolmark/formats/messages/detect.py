@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, TypeAlias
 
-from toolmark.formats.messages.field_readers import Fields, Notes, list_of, object_of, part_type
+from toolmark._internal.message_content import Fields, object_of, part_type
+from toolmark.formats.messages.field_readers import Notes, list_of
 
 if TYPE_CHECKING:
     from toolmark.formats.messages.transcript import Entry, FormatName

@@ -9,17 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toolmark._internal.json import short_repr, to_json_value
+from toolmark._internal.message_content import Fields, object_of, text_of
 from toolmark.cases import RunStatus
 from toolmark.formats.messages.detect import Hint, evidence_of
-from toolmark.formats.messages.field_readers import (
-    Fields,
-    Notes,
-    object_of,
-    present_keys,
-    read_list,
-    read_object,
-    text_of,
-)
+from toolmark.formats.messages.field_readers import Notes, present_keys, read_list, read_object
 from toolmark.formats.messages.stream_assembly import assemble_response
 from toolmark.formats.messages.transcript import Entry, entries_of
 

@@ -7,24 +7,13 @@ of the value and notes a problem or a warning when the type is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, is_dataclass
-from dataclasses import fields as fields_of
-from typing import Any, TypeAlias
-
-from pydantic import BaseModel
+from dataclasses import dataclass, field
+from typing import Any
 
 from toolmark._internal.json import parse_json, parse_json_value, short_repr, to_json_value
-from toolmark._internal.model import drop_none
+from toolmark._internal.message_content import Fields, as_object, part_text, part_type, text_of
+from toolmark.capture.input_parts import image_parts, read_image
 from toolmark.errors import InvalidDataError, Problem
-
-Fields: TypeAlias = Mapping[str, Any]
-"""An object as it was recorded, or the fields of an SDK object."""
-
-_TEXT_KEYS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
-"""Types of content parts that are text, each with the key of the text."""
-
-_NOT_OBJECTS = frozenset({type(None), str, int, float, bool, list})
-"""Types of JSON values that are not objects. Most lookups end here, and `isinstance` of an abstract class is slow."""
 
 _SILENT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Types of content parts that are not part of the message's text."""
@@ -64,60 +53,14 @@ class Notes:
             raise InvalidDataError("\n".join(map(str, self.problems)), self.problems)
 
 
-def as_object(value: object) -> Fields | None:
-    """Return a mapping as it is, the fields of an SDK object, and `None` for anything else.
-
-    An SDK object is one with `model_dump`, or a dataclass; fields that are `None` were not set, and are left out.
-    """
-    if type(value) is dict:
-        return value
-    if type(value) in _NOT_OBJECTS or isinstance(value, type):
-        return None
-    return value if isinstance(value, Mapping) else _sdk_fields(value)
-
-
-def _sdk_fields(value: Any) -> Fields | None:  # noqa: ANN401 - any value
-    """Return the fields of an SDK object, `None` for anything else."""
-    if isinstance(value, BaseModel):
-        # Clients build their objects unchecked, so a field may hold what its type rules out.
-        return value.model_dump(exclude_none=True, warnings=False)
-    if is_dataclass(value):
-        return drop_none({field.name: getattr(value, field.name) for field in fields_of(value)})
-    dump = getattr(value, "model_dump", None)
-    fields = dump() if callable(dump) else None
-    return fields if isinstance(fields, Mapping) else None
-
-
-def object_of(value: object) -> Fields:
-    """Return an object as `as_object` does; an empty one for anything else."""
-    return as_object(value) or {}
-
-
 def list_of(value: object) -> list[Any]:
     """Return the items of a list or tuple; none of anything else."""
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
-def parts_of(content: object) -> list[Any]:
-    """Return the parts of a message's content; anything but a list is one part, and `None` is none."""
-    if isinstance(content, (list, tuple)):
-        return list(content)
-    return [] if content is None else [content]
-
-
-def text_of(value: object) -> str | None:
-    """Return a text that is not empty; `None` for anything else."""
-    return value if isinstance(value, str) and value else None
-
-
 def id_of(value: object) -> str | None:
     """Return an id as text, whatever its type; `None` for `None` and `""`."""
     return None if value in (None, "") else str(value)
-
-
-def first_of(fields: Fields, *keys: str) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the first value under one of these keys that is not `None`."""
-    return next((fields[key] for key in keys if fields.get(key) is not None), None)
 
 
 def present_keys(fields: Fields, keys: Iterable[str]) -> list[str]:
@@ -146,21 +89,6 @@ def plain(value: object) -> Any:  # noqa: ANN401 - a JSON value
         return value
     fields = as_object(value)
     return value if fields is None else dict(fields)
-
-
-def part_type(part: object) -> str | None:
-    """Return the `type` of a content part, if it has one."""
-    return text_of(object_of(part).get("type"))
-
-
-def part_text(part: object) -> str | None:
-    """Return the text of a content part that is text or a refusal, `None` for any other."""
-    if isinstance(part, str):
-        return part
-    fields = object_of(part)
-    key = _TEXT_KEYS.get(str(fields.get("type", "text")))
-    text = fields.get(key) if key else None
-    return text if isinstance(text, str) else None
 
 
 def output_of(content: object) -> Any:  # noqa: ANN401 - a JSON value
@@ -238,22 +166,24 @@ def read_arguments(value: object, path: str, notes: Notes) -> tuple[Any, str | N
         return None, None
 
 
-def read_text(content: object, path: str, notes: Notes) -> str | None:
+def read_text(content: object, path: str, notes: Notes, *, keeps_images: bool = False) -> str | None:
     """Return the text of a message's content, its text parts concatenated; `None` where it has none.
 
-    Parts that are not text are left out with a warning; content of nothing else gives `""`.
+    Parts that are not text are left out with a warning; content of nothing else gives `""`. There is no warning of
+    images if the caller `keeps_images`.
     """
     if content is None or isinstance(content, str):
         return content or None
-    text, left_out = _text_of_parts(content)
+    text, left_out = _text_of_parts(content, keeps_images=keeps_images)
     if not left_out:
         return text or None
     kinds = ", ".join(dict.fromkeys(map(repr, left_out)))
-    notes.warn(path, f"holds more than text ({kinds}); only the text was kept")
+    rest = "the text and the images were" if keeps_images and image_parts(content) else "the text was"
+    notes.warn(path, f"holds more than text ({kinds}); only {rest} kept")
     return text
 
 
-def _text_of_parts(content: object) -> tuple[str, list[str]]:
+def _text_of_parts(content: object, *, keeps_images: bool) -> tuple[str, list[str]]:
     """Return the text of a list of content parts, and the types of the parts that are left out of it."""
     if not isinstance(content, (list, tuple)):
         return "", [type(content).__name__]
@@ -263,6 +193,6 @@ def _text_of_parts(content: object) -> tuple[str, list[str]]:
         text, kind = part_text(part), part_type(part) or type(part).__name__
         if text is not None:
             texts.append(text)
-        elif kind not in _SILENT_PARTS:
+        elif kind not in _SILENT_PARTS and not (keeps_images and read_image(part)):
             left_out.append(kind)
     return "".join(texts), left_out

@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from toolmark._internal.message_content import Fields, as_object, object_of
 from toolmark.calls import ToolCallType, ToolSpec, read_tool_spec
 from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.field_readers import Fields, as_object, list_of, object_of
+from toolmark.formats.messages.field_readers import list_of
 
 if TYPE_CHECKING:
     from toolmark.formats.messages.transcript import FormatName

@@ -11,23 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toolmark._internal.json import short_repr
+from toolmark._internal.message_content import Fields, as_object, object_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import call_body
 from toolmark.formats.messages.field_readers import (
-    Fields,
     Notes,
-    as_object,
-    object_of,
     output_of,
     read_arguments,
     read_id,
     read_list,
     read_name,
     read_text,
-    text_of,
 )
-from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role, read_user_input
 from toolmark.matching.json_compare import ABSENT
 
 _ROLES = ("user", "assistant", "tool", "system", "developer", "function")
@@ -45,7 +42,7 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
         elif fields.get("tool_calls") or fields.get("function_call"):
             notes.problem(path, f"a message of role {role!r} has calls; only an assistant's message can have them")
         elif role == "user":
-            transcript.add_user_text(read_text(fields.get("content"), f"{path}.content", notes))
+            transcript.add_user_input(read_user_input(fields.get("content"), f"{path}.content", notes))
         elif role in ("tool", "function"):
             transcript.add_answer(_read_answer(fields, path, notes), path, legacy=role == "function")
 

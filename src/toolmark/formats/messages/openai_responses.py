@@ -12,25 +12,22 @@ from dataclasses import replace
 from typing import Any
 
 from toolmark._internal.json import json_text, short_repr
+from toolmark._internal.message_content import Fields, first_of, object_of, text_of
 from toolmark.calls import ToolCallType, ToolSpec
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.field_readers import (
-    Fields,
     Notes,
     arguments_of,
-    first_of,
-    object_of,
     output_of,
     plain,
     read_list,
     read_name,
     read_object,
     read_text,
-    text_of,
 )
 from toolmark.formats.messages.offered_tools import offered_tools
-from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
 from toolmark.matching.json_compare import ABSENT
 
 _ROLES = ("user", "assistant", "system", "developer")
@@ -182,9 +179,9 @@ def _read_message(fields: Fields, path: str, message: _ModelMessage) -> None:
     elif role == "assistant":
         message.add_text(read_text(fields.get("content"), f"{path}.content", notes) or "")
     elif role == "user":
-        text = read_text(fields.get("content"), f"{path}.content", notes)
-        if text is not None:
-            message.end().add_user_text(text)
+        user = read_user_input(fields.get("content"), f"{path}.content", notes)
+        if user is not None:
+            message.end().add_user_input(user)
 
 
 def _tools_of(fields: Fields, path: str, notes: Notes) -> list[ToolSpec]:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from toolmark.formats.messages.field_readers import Fields, Notes, as_object, list_of, object_of, parts_of, text_of
+from toolmark._internal.message_content import Fields, as_object, object_of, parts_of, text_of
+from toolmark.formats.messages.field_readers import Notes, list_of
 
 _Assembler: TypeAlias = "Callable[[Sequence[Fields], list[str]], tuple[dict[str, Any], bool]]"
 """Takes the events, and a list for the keys whose pieces have types that cannot be joined; the last piece counts."""

@@ -6,21 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
+from toolmark._internal.message_content import Fields, as_object, object_of, text_of
 from toolmark._internal.model import drop_none
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.formats.messages.content_parts import call_body
-from toolmark.formats.messages.field_readers import (
-    Fields,
-    Notes,
-    arguments_of,
-    as_object,
-    object_of,
-    present_keys,
-    read_id,
-    read_list,
-    text_of,
-)
+from toolmark.formats.messages.field_readers import Notes, arguments_of, present_keys, read_id, read_list
 from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.matching.json_compare import ABSENT
 

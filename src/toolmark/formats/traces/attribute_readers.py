@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from toolmark._internal.json import JsonObject
-from toolmark.formats.messages.field_readers import Fields, as_object, decoded, first_of, list_of, object_of
+from toolmark._internal.message_content import Fields, as_object, first_of, object_of
+from toolmark.formats.messages.field_readers import decoded, list_of
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
 
 

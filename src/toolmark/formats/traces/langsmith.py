@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolmark._internal.json import short_repr
-from toolmark.formats.messages.field_readers import Fields, Notes, decoded, first_of, id_of, list_of, object_of, text_of
+from toolmark._internal.message_content import Fields, first_of, object_of, text_of
+from toolmark.formats.messages.field_readers import Notes, decoded, id_of, list_of
 from toolmark.formats.traces.attribute_readers import all_entries, string_of, token_counts
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.timestamps import time_of

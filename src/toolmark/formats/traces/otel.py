@@ -16,7 +16,8 @@ from operator import attrgetter
 from typing import Any
 
 from toolmark._internal.json import short_repr
-from toolmark.formats.messages.field_readers import Fields, Notes, as_object, first_of, list_of, object_of, text_of
+from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
+from toolmark.formats.messages.field_readers import Notes, list_of
 from toolmark.formats.traces.attribute_readers import all_entries, entries_of, flat, string_of
 from toolmark.formats.traces.semantic_conventions import interpret
 from toolmark.formats.traces.span_messages import Event, RawSpan

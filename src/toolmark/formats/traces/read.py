@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
+from toolmark._internal.message_content import Fields
 from toolmark.capture import conversation
 from toolmark.cases import ConversationalTestCase, Run
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
-from toolmark.formats.messages.field_readers import Fields, Notes, plain
+from toolmark.formats.messages.field_readers import Notes, plain
 from toolmark.formats.traces import langfuse, langsmith, openai_agents, otel
 from toolmark.formats.traces.attribute_readers import all_entries, entries_of
 from toolmark.formats.traces.span_tree import Span

@@ -12,17 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from toolmark.formats.messages.field_readers import (
-    Fields,
-    as_object,
-    decoded,
-    first_of,
-    id_of,
-    list_of,
-    object_of,
-    parts_of,
-    text_of,
-)
+from toolmark._internal.message_content import Fields, as_object, first_of, object_of, parts_of, text_of
+from toolmark.formats.messages.field_readers import decoded, id_of, list_of
 from toolmark.formats.traces.attribute_aliases import with_common_names
 from toolmark.formats.traces.attribute_readers import json_list, json_object, object_under, string_of, token_counts
 from toolmark.formats.traces.span_kinds import kind_of, name_in

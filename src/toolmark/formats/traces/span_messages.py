@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from toolmark._internal.message_content import as_object, first_of, object_of, text_of
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import cut_off
-from toolmark.formats.messages.field_readers import as_object, decoded, first_of, object_of, text_of
+from toolmark.formats.messages.field_readers import decoded
 from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.attribute_readers import first_key, json_object
 from toolmark.formats.traces.span_tree import Span

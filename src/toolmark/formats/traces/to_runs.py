@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, filterfalse
 from operator import attrgetter
 
+from toolmark._internal.message_content import text_of
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder
 from toolmark.cases import Run, RunStatus
-from toolmark.formats.messages.field_readers import Notes, text_of
+from toolmark.formats.messages.field_readers import Notes
 from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.messages.transcript import Answer

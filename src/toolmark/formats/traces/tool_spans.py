@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.formats.messages.content_parts import content_of
-from toolmark.formats.messages.field_readers import Fields, as_object, decoded, first_of, object_of, text_of
+from toolmark.formats.messages.field_readers import decoded
 from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.attribute_readers import first_key, json_object, object_under
 from toolmark.formats.traces.span_kinds import name_in

@@ -18,19 +18,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
+from toolmark._internal.message_content import Fields, as_object, object_of, parts_of, text_of
 from toolmark.capture import Request
 from toolmark.formats.messages import langchain
 from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
-from toolmark.formats.messages.field_readers import (
-    Fields,
-    Notes,
-    as_object,
-    decoded,
-    list_of,
-    object_of,
-    parts_of,
-    text_of,
-)
+from toolmark.formats.messages.field_readers import Notes, decoded, list_of
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, printed_object, string_of
