@@ -99,7 +99,7 @@ def test_wrong_columns_are_reported_at_once(tmp_path: Path) -> None:
     messages = {problem.path: problem.message for problem in caught.value.problems}
     assert set(messages) == {"$.id", "$.tools_called", "$.toolz", "$.metadata"}
     assert messages["$.toolz"].startswith("no field of a case is called like this column")
-    assert "write JSON text, since in nested columns" in messages["$.tools_called"]
+    assert "write JSON text, because nested columns cannot" in messages["$.tools_called"]
 
 
 def test_wrong_rows_are_reported_with_their_numbers(tmp_path: Path) -> None:

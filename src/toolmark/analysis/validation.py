@@ -169,11 +169,11 @@ def _read_labels(cases: Sequence[AnyCase], label: Place, positive_from: float) -
     if problems:
         hint = "a function as label can turn anything into a number"
         raise InvalidDataError("\n".join([*map(str, problems), hint]), problems)
-    return {place: float(value) >= positive_from - TOLERANCE for place, value in values.items()}
+    return {place: value >= positive_from - TOLERANCE for place, value in values.items()}
 
 
 def _is_label(value: object) -> bool:
-    return isinstance(value, (bool, int, float)) and not math.isnan(value)
+    return isinstance(value, int) or (isinstance(value, float) and not math.isnan(value))
 
 
 def _cluster_keys(
