@@ -111,9 +111,9 @@ SCENARIOS: Mapping[str, Make] = {
         "done",
         tools=tuple(AgentTool(f"ask_{n}", _inner([_add(n, "c1")], "three", agent=f"bob {n}")) for n in range(3)),
     ),
-    "a structured answer": _scene([_add(1, "c1")], '{"total": 3}', is_structured=True),
+    "a structured answer": _scene([_add(1, "c1")], '{"total":3}', is_structured=True),
     "an agent as a tool, with a structured answer": _scene(
-        [_ask("c1")], "done", tools=(AgentTool("ask", _inner([_add(1, "i1")], '{"total": 3}', is_structured=True)),)
+        [_ask("c1")], "done", tools=(AgentTool("ask", _inner([_add(1, "i1")], '{"total":3}', is_structured=True)),)
     ),
     "an image of the user, and one of a tool": _scene(
         [AskFor("picture", {}, "c1")], "a dot", tools=(PICTURE,), images=(PICTURE.function(),)
