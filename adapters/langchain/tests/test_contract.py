@@ -359,10 +359,10 @@ class TestContract(AdapterContract):
         return Recorded(recorder.run, answer=answer_of(state))
 
     def run_attached_twice(self, scene: Scene) -> Sequence[Run]:
-        """Play a scene inside `record()`, with its recorder in the configuration and in the agent's own as well."""
+        """Play a scene inside `record()`, with its recorder bound to the agent and passed to it, twice, as well."""
         with record(process_wide=True) as recorder:
             played = agent(scene).with_config(callbacks=[recorder])
-            played.invoke(inputs(scene), {"callbacks": [recorder]})
+            played.invoke(inputs(scene), {"callbacks": [recorder, recorder]})
         return recorder.runs
 
     def serve(self, scenes: Sequence[Scene]) -> Sequence[Run]:
