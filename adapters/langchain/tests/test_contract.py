@@ -23,6 +23,7 @@ from langgraph.prebuilt import InjectedState, ToolNode, create_react_agent
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
+from programs import check_programs
 from toolmark.capture import JsonlSink
 from toolmark.cases import ConversationalTestCase, MLLMImage, Run
 from toolmark.testing import AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
@@ -108,13 +109,13 @@ def structured(text: str) -> AIMessage:
 
 
 def block_of(image: MLLMImage) -> dict[str, Any]:
-    """Return an image as a content block that all versions of LangChain read."""
-    return {"type": "image_url", "image_url": {"url": f"data:{image.mime_type};base64,{image.data}"}}
+    """Return an image as a content block of LangChain's own, in the form that all versions read."""
+    return {"type": "image", "source_type": "base64", "mime_type": image.mime_type, "data": image.data}
 
 
 def in_blocks(output: Any) -> Any:
     """Return a tool's output as LangChain's tools return it."""
-    return [{"type": "text", "text": "a picture"}, block_of(output)] if isinstance(output, MLLMImage) else output
+    return [block_of(output)] if isinstance(output, MLLMImage) else output
 
 
 def as_tool(double: ToolDouble | AgentTool) -> BaseTool:
@@ -358,10 +359,10 @@ class TestContract(AdapterContract):
         return Recorded(recorder.run, answer=answer_of(state))
 
     def run_attached_twice(self, scene: Scene) -> Sequence[Run]:
-        """Play a scene inside `record()`, with its recorder in the configuration and in the agent's own as well."""
+        """Play a scene inside `record()`, with its recorder bound to the agent and passed to it, twice, as well."""
         with record(process_wide=True) as recorder:
             played = agent(scene).with_config(callbacks=[recorder])
-            played.invoke(inputs(scene), {"callbacks": [recorder]})
+            played.invoke(inputs(scene), {"callbacks": [recorder, recorder]})
         return recorder.runs
 
     def serve(self, scenes: Sequence[Scene]) -> Sequence[Run]:
@@ -383,3 +384,8 @@ def config_of(thread_id: str, recorder: ToolCallRecorder) -> Any:
 def answer_in_node(played: Any, scene: Scene, _: Any) -> dict[str, Any]:
     """Run an agent on its own input inside a node."""
     return {"messages": [AIMessage(answer_of(played.invoke(inputs(scene))))]}
+
+
+def test_random_programs() -> None:
+    """What was recorded of a program is what its script and its tools say."""
+    check_programs(TestContract())

@@ -20,19 +20,6 @@ HI = {"messages": [("user", "hi")]}
 SCRIPT = [asks(("add", {"a": 1}, "c1")), "final"]
 
 
-def test_recorder_attached_twice() -> None:
-    """A recorder that is bound and passed, or passed twice, records a run once, and the run ends."""
-    recorder = ToolCallRecorder()
-    agent = make_agent(scripted(*SCRIPT), [add]).with_config(callbacks=[recorder])
-
-    agent.invoke(HI, {"callbacks": [recorder, recorder]})
-
-    (run,) = recorder.pop()
-    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3")]
-    assert (run.status.value, run.warnings) == ("ok", [])
-    assert run.usage == {"input_tokens": 20, "output_tokens": 10, "total_tokens": 30}
-
-
 def test_a_failing_sink_keeps_the_limit() -> None:
     """Runs that a sink did not take are stored up to the limit."""
 

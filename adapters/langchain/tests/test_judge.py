@@ -106,7 +106,8 @@ def test_an_exception_is_an_outcome() -> None:
     assert "no luck" in (answered.problem or "")
 
 
-def test_no_recorder_sees_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("process_wide", [False, True])
+def test_no_recorder_sees_the_judge(monkeypatch: pytest.MonkeyPatch, *, process_wide: bool) -> None:
     """A judge that is called within a recorded run is not part of the run, and LangSmith receives nothing."""
     traced: list[str] = []
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
@@ -120,7 +121,7 @@ def test_no_recorder_sees_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
         return (await judge.complete(sample_prompt())).text  # type: ignore[misc]
 
     async def main() -> Any:
-        with record() as recorder:
+        with record(process_wide=process_wide) as recorder:
             monkeypatch.setenv("LANGSMITH_TRACING", "false")
             answer = await RunnableLambda(node).ainvoke("x")
             monkeypatch.setenv("LANGSMITH_TRACING", "true")

@@ -3,7 +3,6 @@
 # ruff: noqa: ARG001 - tools, models and sinks need not use all that they are given
 
 import asyncio
-import threading
 import time
 from typing import Any
 
@@ -12,7 +11,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from lc_agents import ScriptedModel, add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
+from lc_agents import add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 
 from toolmark_langchain import ToolCallRecorder, record
 
@@ -27,76 +26,6 @@ def agent(**options: Any) -> Any:
 
 
 # Concurrency and crashes
-
-
-def test_two_hundred_runs_at_once() -> None:
-    """Two hundred runs at the same time, all with one call id, do not mix."""
-    model = ScriptedModel(script=lambda text: [asks(("echo", {"x": int(text)}, "c1")), f"final {text}"])
-
-    @tool
-    async def echo(x: int) -> str:
-        """Return the number after letting others go first."""
-        await asyncio.sleep(0)
-        return str(x)
-
-    shared = make_agent(model, [echo])
-    recorder = ToolCallRecorder()
-
-    async def run() -> None:
-        questions = [{"messages": [("user", str(number))]} for number in range(200)]
-        await asyncio.gather(*(shared.ainvoke(one, {"callbacks": [recorder]}) for one in questions))
-
-    asyncio.run(run())
-
-    results = {run.input: (summaries(run.calls), run.actual_output) for run in recorder.pop()}
-    assert results == {
-        str(number): ([called("echo", {"x": number}, "c1", str(number))], f"final {number}") for number in range(200)
-    }
-
-
-def test_a_crash_in_the_middle() -> None:
-    """Calls before a crash are recorded; status and error of the run describe the crash."""
-
-    def crash(messages: Any) -> Any:
-        raise ConnectionError("provider is down")
-
-    calls = iter([asks(("add", {"a": 1}, "c1"))])
-    model = ScriptedModel(script=lambda text: [next(calls, None) or crash(text)])
-    recorder = ToolCallRecorder()
-
-    with pytest.raises(ConnectionError):
-        make_agent(model, [add]).invoke(HI, {"callbacks": [recorder]})
-
-    assert summaries(recorder.run.calls) == [ADDITION]
-    assert (recorder.run.status.value, recorder.run.error) == ("error", "ConnectionError: provider is down")
-
-
-def test_a_cancelled_run() -> None:
-    """A cancelled task stops its run, and the tool in its middle was cancelled."""
-    started = threading.Event()
-
-    @tool
-    async def forever(x: int) -> str:
-        """Wait."""
-        started.set()
-        await asyncio.sleep(60)
-        return "never"
-
-    recorder = ToolCallRecorder()
-    endless = make_agent(scripted(asks(("forever", {"x": 1}, "c1")), "final"), [forever])
-
-    async def run() -> None:
-        task = asyncio.create_task(endless.ainvoke(HI, {"callbacks": [recorder]}))
-        await asyncio.to_thread(started.wait, 5)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(run())
-
-    (run_,) = recorder.runs
-    assert [call.execution.status.value for call in run_.calls] == ["cancelled"]
-    assert run_.status.value == "stopped"
 
 
 # Labels and groups

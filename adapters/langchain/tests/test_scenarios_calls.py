@@ -1,4 +1,4 @@
-"""Scenarios S01-S06, S13-S16, S24, S25, S36-S38, S45, S48, S49: which calls, with which arguments and outputs."""
+"""Scenarios S01, S02, S04-S06, S13-S16, S36-S38, S45, S48, S49: which calls, with which arguments and outputs."""
 
 # ruff: noqa: ARG001 - tools, models and sinks need not use all that they are given
 
@@ -57,17 +57,6 @@ def test_a_run_has_its_question_answer_tools_and_usage() -> None:
     assert [tool.name for tool in run.available_tools or ()] == ["slow", "add"]
     assert run.usage is not None
     assert (run.usage["input_tokens"], run.usage["output_tokens"]) == (20, 10)
-
-
-@scenario("S03")
-def test_async() -> None:
-    """`ainvoke` gives what `invoke` gives."""
-    recorder = ToolCallRecorder()
-
-    asyncio.run(make_agent(scripted(*parallel_script()), [slow, add]).ainvoke(HI, {"callbacks": [recorder]}))
-
-    assert summaries(recorder.run.calls) == PARALLEL
-    assert recorder.run.actual_output == "final"
 
 
 @scenario("S04")
@@ -181,33 +170,6 @@ def test_command() -> None:
 
     assert summaries(recorder.run.calls) == [called("cmd", {"x": 1}, "c1", "cmd 1")]
     assert not recorder.run.handoffs
-
-
-@scenario("S24")
-def test_one_id_twice_in_a_message() -> None:
-    """Two calls of one message with one id are two calls, each with its own output."""
-    recorder = recorded(
-        make_agent(scripted(asks(("slow", {"x": 1}, "dup"), ("slow", {"x": 2}, "dup")), "final"), [slow])
-    )
-
-    assert summaries(recorder.run.calls) == [
-        called("slow", {"x": 1}, "dup", "slow 1"),
-        called("slow", {"x": 2}, "dup", "slow 2"),
-    ]
-
-
-@scenario("S25")
-def test_one_id_in_two_steps() -> None:
-    """An id that comes again in the next step is a new call, not another attempt."""
-    recorder = recorded(
-        make_agent(scripted(asks(("slow", {"x": 1}, "c0")), asks(("slow", {"x": 2}, "c0")), "final"), [slow])
-    )
-
-    assert summaries(recorder.run.calls) == [
-        called("slow", {"x": 1}, "c0", "slow 1"),
-        called("slow", {"x": 2}, "c0", "slow 2"),
-    ]
-    assert [call.execution.step for call in recorder.run.calls] == [0, 1]
 
 
 @scenario("S36", needs="wrap_tool_call")

@@ -1,17 +1,14 @@
-"""Scenarios S17-S19, S39-S44, S46, S51, S52: agents in agents, structured output, hand-written loops, hosted tools."""
+"""Scenarios S18, S39-S44, S46, S51, S52: agents in agents, structured output, hand-written loops, hosted tools."""
 
 # ruff: noqa: ARG005 - tools, models and sinks need not use all that they are given
 
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import InjectedToolCallId, tool
+from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import Command
 from lc_agents import (
-    InjectedState,
-    ScriptedModel,
     add,
     asks,
     called,
@@ -50,24 +47,6 @@ def recorded(agent: Any, inputs: Any = HI) -> ToolCallRecorder:
     return recorder
 
 
-@scenario("S17")
-def test_agent_inside_a_tool() -> None:
-    """Calls of a sub-agent are children of the tool that runs it, also where both use one id."""
-    inner = make_agent(scripted(asks(("add", {"a": 1}, "c1")), "sub done"), [add])
-
-    @tool
-    def ask_math(q: str) -> str:
-        """Ask an agent."""
-        return inner.invoke({"messages": [("user", q)]})["messages"][-1].content
-
-    recorder = recorded(make_agent(scripted(asks(("ask_math", {"q": "1+2"}, "c1")), "final"), [ask_math]))
-
-    child = called("add", {"a": 1}, "c1", "3")
-    assert summaries(recorder.run.calls) == [called("ask_math", {"q": "1+2"}, "c1", "sub done", children=[child])]
-    assert [offered.name for offered in recorder.run.available_tools or ()] == ["ask_math"]
-    assert [call.name for call in recorder.run.select_calls(nested=True)] == ["ask_math", "add"]
-
-
 @scenario("S18")
 def test_tool_that_calls_a_tool() -> None:
     """A tool that a tool calls is its child, by code, with the value it returned."""
@@ -81,33 +60,6 @@ def test_tool_that_calls_a_tool() -> None:
 
     child = called("add", {"a": 3}, None, 5, origin="code")
     assert summaries(recorder.run.calls) == [called("outer", {"x": 3}, "c1", "5", children=[child])]
-
-
-@scenario("S19")
-def test_hand_off() -> None:
-    """A hand-off succeeds, is not a called tool by default, and names its target agent."""
-
-    @tool
-    def transfer_to_bob(state: Annotated[dict, InjectedState], call: Annotated[str, InjectedToolCallId]) -> Command:
-        """Hand over."""
-        done = ToolMessage("transferred", tool_call_id=call, name="transfer_to_bob")
-        return Command(goto="bob", graph=Command.PARENT, update={"messages": [*state["messages"], done]})
-
-    alice = make_agent(scripted(asks(("transfer_to_bob", {}, "h1")), "never"), [transfer_to_bob], name="alice")
-    bob = make_agent(ScriptedModel(script=[None, asks(("add", {"a": 4}, "b1")), "bob done"]), [add], name="bob")
-    graph = StateGraph(MessagesState)
-    graph.add_node("alice", alice, destinations=("bob",))
-    graph.add_node("bob", bob)
-    graph.add_edge(START, "alice")
-
-    run = recorded(graph.compile()).run
-
-    handoff, addition = called("transfer_to_bob", {}, "h1", "transferred"), called("add", {"a": 4}, "b1", "6")
-    assert summaries(run.select_calls(handoffs=True)) == [handoff, addition]
-    assert summaries(run.tools_called) == [addition]
-    assert [(each.call, each.from_agent, each.to_agent) for each in run.handoffs] == [(0, "alice", "bob")]
-    assert [call.execution.agent for call in run.calls] == ["alice", "bob"]
-    assert (run.status.value, run.actual_output) == ("ok", "bob done")
 
 
 @scenario("S39", needs="tool_strategy")

@@ -1,9 +1,7 @@
-"""Scenarios S20, S21, S26-S34: many runs, conversations, and people in the loop."""
+"""Scenarios S20, S28-S34: many runs, and people in the loop."""
 
-import asyncio
 from typing import Any
 
-from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.types import Command, interrupt
 from lc_agents import (
@@ -48,64 +46,6 @@ def test_batch() -> None:
     make_agent(numbers(), [add]).batch(inputs, {"callbacks": [recorder]})
 
     assert_separate(recorder, 20)
-
-
-@scenario("S21")
-def test_gather() -> None:
-    """Tasks that run at the same time with one recorder give one run each."""
-    recorder = ToolCallRecorder()
-    agent = make_agent(numbers(), [add])
-
-    async def run() -> None:
-        inputs = [{"messages": [("user", str(number))]} for number in range(30)]
-        await asyncio.gather(*(agent.ainvoke(one, {"callbacks": [recorder]}) for one in inputs))
-
-    asyncio.run(run())
-
-    assert_separate(recorder, 30)
-
-
-TURNS = {
-    "1+2?": [asks(("add", {"a": 1}, "c1")), "three"],
-    "3+2?": [asks(("add", {"a": 3}, "c1")), "five"],
-}
-ANSWERS = [
-    ("1+2?", "three", [called("add", {"a": 1}, "c1", "3")]),
-    ("3+2?", "five", [called("add", {"a": 3}, "c1", "5")]),
-]
-
-
-@scenario("S26")
-def test_turns_of_a_thread() -> None:
-    """Two runs of one thread are two turns of one conversation, each with its own call."""
-    recorder = ToolCallRecorder()
-    agent = make_agent(ScriptedModel(script=TURNS), [add], checkpointer=memory())
-
-    for question in TURNS:
-        agent.invoke({"messages": [("user", question)]}, thread("T1", recorder))
-
-    assert [(run.input, run.actual_output, summaries(run.calls)) for run in recorder.runs] == ANSWERS
-    (conversation,) = recorder.conversations()
-    assert conversation.id == "T1"
-    assert [(turn.role, turn.content, len(turn.tools_called or ())) for turn in conversation.turns] == [
-        ("user", "1+2?", 0),
-        ("assistant", "three", 1),
-        ("user", "3+2?", 0),
-        ("assistant", "five", 1),
-    ]
-
-
-@scenario("S27")
-def test_turns_with_a_history() -> None:
-    """An app that passes the history gives the same runs; the history is not part of them."""
-    recorder = ToolCallRecorder()
-    agent = make_agent(ScriptedModel(script=TURNS), [add])
-    history: list[Any] = []
-
-    for question in TURNS:
-        history = agent.invoke({"messages": [*history, HumanMessage(question)]}, {"callbacks": [recorder]})["messages"]
-
-    assert [(run.input, run.actual_output, summaries(run.calls)) for run in recorder.runs] == ANSWERS
 
 
 def reviewed() -> Any:

@@ -56,7 +56,8 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
     run_inline = True
     raise_error = False
     how_to_attach: ClassVar[str] = (
-        "pass the recorder to the agent, config={'callbacks': [recorder]}, or run it inside `with record()`"
+        "pass the recorder to the agent, config={'callbacks': [recorder]}, or run it inside `with record()`; to record "
+        "the whole process, such as the requests of a server, use record(process_wide=True)"
     )
 
     def __init__(self, *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> None:
@@ -304,8 +305,9 @@ def record(
         sink: As for `ToolCallRecorder`.
         limit: As for `ToolCallRecorder`.
         conversation: As for `ToolCallRecorder`.
-        process_wide: Records every run of the process, in any thread and context, until the block ends; inside another
-            block of `record()`, that one records instead.
+        process_wide: While the block lasts, also record the runs that begin in any other task or thread of the
+            process, where no recorder is active: for servers, whose requests do not run in the context of their
+            startup.
     """
     recorder = ToolCallRecorder(sink=sink, limit=limit, conversation=conversation)
     with attached(recorder, process_wide=process_wide):
