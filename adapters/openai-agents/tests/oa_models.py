@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -52,7 +53,7 @@ def says(text: str) -> ResponseOutputMessage:
 def asks(ask: AskFor | HandOff) -> ResponseFunctionToolCall:
     """Return an item in which the model requests a function call."""
     if isinstance(ask, HandOff):
-        ask = AskFor(f"transfer_to_{ask.to}", {}, ask.id)
+        ask = AskFor(re.sub(r"\W", "_", f"transfer_to_{ask.to}").lower(), {}, ask.id)
     return ResponseFunctionToolCall(
         id=f"fc_{next(_numbers)}",
         call_id=ask.id or "",

@@ -77,6 +77,7 @@ FEATURES = {
         (0, 18),
         _parameter("agents", "RunConfig", "tool_not_found_behavior"),
     ),
+    "images": Feature("tools that return images came later", (0, 4), _attribute("agents", "ToolOutputImage")),
     "custom": Feature("custom tools came later", (0, 14), _attribute("agents", "CustomTool")),
     "shell": Feature("the shell tool came later", (0, 6), _attribute("agents", "ShellTool")),
     "timeout": Feature("tools with a timeout came later", (0, 14), _parameter("agents", "function_tool", "timeout")),

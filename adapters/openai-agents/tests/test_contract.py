@@ -3,79 +3,153 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import functools
+import inspect
+import json
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from contextvars import Context
 from typing import Any, ClassVar
 
 from agents import Agent, Runner, SQLiteSession, function_tool
 from oa_models import Scripted, own_loop
-from oa_versions import ENFORCES_IDS, TELLS_EXCEPTIONS
+from oa_versions import ENFORCES_IDS, FEATURES, TELLS_EXCEPTIONS
+from pydantic import BaseModel
 
-from toolmark.cases import ConversationalTestCase, Run
-from toolmark.testing import AdapterContract, AgentTool, NotSupportedError, Recorded, Scene, ToolDouble
+from toolmark.capture import JsonlSink
+from toolmark.cases import ConversationalTestCase, MLLMImage, Run
+from toolmark.testing import AdapterContract, AgentTool, AskFor, NotSupportedError, Recorded, Scene, ToolDouble
+from toolmark.testing.tool_doubles import PICTURE
 from toolmark_openai_agents import record
+
+
+class Total(BaseModel):
+    """What an agent with a structured answer answers."""
+
+    total: int
 
 
 def as_tool(double: ToolDouble | AgentTool, **options: Any) -> Any:
     """The SDK's tool for one of no framework."""
     if isinstance(double, AgentTool):
         return agent(double.scene).as_tool(double.name, double.description)
+    if double.needs_approval:
+        _need("approvals")
+        options["needs_approval"] = True
     make = function_tool(
         name_override=double.name, description_override=double.description, strict_mode=False, **options
     )
-    return make(double.coroutine)
+    return make(_with_images if double.name == "picture" else _with_named_arguments(double))
+
+
+def _with_named_arguments(double: ToolDouble) -> Any:
+    """The coroutine of a tool, called by the names of its arguments; the SDK passes them in their order."""
+    signature = inspect.signature(double.coroutine)
+
+    @functools.wraps(double.coroutine)
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:
+        return await double.coroutine(**signature.bind(*args, **kwargs).arguments)
+
+    return coroutine
+
+
+async def _with_images() -> Any:
+    """The tool `picture`, with what it returns in the SDK's form."""
+    from agents import ToolOutputImage
+
+    image = PICTURE.function()
+    return ToolOutputImage(image_url=_address_of(image))
 
 
 def agent(scene: Scene) -> Agent[Any]:
     """The SDK's agent that plays a scene."""
+    ids = [call.id for step in scene.steps for call in getattr(step, "calls", ())]
+    if ENFORCES_IDS and (len(ids) != len(set(ids)) or not all(ids)):
+        raise NotSupportedError("calls need ids of their own")
     options: dict[str, Any] = {"failure_error_function": None} if scene.tool_errors == "raised" else {}
     return Agent(
         name=scene.agent,
         model=Scripted(scene.model()),
         tools=[as_tool(double, **options) for double in scene.tools],
         handoffs=[agent(other) for other in scene.handoffs],
+        output_type=Total if scene.is_structured else None,
     )
+
+
+def question(scene: Scene) -> Any:
+    """What the user says: text, or with images a message."""
+    if not scene.images:
+        return scene.input
+    _need("images")
+    images = [{"type": "input_image", "image_url": _address_of(image), "detail": "auto"} for image in scene.images]
+    return [{"role": "user", "content": [{"type": "input_text", "text": scene.input}, *images]}]
+
+
+def _address_of(image: MLLMImage) -> str:
+    return f"data:{image.mime_type};base64,{image.data}"
+
+
+def _need(feature: str) -> None:
+    if not FEATURES[feature].is_due():
+        raise NotSupportedError(FEATURES[feature].why)
+
+
+def answer_of(result: Any) -> str | None:
+    """What the caller got, as text."""
+    output = result.final_output
+    return output.model_dump_json() if isinstance(output, Total) else output
+
+
+def reasons() -> dict[str, str]:
+    """What the installed release cannot do."""
+    missing: dict[str, str] = {}
+    if ENFORCES_IDS:
+        shared = "this release ends a run in which two calls share an id"
+        missing = {
+            "test_empty_ids": "this release ends a run in which a call has no id, before any hook is called",
+            **dict.fromkeys(("test_id_repeated_in_one_message", "test_id_repeated_in_a_later_message"), shared),
+            **dict.fromkeys(("test_agents_in_parallel", "test_fan_out"), f"{shared}, which each of the agents does"),
+        }
+    for test, feature in (("test_resumed_runs_with_equal_questions", "approvals"), ("test_images", "images")):
+        if not FEATURES[feature].is_due():
+            missing[test] = FEATURES[feature].why
+    return missing
 
 
 class TestContract(AdapterContract):
     """OpenAI Agents."""
 
-    unsupported: ClassVar[Mapping[str, str]] = (
-        {
-            "test_empty_ids": "this release ends a run in which a call has no id, before any hook is called",
-            "test_id_repeated_in_one_message": "this release ends a run in which two calls share an id",
-            "test_id_repeated_in_a_later_message": "this release ends a run in which two calls share an id",
-        }
-        if ENFORCES_IDS
-        else {}
-    )
+    unsupported: ClassVar[Mapping[str, str]] = reasons()
+    run_config: ClassVar[Any] = None
 
     async def arun(self, scene: Scene) -> Recorded:
         """Play a scene with `Runner.run`."""
-        self._refuse(scene)
+        starting, asked = agent(scene), question(scene)
         with record() as recorder:
             try:
-                result = await Runner.run(agent(scene), scene.input)
+                result = await Runner.run(starting, asked, run_config=self.run_config)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever ends the agent is returned
                 return Recorded(recorder.last_run, error=error)
-            return Recorded(recorder.last_run, answer=result.final_output)
+            return Recorded(recorder.last_run, answer=answer_of(result))
 
     def run(self, scene: Scene) -> Recorded:
         """Play a scene with `Runner.run_sync`."""
-        self._refuse(scene)
+        starting, asked = agent(scene), question(scene)
         with own_loop(), record() as recorder:
             try:
-                result = Runner.run_sync(agent(scene), scene.input)
+                result = Runner.run_sync(starting, asked, run_config=self.run_config)
             except Exception as error:  # noqa: BLE001 - whatever ends the agent is returned
                 return Recorded(recorder.last_run, error=error)
-            return Recorded(recorder.last_run, answer=result.final_output)
+            return Recorded(recorder.last_run, answer=answer_of(result))
 
     async def astream(self, scene: Scene) -> Recorded:
         """Play a scene with `Runner.run_streamed`, event by event."""
+        starting, asked = agent(scene), question(scene)
         async with record() as recorder:
-            result = Runner.run_streamed(agent(scene), scene.input)
+            result = Runner.run_streamed(starting, asked, run_config=self.run_config)
             async for _ in result.stream_events():
                 pass
-            return Recorded(recorder.last_run, answer=result.final_output)
+            return Recorded(recorder.last_run, answer=answer_of(result))
 
     def run_many(self, scenes: Sequence[Scene]) -> Sequence[Run]:
         """Play all scenes in one event loop, with one recorder."""
@@ -101,12 +175,100 @@ class TestContract(AdapterContract):
         (conversation,) = asyncio.run(play())
         return conversation
 
+    def converse_in_processes(self, scenes: Sequence[Scene], path: str) -> None:
+        """Play each scene with a recorder and a session of its own, on one stored session."""
+
+        async def play(scene: Scene) -> None:
+            session = SQLiteSession("one", f"{path}.db")
+            with JsonlSink(path) as sink, record(sink=sink):
+                await Runner.run(agent(scene), scene.input, session=session)
+            session.close()
+
+        for scene in scenes:
+            asyncio.run(play(scene))
+
+    def fan_out(self, scenes: Sequence[Scene]) -> Run:
+        """Play the scenes as runs that one tool begins at the same time."""
+        agents = [agent(scene) for scene in scenes]
+
+        @function_tool
+        async def fan_out() -> str:
+            """Ask all agents."""
+            runs = [
+                Runner.run(one, scene.input, run_config=self.run_config)
+                for one, scene in zip(agents, scenes, strict=True)
+            ]
+            return ", ".join([str(result.final_output) for result in await asyncio.gather(*runs)])
+
+        outer = Agent(name="outer", model=Scripted([AskFor("fan_out", {}, "f1")], "done"), tools=[fan_out])
+
+        async def play() -> Run:
+            with record() as recorder:
+                await Runner.run(outer, "hi", run_config=self.run_config)
+            return recorder.last_run
+
+        return asyncio.run(play())
+
+    def resume_in_reverse(self, scenes: Sequence[Scene]) -> Sequence[Run]:
+        """Resume the runs from their states; every other state was stored as JSON meanwhile."""
+        _need("approvals")
+        from agents import RunState
+
+        async def play() -> list[Run]:
+            agents = [agent(scene) for scene in scenes]
+            with record() as recorder:
+                waiting = [
+                    await Runner.run(one, scene.input, run_config=self.run_config)
+                    for one, scene in zip(agents, scenes, strict=True)
+                ]
+                for number in reversed(range(len(agents))):
+                    state = waiting[number].to_state()
+                    if number % 2:
+                        state = await RunState.from_json(agents[number], json.loads(json.dumps(state.to_json())))
+                    for item in state.get_interruptions():
+                        state.approve(item)
+                    await Runner.run(agents[number], state, run_config=self.run_config)
+            return recorder.runs
+
+        return asyncio.run(play())
+
+    def continue_from(self, history: Scene, scene: Scene) -> Recorded:
+        """Pass the items of the first run to the second."""
+
+        async def play() -> Recorded:
+            before = (await Runner.run(agent(history), history.input)).to_input_list()
+            with record() as recorder:
+                result = await Runner.run(agent(scene), [*before, {"role": "user", "content": scene.input}])
+            return Recorded(recorder.last_run, answer=result.final_output)
+
+        return asyncio.run(play())
+
+    def run_attached_twice(self, scene: Scene) -> Sequence[Run]:
+        """Begin the run with the recorder, in a block of the process that was entered twice."""
+
+        async def play() -> list[Run]:
+            block = record(process_wide=True)
+            with block, block as recorder:
+                await recorder.run(agent(scene), scene.input)
+            return recorder.runs
+
+        return asyncio.run(play())
+
+    def serve(self, scenes: Sequence[Scene]) -> Sequence[Run]:
+        """Play each scene in a thread with an empty context."""
+
+        def play(scene: Scene) -> None:
+            request: Coroutine[Any, Any, Any] = Runner.run(agent(scene), scene.input)
+            asyncio.run(request)
+
+        with record(process_wide=True) as recorder:
+            threads = [threading.Thread(target=Context().run, args=(play, scene)) for scene in scenes]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        return recorder.runs
+
     def error_text(self, error: Exception, *, handled: bool) -> str:
         """Releases without exceptions in a formatter show only the exception's text in a span, not its type."""
         return str(error) if handled and not TELLS_EXCEPTIONS else super().error_text(error, handled=handled)
-
-    def _refuse(self, scene: Scene) -> None:
-        """Say which scenes the SDK does not play, and see that it does not."""
-        ids = [call.id for step in scene.steps for call in getattr(step, "calls", ())]
-        if ENFORCES_IDS and (len(ids) != len(set(ids)) or not all(ids)):
-            raise NotSupportedError("calls need ids of their own")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 from agents import HostedMCPTool
-from oa_agents import Played, called, make_agent, play, scenario, summaries
+from oa_agents import LIVE, Played, called, make_agent, play, scenario, summaries
 from openai.types.responses import (
     ResponseCodeInterpreterToolCall,
     ResponseFileSearchToolCall,
@@ -14,9 +15,13 @@ from openai.types.responses import (
 )
 from openai.types.responses.response_output_item import ImageGenerationCall, McpApprovalRequest, McpCall, McpListTools
 
-from toolmark import Run
+from toolmark import MLLMImage, Run
+from toolmark.testing.tool_doubles import PICTURE_BYTES
 
 WEB = {"type": "search", "query": "weather", "queries": ["weather"], "sources": [{"type": "url", "url": "https://a"}]}
+
+PNG = base64.b64encode(PICTURE_BYTES).decode()
+_URL = f"data:image/png;base64,{PNG}"
 
 
 def _hosted_items() -> list[Any]:
@@ -34,7 +39,7 @@ def _hosted_items() -> list[Any]:
             id="ci_1", status="completed", code="1+1", outputs=[{"type": "logs", "logs": "2"}], **code
         ),
         ResponseCodeInterpreterToolCall(id="ci_2", status="failed", code="1/0", outputs=None, **code),
-        ImageGenerationCall(id="ig_1", status="completed", type="image_generation_call", result="AA=="),
+        ImageGenerationCall(id="ig_1", status="completed", type="image_generation_call", result=PNG),
         "done",
     ]
 
@@ -56,9 +61,36 @@ def test_tools_of_the_provider(mode: str) -> None:
         called("file_search", {"queries": ["q"]}, "fs_1", [{"file_id": "f", "text": "t"}], **hosted),
         called("code_interpreter", {"code": "1+1"}, "ci_1", [{"type": "logs", "logs": "2"}], **hosted),
         called("code_interpreter", {"code": "1/0"}, "ci_2", status="error", error="status: failed", **hosted),
-        called("image_generation", {}, "ig_1", "AA==", **hosted),
+        called("image_generation", {}, "ig_1", {"type": "image", "mime_type": "image/png", "data": PNG}, **hosted),
     ]
     assert run.actual_output == "done"
+
+
+@scenario("18b")
+def test_images_of_the_user(mode: str) -> None:
+    """Images of the user's last messages are in the input, addresses as they are, and those before are not."""
+    address = "https://example.com/a.png"
+    earlier = {"role": "user", "content": [{"type": "input_image", "image_url": address, "detail": "auto"}]}
+    said = {"role": "assistant", "content": "I see."}
+    images = [{"type": "input_image", "image_url": url, "detail": "auto"} for url in (address, _URL)]
+    asked = {"role": "user", "content": [{"type": "input_text", "text": "And this?"}, *images]}
+
+    run = play(mode, make_agent("done"), [earlier, said, asked, {"role": "user", "content": "Well?"}]).run
+
+    assert run.input == "And this?\nWell?"
+    expected = ["And this?", MLLMImage(url=address), MLLMImage(url=_URL), "Well?"]
+    assert run.input_parts == expected
+
+
+@scenario("18c", LIVE)
+def test_files_of_the_user_are_not_images(mode: str) -> None:
+    """An input without images has no parts."""
+    file = {"type": "input_file", "file_id": "f_1"}
+    asked = [{"role": "user", "content": [{"type": "input_text", "text": "Read."}, file]}]
+
+    run = play(mode, make_agent("done"), asked).run
+
+    assert (run.input, run.input_parts) == ("Read.", None)
 
 
 def _mcp_call(number: int, arguments: str, **more: Any) -> McpCall:

@@ -332,6 +332,107 @@ def test_hand_over_that_waits_for_another_call(mode: str, stored: bool) -> None:
     ]
 
 
+@scenario("36d", LIVE)
+def test_hand_over_that_is_not_enabled(mode: str) -> None:
+    """A hand-over that is not enabled never took place, and the run ends: the SDK does not find it."""
+    disabled = handoff(make_agent("bye", name="B"), is_enabled=False)
+
+    run = play(mode, make_agent([HandOff("b", "h1")], tools=[add], handoffs=[disabled])).run
+
+    assert (run.handoffs, run.failed_handoffs, run.tools_called) == ([], [0], [])
+    assert run.error == "ModelBehaviorError: Tool transfer_to_b not found in agent A"
+
+
+@scenario("36e", BOTH, needs="not_found")
+def test_hand_over_beside_one_that_is_not_enabled(mode: str) -> None:
+    """The hand-over that is enabled takes place, though another one stands before it; unknown names are tools."""
+    config: Any = RunConfig(tool_not_found_behavior="return_error_to_model")
+    disabled = handoff(make_agent("bye", name="B"), is_enabled=False)
+    other = make_agent([AskFor("add", {"a": 1, "b": 1}, "c1")], "bye", tools=[add], name="C")
+    requests = [HandOff("b", "h1"), HandOff("nobody", "h2"), HandOff("c", "h3")]
+
+    run = play(mode, make_agent(requests, tools=[add], handoffs=[disabled, other]), run_config=config).run
+
+    assert [(one.call, one.to_agent) for one in run.handoffs] == [(2, "C")]
+    assert run.failed_handoffs == [0]
+    statuses = [(call.name, call.execution.status.value) for call in run.tools_called if call.execution]
+    assert statuses == [("transfer_to_nobody", "unknown_tool"), ("add", "ok")]
+
+
+@scenario("36f", BOTH)
+def test_tool_with_the_name_of_a_hand_over_that_is_not_enabled(mode: str) -> None:
+    """The SDK runs the tool, so it is called."""
+
+    @function_tool
+    def transfer_to_b() -> str:
+        """Transfer money."""
+        return "transferred"
+
+    disabled = handoff(make_agent("bye", name="B"), is_enabled=False)
+    agent = make_agent([AskFor("transfer_to_b", {}, "c1")], "done", tools=[transfer_to_b], handoffs=[disabled])
+
+    run = play(mode, agent).run
+
+    assert (run.handoffs, run.failed_handoffs) == ([], [])
+    assert summaries(run.tools_called) == [called("transfer_to_b", {}, "c1", "transferred")]
+
+
+@scenario("36g", LIVE)
+def test_hand_over_inside_a_tool_that_fails(mode: str) -> None:
+    """An agent inside a tool that cannot hand over fails, and so does its tool; neither run has handed over."""
+    inner = make_agent(
+        [HandOff("b", "h1")], name="Sub", handoffs=[handoff(make_agent("bye", name="B"), on_handoff=_refuse)]
+    )
+    agent = make_agent([AskFor("ask", {"input": "q"}, "o1")], "done", tools=[_asking(inner)])
+
+    run = play(mode, agent).run
+
+    assert (run.handoffs, run.failed_handoffs) == ([], [])
+    assert [call.name for call in run.tools_called] == ["ask"]
+    assert [call.execution.status.value for call in _children(run.tools_called[0]) if call.execution] == [
+        "not_executed"
+    ]
+
+
+def _asking(agent: Agent[Any]) -> Any:
+    """A tool that begins a run of an agent."""
+
+    @function_tool
+    async def ask(input: str) -> str:
+        """Ask."""
+        return str((await Runner.run(agent, input)).final_output)
+
+    return ask
+
+
+class Total(BaseModel):
+    """A structured answer."""
+
+    total: int
+
+
+@scenario("39", BOTH)
+def test_tool_that_carries_the_structured_answer(mode: str) -> None:
+    """The call by which a model behind LiteLLM answers is neither called nor offered, unless a tool has its name."""
+    answer = AskFor("json_tool_call", {"total": 3}, "c2")
+    options: Any = {"tool_use_behavior": {"stop_at_tool_names": ["json_tool_call"]}, "output_type": Total}
+    agent = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], [answer], tools=[add], **options)
+
+    run = play(mode, agent).run
+
+    assert summaries(run.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
+    assert json.loads(run.actual_output or "") == {"total": 3}
+
+    @function_tool
+    def json_tool_call(total: int) -> str:
+        """A tool of the same name."""
+        return f"total {total}"
+
+    own = play(mode, make_agent([answer], tools=[json_tool_call], **options)).run
+
+    assert summaries(own.calls) == [called("json_tool_call", {"total": 3}, "c2", "total 3")]
+
+
 @scenario("37", BOTH, needs="not_found")
 def test_tool_of_the_agent_before(mode: str) -> None:
     """An agent that calls a tool which only the agent before it has calls an unknown tool."""

@@ -19,9 +19,9 @@ from typing import Any, Final
 from toolmark import InvalidDataError, ToolCallType, ToolSpec
 from toolmark.capture import ABSENT, Request, RunBuilder
 from toolmark.cases import Run, RunStatus
-from toolmark.formats import Answer, read_responses_answer, read_responses_call
+from toolmark.formats import Answer, read_responses_answer
 from toolmark_openai_agents import _errors, _messages, _states
-from toolmark_openai_agents._tools import field_of, handoffs_around, listed_tools
+from toolmark_openai_agents._tools import carries_answer, field_of, handoffs_around, listed_tools, refused_target
 
 _COPIES: Final = frozenset({"tool_approval_item", "mcp_approval_response_item"})
 """Items that repeat a call which has an item of its own."""
@@ -64,7 +64,8 @@ def run_from_result(
         result = getattr(error, "run_data", None)
     _check_result(result, error)
     builder = RunBuilder(conversation_id=conversation_id)
-    builder.started(input if input is not None else _messages.question_of(getattr(result, "input", None)))
+    asked = getattr(result, "input", None)
+    builder.started(_messages.question_of(asked) if input is None else input, parts=_messages.images_of_question(asked))
     responses = list(getattr(result, "raw_responses", ()) or ())
     items = list(getattr(result, "new_items", ()) or ())
     interrupted = bool(getattr(result, "interruptions", None))
@@ -127,6 +128,8 @@ class _Items:
         """The calls between one output and the next. A group need not be what one message of the model requested."""
         self.outputs: dict[str | None, deque[_Output]] = defaultdict(deque)
         """The outputs by the id of their call, in order."""
+        self.structured: list[Request] = []
+        """The calls that carry the structured answer."""
         self.tools: list[ToolSpec] = []
         self.targets: dict[str, str] = {}
         for item in items:
@@ -134,13 +137,22 @@ class _Items:
             self.tools += listed_tools(raw)
             self.targets.update(handoffs_around(getattr(item, "agent", None)))
             answer = read_responses_answer(raw)
-            request = None if kind in _COPIES else read_responses_call(raw)
+            request = None if kind in _COPIES else _messages.request_in(raw)
+            if self._is_answer(item, request, answer):
+                continue
             if answer is not None:
                 # Only the item of a function has the value that it returned; those of other tools have texts.
                 is_value = kind == "tool_call_output_item" and field_of(raw, "type") == "function_call_output"
                 self._add_output(item, answer, getattr(item, "output", ABSENT) if is_value else ABSENT)
             elif request is not None:
                 self._add_call(item, request, is_handoff=kind == "handoff_call_item")
+
+    def _is_answer(self, item: Any, request: Request | None, answer: Answer | None) -> bool:
+        """Return whether an item is a call that carries the structured answer, or the result of one."""
+        if request is not None and carries_answer(request.name, getattr(item, "agent", None)):
+            self.structured.append(request)
+            return True
+        return answer is not None and any(request.id == answer.call_id for request in self.structured)
 
     def _add_output(self, item: Any, answer: Answer, value: Any) -> None:
         self.outputs[answer.call_id].append(_Output(answer, value))
@@ -155,8 +167,11 @@ class _Items:
         server = getattr(getattr(item, "tool_origin", None), "mcp_server_name", None)
         if isinstance(server, str):
             request = replace(request, type=ToolCallType.MCP, server=server)
-        agent = _messages.agent_name(getattr(item, "agent", None))
-        self.groups[-1].append(_Call(request, agent, is_handoff))
+        agent = getattr(item, "agent", None)
+        # The item of a handoff that is not enabled is that of a tool.
+        is_function = request.type is ToolCallType.FUNCTION and request.server is None
+        target = refused_target(request.name, agent) if is_function and not is_handoff else None
+        self.groups[-1].append(_Call(request, _messages.agent_name(agent), is_handoff or target is not None, target))
 
     def by_response(self, responses: Sequence[Any], builder: RunBuilder) -> Iterator[list[_Call]]:
         """Yield the calls of each response, and then the groups of calls that no response has.
@@ -169,6 +184,8 @@ class _Items:
         for response in responses:
             message: list[_Call] = []
             for request in _messages.requests_in(getattr(response, "output", ())):
+                if any(_messages.same_call(request, other) for other in self.structured):
+                    continue
                 call = next((call for call in unclaimed if _messages.same_call(call.request, request)), None)
                 if call is not None:
                     unclaimed.remove(call)

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from toolmark.capture import ABSENT, Request
+from toolmark.capture import ABSENT, Request, image_parts
+from toolmark.cases import MLLMImage
 from toolmark.formats import read_responses_answer, read_responses_call
 from toolmark_openai_agents._tools import field_of
 
@@ -55,12 +56,22 @@ def usage_of(response: Any) -> dict[str, int]:
 # Calls and their results
 
 
+def request_in(item: object) -> Request | None:
+    """Return the call that an item of the provider requests or reports; `None` if it is not a call."""
+    request = read_responses_call(item)
+    if request is None or field_of(item, "type") != "image_generation_call" or not isinstance(request.result, str):
+        return request
+    # The item has the bytes alone, which nobody recognizes as an image without their type.
+    image = {"type": "image", "mime_type": f"image/{field_of(item, 'output_format') or 'png'}", "data": request.result}
+    return replace(request, result=image)
+
+
 def requests_in(output: Sequence[Any]) -> list[Request]:
     """Return the calls in a response of the model, each with the reasoning before it."""
     requests: list[Request] = []
     reasoning: str | None = None
     for item in output:
-        request = read_responses_call(item)
+        request = request_in(item)
         if request is not None:
             requests.append(replace(request, reasoning=reasoning) if reasoning else request)
         elif field_of(item, "type") == "reasoning":
@@ -157,12 +168,26 @@ def question_of(input: object) -> str | None:
     """Return the text of the user in the input of a run; of a list, that of the user messages at its end."""
     if isinstance(input, str):
         return input
-    texts: list[str] = []
+    texts = [_message_text(content) for content in _user_contents(input)]
+    return "\n".join(text for text in texts if text) or None
+
+
+def images_of_question(input: object) -> list[str | MLLMImage] | None:
+    """Return the texts and images of the same messages as `question_of`; `None` if they have no image."""
+    parts: list[Any] = []
+    for content in _user_contents(input):
+        parts += content if isinstance(content, (list, tuple)) else [{"type": "input_text", "text": content}]
+    return image_parts(parts)
+
+
+def _user_contents(input: object) -> list[Any]:
+    """Return the contents of the user messages at the end of a run's input."""
+    contents: list[Any] = []
     for item in reversed(input if isinstance(input, (list, tuple)) else ()):
         if field_of(item, "role") != "user":
             break
-        texts.append(_message_text(field_of(item, "content")))
-    return "\n".join(text for text in reversed(texts) if text) or None
+        contents.append(field_of(item, "content"))
+    return contents[::-1]
 
 
 def _message_text(content: object) -> str:

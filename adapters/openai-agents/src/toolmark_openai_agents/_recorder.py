@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from agents import Runner
 from agents.lifecycle import RunHooksBase
@@ -14,17 +14,23 @@ from agents.lifecycle import RunHooksBase
 from toolmark.capture import RunRecorder, Sink
 from toolmark.cases import Run
 from toolmark.errors import NothingRecordedError
-from toolmark_openai_agents import _mcp, _states, _wrapping
+from toolmark_openai_agents import _mcp, _messages, _states, _wrapping
 from toolmark_openai_agents._errors import error_text
 from toolmark_openai_agents._hooks import ErrorFormatter, RecordingHooks, formatter_sees_exceptions, with_formatter
-from toolmark_openai_agents._observed_run import ObservedRun, current_run
+from toolmark_openai_agents._observed_run import Attachment, ObservedRun, current_run
 from toolmark_openai_agents._run_tree import Recording
-from toolmark_openai_agents._runner import attached, replacement
+from toolmark_openai_agents._runner import attach, attached, detach, replacement
 from toolmark_openai_agents._tools import field_of
 from toolmark_openai_agents._watcher import Watcher, paused_run
 
 if TYPE_CHECKING:
     import asyncio
+
+
+_MISSED: Final = (
+    "agent {agent!r} ran outside of the tasks that were started inside the recorder, and was not recorded; to record "
+    "the whole process, such as the requests of a server, use record(process_wide=True)"
+)
 
 
 class Recorder(RunRecorder[Recording]):
@@ -35,8 +41,8 @@ class Recorder(RunRecorder[Recording]):
     """
 
     how_to_attach: ClassVar[str] = (
-        "begin the run inside `with record()`, or by `recorder.run(agent, input)`; a new thread does not inherit the "
-        "block it was started in"
+        "begin the run inside `with record()`, or by `recorder.run(agent, input)`; new threads and the requests of a "
+        "server are not inside the block, and need record(process_wide=True)"
     )
 
     def __init__(self, *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> None:
@@ -155,17 +161,24 @@ class Recorder(RunRecorder[Recording]):
         if self.observe(watcher, "a stream", self._follow, watcher, result) is None:
             self._release(watcher)
 
+    def missed(self, agent: Any) -> None:
+        """Note that an agent ran where no recorder is active."""
+        text = _MISSED.format(agent=_messages.agent_name(agent))
+        self.observe(None, "a run that was missed", self._say, text)
+
     # Inside
 
     def _watcher_for(self, input: Any, options: dict[str, Any]) -> Watcher:
         """Return the watcher of a run that begins: of a tool's run, of the paused run it goes on with, or a new one."""
         outer = current_run.get()
-        inner = outer is not None and outer.recorder is self
-        if outer is not None and inner:
+        inner = False
+        if outer is not None and outer.recorder is self:
             key = outer.watcher.enclosing(options.get("context"))
             if key is not None:
                 return outer.watcher.watch_inside(key, input)
-        conversation = self._label() or _states.conversation_of(options) or self._continued(options)
+            # A task that a run left behind, such as a worker of a server, begins runs of its own.
+            inner = outer.watcher.builder.is_open
+        conversation = self._label() or _states.conversation_of(input, options) or self._continued(options)
         if not inner and _states.is_state(input):
             paused = paused_run(self._paused, input, conversation)
             if paused is not None:
@@ -198,6 +211,7 @@ class Recorder(RunRecorder[Recording]):
                 self._by_result[key] = weakref.ref(result, forget), weakref.ref(watcher.recording)
 
     def _describe(self, watcher: Watcher, agent: Any, input: Any, options: dict[str, Any]) -> None:
+        watcher.session = options.get("session")
         if not _states.is_state(input):
             watcher.began(input, agent, options.get("run_config"))
         elif watcher.paused:
@@ -270,7 +284,7 @@ class Recorder(RunRecorder[Recording]):
         watcher.wrapped = []
         if watcher.scope is not None:
             return
-        self.observe(watcher, "the responses of a run", self._chain, watcher)
+        self.observe(watcher, "the conversation of a run", self._chain, watcher)
         if watcher.paused and not watcher.recording.inner:
             self._paused.append(watcher)
             del self._paused[: -self._limit]
@@ -280,7 +294,9 @@ class Recorder(RunRecorder[Recording]):
             self._fault(watcher, "a sink", error)
 
     def _chain(self, watcher: Watcher) -> None:
-        """Remember the responses of a run that ended, which later runs may continue."""
+        """Note the conversation of a run that ended, and its responses, which later runs may continue."""
+        # Some sessions have no id before their first request.
+        watcher.builder.conversation_id = watcher.builder.conversation_id or _states.session_id(watcher.session)
         for response_id in watcher.response_ids:
             conversation = watcher.builder.conversation_id or watcher.response_ids[0]
             self._by_response[response_id] = conversation, weakref.ref(watcher.recording)
@@ -338,23 +354,45 @@ class record:  # noqa: N801 - used like a function
     case = recorder.test_case(expected_tools=[ToolCall(name="weather")])
     ```
 
-    Tasks started inside are recorded, new threads are not; use `recorder.run_sync` there. Of nested blocks, the
-    innermost records. The arguments are those of `Recorder`.
+    Tasks started inside are recorded; other tasks, such as the requests of a server, and new threads only with
+    `process_wide=True`, or by `recorder.run_sync`. Of nested blocks, the innermost records. A block may be entered
+    again, and then is left as often.
     """
 
-    def __init__(self, *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> None:
-        """Create the recorder; it records nothing before the block begins."""
+    def __init__(
+        self,
+        *,
+        sink: Sink | None = None,
+        limit: int = 10_000,
+        conversation: str | None = None,
+        process_wide: bool = False,
+    ) -> None:
+        """Create the recorder; it records nothing before the block begins.
+
+        Args:
+            sink: As for `Recorder`.
+            limit: As for `Recorder`.
+            conversation: As for `Recorder`.
+            process_wide: While it is entered, also record the runs that begin in any other task or thread of the
+                process, where no recorder is active: for servers, whose requests do not run in the context of their
+                startup.
+        """
         self._recorder = Recorder(sink=sink, limit=limit, conversation=conversation)
-        self._block = ExitStack()
+        self._process_wide = process_wide
+        self._attachments: list[Attachment] = []
 
     def __enter__(self) -> Recorder:
         """Begin to record."""
-        self._block.enter_context(attached(self._recorder))
+        self._attachments.append(attach(self._recorder, is_process_wide=self._process_wide))
         return self._recorder
 
     def __exit__(self, *raised: object) -> None:
         """Record no further runs; streams that go on are recorded to their end."""
-        self._block.close()
+        # Several tasks may be in the block at once, and each leaves its own.
+        here = [attachment for attachment in self._attachments if attachment.is_here]
+        attachment = (here or self._attachments)[-1]
+        self._attachments.remove(attachment)
+        detach(attachment)
 
     async def __aenter__(self) -> Recorder:
         """Begin to record."""
@@ -362,4 +400,4 @@ class record:  # noqa: N801 - used like a function
 
     async def __aexit__(self, *raised: object) -> None:
         """Record no further runs."""
-        self._block.close()
+        self.__exit__(*raised)

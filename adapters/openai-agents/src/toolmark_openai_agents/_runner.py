@@ -18,23 +18,36 @@ from typing import Any, Final
 from agents.agent import AgentBase
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
 
-from toolmark_openai_agents._observed_run import ObservedRun, RunObserver, active_recorder, current_run
+from toolmark_openai_agents._observed_run import (
+    Attachment,
+    ObservedRun,
+    RunObserver,
+    current_run,
+    open_recorders,
+    recorder_here,
+)
+
+
+def attach(recorder: RunObserver, *, is_process_wide: bool = False) -> Attachment:
+    """Record the runs that begin from now on, in this context or in the whole process, until `detach`."""
+    replacement.acquire()
+    return Attachment.open(recorder, is_process_wide=is_process_wide)
+
+
+def detach(attachment: Attachment) -> None:
+    """Undo one `attach`."""
+    attachment.close()
+    replacement.release()
 
 
 @contextmanager
 def attached(recorder: RunObserver) -> Iterator[None]:
     """Record the runs that begin inside, in this context."""
-    replacement.acquire()
-    token = active_recorder.set(recorder)
+    attachment = attach(recorder)
     try:
         yield
     finally:
-        try:
-            active_recorder.reset(token)
-        except ValueError:
-            # Asynchronous test fixtures leave the block in another context than the one that they entered it in.
-            active_recorder.set(None)
-        replacement.release()
+        detach(attachment)
 
 
 class RecordingRunner(AgentRunner):
@@ -73,7 +86,10 @@ class RecordingRunner(AgentRunner):
 @contextmanager
 def _observed(agent: Any, input: Any, options: dict[str, Any]) -> Iterator[tuple[ObservedRun | None, dict[str, Any]]]:
     """Observe a run, and report what it raises; yield the options to run it with, changed if a recorder is active."""
-    recorder = active_recorder.get()
+    recorder = recorder_here()
+    if recorder is None:
+        for other in open_recorders():
+            other.missed(agent)
     observed = None if recorder is None else recorder.begin(agent, input, options)
     if observed is None:
         yield None, options

@@ -18,14 +18,27 @@ from toolmark_openai_agents._messages import raw_item
 from toolmark_openai_agents._tools import field_of
 
 
-def conversation_of(options: Mapping[str, Any]) -> str | None:
-    """Return the conversation that a run's options name: of its session, by id, or by the group of its traces."""
+def conversation_of(input: Any, options: Mapping[str, Any]) -> str | None:
+    """Return the conversation that a run's options name: of its session, by id, or by the group of its traces.
+
+    The state of an interrupted run has the id that the run began with.
+    """
     name = (
-        getattr(options.get("session"), "session_id", None)
+        session_id(options.get("session"))
         or options.get("conversation_id")
+        or (getattr(input, "_conversation_id", None) if is_state(input) else None)
         or field_of(options.get("run_config"), "group_id")
     )
     return name if isinstance(name, str) else None
+
+
+def session_id(session: Any) -> str | None:
+    """Return the id of a session; `None` without one, or where it has none yet."""
+    try:
+        name = getattr(session, "session_id", None)
+    except Exception:  # noqa: BLE001 - a conversation of the provider has no id before its first request, and raises
+        return None
+    return name if isinstance(name, str) and name else None
 
 
 def current_span() -> Any:

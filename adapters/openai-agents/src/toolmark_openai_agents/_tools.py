@@ -148,6 +148,16 @@ def arguments_of(tool: Any, context: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def carries_answer(name: str, agent: Any) -> bool:
+    """Return whether a tool of this name only carries the structured answer of an agent.
+
+    Models behind LiteLLM answer by a call of `json_tool_call`, which the SDK runs although no agent has such a tool.
+    """
+    is_structured = getattr(agent, "output_type", None) not in (None, str)
+    own = [tool_name(tool) for tool in getattr(agent, "tools", None) or ()]
+    return name == "json_tool_call" and is_structured and name not in own
+
+
 def handoff_targets(agent: Any) -> dict[str, str]:
     """Return the names of the agents that an agent can hand over to, by the names of the tools that do it."""
     targets: dict[str, str] = {}
@@ -157,6 +167,12 @@ def handoff_targets(agent: Any) -> dict[str, str]:
         else:
             targets[str(handoff.tool_name)] = str(handoff.agent_name)
     return targets
+
+
+def refused_target(name: str, agent: Any) -> str | None:
+    """Return the agent that a call led to which the SDK took for a call of a tool; `None` if it was one of a tool."""
+    own = [tool_name(tool) for tool in getattr(agent, "tools", None) or ()]
+    return None if name in own else handoff_targets(agent).get(name)
 
 
 def handoffs_around(agent: Any) -> dict[str, str]:

@@ -35,6 +35,7 @@ class Watcher:
         history: Fingerprints of the calls and results until the run paused.
         strand: Separates it from other runs in the same scope.
         response_ids: The ids of the model's responses, which later runs may continue.
+        session: The session of the run.
     """
 
     def __init__(self, recording: Recording, scope: int | None = None) -> None:
@@ -49,6 +50,7 @@ class Watcher:
         self.waiting: list[str] = []
         self.history: list[str] = []
         self.response_ids: list[str] = []
+        self.session: object = None
         # Runs that a tool starts at the same time are in one scope, and each has its own ids.
         self.strand: int | None = None if scope is None else next(recording.keys)
         self._answered = False
@@ -81,7 +83,7 @@ class Watcher:
         self.input = input
         self._model_name = _messages.model_name(agent, run_config)
         if self.scope is None:
-            self.builder.started(_messages.question_of(input), at=now())
+            self.builder.started(_messages.question_of(input), parts=_messages.images_of_question(input), at=now())
             metadata = _tools.field_of(run_config, "trace_metadata")
             self.builder.labelled(
                 metadata={**_states.trace_of(run_config), **(metadata if isinstance(metadata, Mapping) else {})}
@@ -150,7 +152,7 @@ class Watcher:
     def on_llm_end(self, context: Any, agent: Any, response: Any, **_more: Any) -> None:
         """Note the calls that the model requested, and its usage."""
         output = list(getattr(response, "output", ()))
-        requests = self._new_requests(output)
+        requests = self._new_requests(output, agent)
         self.builder.model_asked(requests, scope=self.scope, strand=self.strand, agent=_messages.agent_name(agent))
         response_id = getattr(response, "response_id", None)
         if isinstance(response_id, str) and response_id:
@@ -161,7 +163,11 @@ class Watcher:
         self._unknown += [request for request in requests if self._is_unknown(request, agent)]
         targets = _tools.handoff_targets(agent)
         for request in requests:
-            if request.name in targets and request.type is ToolCallType.FUNCTION:
+            # A handoff that is not enabled gives way to a tool of its name.
+            is_tool = (
+                request.type is not ToolCallType.FUNCTION or request.server or self._is_offered(request.name, agent)
+            )
+            if request.name in targets and not is_tool:
                 self._add_handoff(request, targets[request.name], took_place=False)
         for item in output:
             self._add_listed_tools(item)
@@ -170,21 +176,28 @@ class Watcher:
     def on_handoff(self, context: Any, from_agent: Any, to_agent: Any, **_more: Any) -> None:
         """Note that control passed to another agent, by the first of the message's requests to do so."""
         targets = _tools.handoff_targets(from_agent)
+        to = _messages.agent_name(to_agent)
         # A run that goes on from a stored state has not seen the message, but the requests in the state.
-        candidates = [*self._last_message, *reversed(self._requests)]
-        requests = [request for request in candidates if request.name in targets]
-        if requests:
-            self._handed_over.append(requests[0])
-            to = _messages.agent_name(to_agent) or targets[requests[0].name]
-            self._add_handoff(requests[0], to, took_place=True)
+        for candidates in (self._last_message, self._requests[::-1]):
+            requests = [request for request in candidates if request.name in targets]
+            # Others of the message may lead to agents that are not enabled, or the handoff chooses the agent itself.
+            requests = [request for request in requests if targets[request.name] == to] or requests
+            if requests:
+                self._handed_over.append(requests[0])
+                self._add_handoff(requests[0], to or targets[requests[0].name], took_place=True)
+                return
 
     def on_tool_start(self, context: Any, agent: Any, tool: Any, **_more: Any) -> None:
         """Note that a local tool begins."""
+        if self._carries_answer(_tools.tool_name(tool), agent):
+            return
         call_id = getattr(context, "tool_call_id", None)
         self._start(tool, context, call_id if isinstance(call_id, str) and call_id else None, agent)
 
     def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any, **_more: Any) -> None:
         """Note what a local tool returned, or its failure, which the SDK has replaced by a text."""
+        if self._carries_answer(_tools.tool_name(tool), agent):
+            return
         run = self._find_run(context, tool)
         run = run or self._start(tool, context, getattr(context, "tool_call_id", None), agent)
         if any(nested.scope == run.key and nested.paused for nested in self._nested):
@@ -309,10 +322,12 @@ class Watcher:
 
     # Requests and results
 
-    def _new_requests(self, output: Sequence[Any]) -> list[Request]:
-        """Return the calls of a message, without those that the SDK takes for repetitions."""
+    def _new_requests(self, output: Sequence[Any], agent: Any) -> list[Request]:
+        """Return the calls of a message, without answers and without those that the SDK takes for repetitions."""
         requests: list[Request] = []
         for request in _messages.requests_in(output):
+            if self._carries_answer(request.name, agent):
+                continue
             if _messages.runs_repeated_calls_once() and _messages.is_repeated(request, [*self._requests, *requests]):
                 self.builder.warn(_messages.repetition_warning(request))
             elif request.type is ToolCallType.FUNCTION and request.name in self._servers_by_tool:
@@ -352,13 +367,20 @@ class Watcher:
     def _add_handoff(self, request: Request, to: str, *, took_place: bool) -> None:
         self.builder.handed_off(to=to, call_id=request.id, scope=self.scope, strand=self.strand, took_place=took_place)
 
+    def _is_offered(self, name: str, agent: Any) -> bool:
+        """Return whether an agent is known to have a tool of this name, which is not a handoff."""
+        return id(agent) in self._offered and name in self._offered[id(agent)][1]
+
+    def _carries_answer(self, name: str, agent: Any) -> bool:
+        """Return whether a call of this name is the agent's structured answer."""
+        return _tools.carries_answer(name, agent) and not self._is_offered(name, agent)
+
     def _is_unknown(self, request: Request, agent: Any) -> bool:
         """Return whether the agent that a request is of has no tool of its name."""
-        _, names = self._offered.get(id(agent), (None, None))
         # Tools of the provider and of its servers are offered under other names, or under none.
-        if names is None or request.type not in (ToolCallType.FUNCTION, ToolCallType.CUSTOM):
+        if id(agent) not in self._offered or request.type not in (ToolCallType.FUNCTION, ToolCallType.CUSTOM):
             return False
-        return request.name not in names and request.name not in _tools.handoff_targets(agent)
+        return not self._is_offered(request.name, agent) and request.name not in _tools.handoff_targets(agent)
 
     def _is_accepted_handoff(self, answer: Answer) -> bool:
         """Return whether an output is the SDK's answer to a handoff that took place."""
