@@ -349,9 +349,8 @@ class Watcher:
             span.recording.steps.tool_returned(call.key, result, outer, now(), span.error, is_handoff=is_handoff)
         elif not call.started:
             # An agent answers each call, unless the step is suspended, which looks like a step that returned nothing.
-            if isinstance(_workflow_of(span), (AgentWorkflow, BaseWorkflowAgent)) and not (
-                span.cancelled or span.error
-            ):
+            is_agent = isinstance(_workflow_of(span), (AgentWorkflow, BaseWorkflowAgent))
+            if is_agent and not span.cancelled and span.error is None:
                 span.recording.has_waited = True
                 span.recording.waits_in_steps.add((call.id, call.name))
         elif call.result is not None:
