@@ -133,7 +133,7 @@ def test_runs_that_are_not_awaited_end_with_the_block() -> None:
         workflow = agent(asks(("slow", {"ms": 300}, "c1")), "done", tools=[slow])
         with record() as rec:
             handler = workflow.run(user_msg="hi")
-            while not (rec.runs and rec.last_run.calls):  # noqa: ASYNC110 - the recorder has no event
+            while rec.is_idle() or not rec.last_run.select_calls(executed_only=True):  # noqa: ASYNC110 - it has no event
                 await asyncio.sleep(0.01)
         await handler
         return rec

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from li_agents import add, agent, asks, llm, search, summaries
 from li_versions import WORKFLOWS_2
+from llama_index.core.agent.workflow import FunctionAgent, ToolCall, ToolCallResult
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import (
     Context,
     Event,
     HumanResponseEvent,
     InputRequiredEvent,
+    JsonPickleSerializer,
     StartEvent,
     StopEvent,
     Workflow,
@@ -247,3 +249,48 @@ def test_a_step_that_begins_again(way: str) -> None:
     assert executions[0].attempts > 1
     assert executions[0].attempts == executions[2].attempts
     assert run.status.value == "ok"
+
+
+class Approving(FunctionAgent):
+    """Asks a person about some calls before their tools run."""
+
+    @step
+    async def call_tool(self, ctx: Context, ev: ToolCall) -> ToolCallResult:
+        """Ask first."""
+        if ev.tool_name == "search":
+            await ctx.wait_for_event(
+                HumanResponseEvent, waiter_id=ev.tool_id, waiter_event=InputRequiredEvent(prefix=ev.tool_name)
+            )
+        return await super().call_tool(ctx, ev)
+
+
+@pytest.mark.parametrize("way", ["same_handler", "left", "saved_state"])
+def test_a_step_that_waits_before_its_tool(way: str) -> None:
+    """A call whose tool has not begun is pending too, and a resumed state continues its run."""
+    model = llm(asks(("add", {"a": 1, "b": 2}, "c0")), asks(("search", {"q": "x"}, "c1")), "done")
+    workflow = Approving(name="A", description="a", tools=[add, search], llm=model)
+
+    async def go() -> ToolCallRecorder:
+        with record() as rec:
+            handler = workflow.run(user_msg="hi")
+            async for event in handler.stream_events():
+                if isinstance(event, InputRequiredEvent):
+                    break
+            if way != "same_handler":
+                state = handler.ctx.to_dict(serializer=JsonPickleSerializer())
+                await handler.cancel_run()
+                await settle(handler)
+                assert rec.last_run.status.value == "interrupted"
+                assert summaries(rec.last_run.calls)[1] == ("search", {"q": "x"}, "c1", "pending")
+            if way == "saved_state":
+                handler = workflow.run(ctx=Context.from_dict(workflow, state, serializer=JsonPickleSerializer()))
+            if way != "left":
+                handler.ctx.send_event(HumanResponseEvent(response="yes"))
+                assert await settle(handler) is None
+        return rec
+
+    (run,) = asyncio.run(go()).runs
+
+    result = "pending" if way == "left" else "found x"
+    assert summaries(run.calls) == [("add", {"a": 1, "b": 2}, "c0", 3), ("search", {"q": "x"}, "c1", result)]
+    assert (run.status.value, run.warnings) == ("interrupted" if way == "left" else "ok", [])

@@ -190,13 +190,87 @@ def test_a_hand_over_that_is_refused(mode: str) -> None:
     run = played(lambda: team([[HandOff("ghost", "h1")], "me"], [])).run(mode)
 
     assert run.tools_called == []
-    (handoff,) = run.handoffs
-    assert (handoff.from_agent, handoff.to_agent) == ("R", "ghost")
+    assert (run.handoffs, run.failed_handoffs) == ([], [0])
     (call,) = run.calls
     assert call.execution is not None
     assert call.execution.status.value == "error"
     assert "ghost not found" in (call.execution.error or "")
     assert status_of(run) == ("ok", "me")
+
+
+@pytest.mark.parametrize("mode", ["C", "E"])
+def test_handoff_to_oneself_that_is_refused(mode: str) -> None:
+    """The same agent goes on after the refusal, so only LlamaIndex's text says that control did not pass."""
+    factory = lambda: AgentWorkflow(  # noqa: E731 - made inside the event loop
+        agents=[
+            agent([HandOff("R", "h1")], "me", tools=[search], name="R", can_handoff_to=["W"]),
+            agent(tools=[write], name="W"),
+        ],
+        root_agent="R",
+    )
+    run = played(factory).run(mode)
+
+    assert (run.tools_called, run.handoffs, run.failed_handoffs) == ([], [], [0])
+    assert "cannot hand off" in outcome(run.calls[0])
+
+
+@pytest.mark.parametrize("mode", ["C", "E"])
+@pytest.mark.parametrize("target", ["W", "X"])
+def test_two_handoffs_in_one_message(target: str, mode: str) -> None:
+    """Control passes to one agent; the other handoff failed, also if both name the same agent."""
+    factory = lambda: AgentWorkflow(  # noqa: E731 - made inside the event loop
+        agents=[
+            agent([HandOff("W", "h1"), HandOff(target, "h2")], tools=[search], name="R"),
+            *(agent(asks(("write", {"text": "t"}, "c1")), "done", tools=[write], name=name) for name in ("W", "X")),
+        ],
+        root_agent="R",
+    )
+    run = played(factory).run(mode)
+
+    (handoff,), (failed,) = run.handoffs, run.failed_handoffs
+    assert {handoff.call, failed} == {0, 1}
+    assert handoff.to_agent == run.calls[2].execution.agent  # type: ignore[union-attr]
+    assert summaries(run.tools_called) == [("write", {"text": "t"}, "c1", "wrote t")]
+    assert outcome(run.calls[failed]) == "! another handoff of the same message was carried out"
+
+
+@pytest.mark.parametrize("mode", ["C", "E"])
+def test_handoff_whose_tool_raises(mode: str) -> None:
+    """A handoff without the name of an agent is a failed handoff with the exception of its tool."""
+    run = played(lambda: team([asks(("handoff", {"reason": "r"}, "h1")), "me"], [])).run(mode)
+
+    assert (run.tools_called, run.handoffs, run.failed_handoffs) == ([], [], [0])
+    assert outcome(run.calls[0]).startswith("! TypeError: handoff() missing")
+    assert status_of(run) == ("ok", "me")
+
+
+@pytest.mark.parametrize("mode", ["C", "E"])
+def test_handoff_at_the_limit_of_steps(mode: str) -> None:
+    """A handoff that the run did not come to is a failed handoff that was not executed."""
+    run = played(lambda: team([[HandOff("W", "h1")]], []), max_iterations=1).run(mode)
+
+    assert (run.tools_called, run.handoffs, run.failed_handoffs) == ([], [], [0])
+    assert outcome(run.calls[0]) == "not_executed"
+
+
+@pytest.mark.parametrize("mode", ["C", "E"])
+@pytest.mark.parametrize("alone", [True, False])
+def test_agent_without_the_handoff_tool(alone: bool, mode: str) -> None:
+    """Where no agent can be reached there is no such tool, so the call is one of an unknown tool."""
+    steps = [HandOff("W", "h1")], "me"
+    if alone:
+        run = played(lambda: agent(*steps, tools=[search], name="R")).run(mode)
+    else:
+        members = [(steps, "R"), ((), "W")]
+        run = played(
+            lambda: AgentWorkflow(
+                agents=[agent(*script, tools=[search], name=name, can_handoff_to=[]) for script, name in members],
+                root_agent="R",
+            )
+        ).run(mode)
+
+    assert (run.handoffs, run.failed_handoffs) == ([], [])
+    assert outcome(run.tools_called[0]).startswith("unknown_tool")
 
 
 def asks_another(*, forward: bool) -> Any:

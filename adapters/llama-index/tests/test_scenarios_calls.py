@@ -189,10 +189,11 @@ def picture() -> Any:
 
 @scenario("20-C", "20-E")
 def test_blocks(mode: str) -> None:
-    """Content that is more than text is described: what it is and how large, never the data."""
+    """Content that is more than text is a list of blocks, in which an image has its data."""
     run = played(lambda: agent(asks(("picture", {}, "c1")), "d", tools=[picture])).run(mode)
 
-    blocks = [{"type": "text", "text": "see"}, {"type": "image", "image_mimetype": "image/png", "bytes": 11}]
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\nabc").decode()
+    blocks = [{"type": "text", "text": "see"}, {"type": "image", "mime_type": "image/png", "data": data}]
     assert summaries(run.tools_called) == [("picture", {}, "c1", blocks)]
 
 

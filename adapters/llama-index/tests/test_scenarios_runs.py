@@ -1,14 +1,17 @@
-"""Scenarios 36-39, 43, 47, 49, 50: several runs, conversations, tokens, and what a recorder leaves behind."""
+"""Scenarios 36, 38, 39, 43, 47, 49, 50: several runs, conversations, tokens, and what a recorder leaves behind."""
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from li_agents import add, agent, asks, play, played, search, slow, summaries
 from li_versions import scenario
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import BaseMemory, ChatMemoryBuffer, Memory
+from llama_index.core.storage.chat_store import SimpleChatStore
 from llama_index.core.workflow import Context, JsonSerializer
 
 from toolmark_llama_index import available_tools, record, runs_from_events
@@ -43,34 +46,46 @@ def test_runs_at_the_same_time() -> None:
     ]
 
 
-@scenario("37")
-def test_a_conversation() -> None:
-    """Each turn has only the calls of its own run, whatever the memory holds."""
+def named_session(name: str) -> BaseMemory:
+    """A memory with the name of a session."""
+    return Memory.from_defaults(session_id=name)
+
+
+def named_key(name: str) -> BaseMemory:
+    """A memory with a key in a store of several chats."""
+    return ChatMemoryBuffer.from_defaults(token_limit=10_000, chat_store=SimpleChatStore(), chat_store_key=name)
+
+
+def nameless(_: str) -> BaseMemory:
+    """A memory that only the program knows."""
+    return ChatMemoryBuffer.from_defaults(token_limit=10_000)
+
+
+@pytest.mark.parametrize("memory_of", [named_session, named_key, nameless])
+def test_conversations_by_memory(memory_of: Callable[[str], BaseMemory]) -> None:
+    """Runs that share a memory are one conversation, with its name; each turn has only the calls of its own run."""
 
     async def go() -> Any:
-        memory = ChatMemoryBuffer.from_defaults(token_limit=10_000)
-        workflow = agent("hi Bob", asks(("add", {"a": 1, "b": 2}, "c1")), "3", "bye", tools=[add])
-        with record() as rec, rec.conversation("bob"):
-            for question in ("i am bob", "1+2?", "bye"):
-                await workflow.run(user_msg=question, memory=memory)
+        memories = {name: memory_of(name) for name in ("ann", "bob")}
+        workflow = agent("hi A", "hi B", asks(("add", {"a": 1, "b": 2}, "c1")), "3", "bye", tools=[add])
+        with record() as rec:
+            for question, name in (("ann", "ann"), ("bob", "bob"), ("1+2?", "ann"), ("bye", "bob")):
+                await workflow.run(user_msg=question, memory=memories[name])
+            await agent("alone").run(user_msg="alone")
+            with rec.conversation("label"):
+                await agent("labelled").run(user_msg="labelled", memory=memories["ann"])
         return rec
 
-    (case,) = asyncio.run(go()).conversations()
+    rec = asyncio.run(go())
 
-    assert [(turn.role, turn.content) for turn in case.turns] == [
-        ("user", "i am bob"),
-        ("assistant", "hi Bob"),
-        ("user", "1+2?"),
-        ("assistant", "3"),
-        ("user", "bye"),
-        ("assistant", "bye"),
-    ]
-    assert [summaries(turn.tools_called or []) for turn in case.turns if turn.role == "assistant"] == [
-        [],
-        [("add", {"a": 1, "b": 2}, "c1", 3)],
-        [],
-    ]
-    assert case.id == "bob"
+    cases = rec.conversations()
+    texts = [[turn.content for turn in case.turns] for case in cases]
+    assert texts == [["ann", "hi A", "1+2?", "3"], ["bob", "hi B", "bye", "bye"], ["alone"] * 2, ["labelled"] * 2]
+    calls = [[summaries(turn.tools_called or []) for turn in case.turns if turn.role == "assistant"] for case in cases]
+    assert calls == [[[], [("add", {"a": 1, "b": 2}, "c1", 3)]], [[], []], [[]], [[]]]
+    ids = [case.id for case in cases]
+    assert ids[2:] == [None, "label"]
+    assert ids[:2] == ["ann", "bob"] if memory_of is not nameless else len({None, *ids[:2]}) == 3
 
 
 @scenario("38-C", "38-E")

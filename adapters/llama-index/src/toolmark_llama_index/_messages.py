@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from llama_index.core.agent.workflow.workflow_events import AgentOutput
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole, TextBlock
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlock, MessageRole, TextBlock
 from llama_index.core.memory import BaseMemory
 from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
 from llama_index.core.tools import ToolSelection
@@ -177,6 +177,12 @@ def images_in(message: object) -> list[str | MLLMImage] | None:
     return image_parts([plain_block(block) for block in message.blocks]) if isinstance(message, ChatMessage) else None
 
 
+def has_unread_image(message: object) -> bool:
+    """Return whether a message has an image that only the program can read, such as an open file."""
+    blocks = message.blocks if isinstance(message, ChatMessage) else []
+    return any(isinstance(block, ImageBlock) and image_parts(plain_block(block)) is None for block in blocks)
+
+
 def conversation_of(start: object) -> str | None:
     """Return the conversation of a start event: the name of the memory that it passes, `None` without one.
 
@@ -189,16 +195,15 @@ def conversation_of(start: object) -> str | None:
     name = getattr(memory, "session_id", None) or getattr(memory, "chat_store_key", None)
     if isinstance(name, str) and name != DEFAULT_CHAT_STORE_KEY:
         return name
-    known = _memories.get(id(memory))
-    if known is not None and known[0]() is memory:
-        return known[1]
-    name = str(uuid4())
-    _memories[id(memory)] = weakref.ref(memory, lambda _, key=id(memory): _memories.pop(key, None)), name
-    return name
+    key = id(memory)
+    if key not in _memories:
+        _memories[key] = str(uuid4())
+        weakref.finalize(memory, _memories.pop, key)
+    return _memories[key]
 
 
-_memories: Final[dict[int, tuple[weakref.ref[BaseMemory], str]]] = {}
-"""The memories without a name of their own, by their ids, with the names of their conversations."""
+_memories: Final[dict[int, str]] = {}
+"""The conversations of memories without a name of their own, by the ids of the objects."""
 
 
 def answer_of(result: object) -> str | None:

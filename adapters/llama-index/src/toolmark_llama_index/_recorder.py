@@ -66,10 +66,10 @@ class ToolCallRecorder(RunRecorder[Recording]):
         Args:
             sink: Takes each run when it ends, see `RunRecorder`.
             limit: The most runs to keep.
-            conversation: The conversation of every run; by default none.
-            process_wide: While it is entered, also record the runs that begin in any other task or thread of the
-                process, where no recorder is active: for servers, whose requests do not run in the context of their
-                startup.
+            conversation: The conversation of every run; by default, the memory that a run is given names it.
+            process_wide: Records every run of the process, in any thread and context, until the block ends; inside
+                another recorder's block, that one records. For servers, whose requests do not run in the context of
+                their startup.
         """
         super().__init__(sink=sink, limit=limit, conversation=conversation)
         self._listener = Listener(

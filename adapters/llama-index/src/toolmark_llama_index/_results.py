@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from datetime import date, datetime, time
 from enum import Enum
+from io import BytesIO
 from numbers import Real
 from typing import Any, Final
 
@@ -94,12 +95,14 @@ def is_unknown_tool(event: ToolCallResult) -> bool:
 def plain_block(block: Any) -> dict[str, Any]:
     """Return a block as an object: its text, or the data of an image, or else the type, place and size of its data.
 
-    Files, streams and addresses are not opened.
+    Files and addresses are not opened, and streams are not read: they belong to the program.
     """
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text}
-    if isinstance(block, ImageBlock) and isinstance(block.image, bytes):
-        return _image(block.image.decode("ascii"), block.image_mimetype)  # LlamaIndex stores base64 text
+    if isinstance(block, ImageBlock) and isinstance(block.image, bytes):  # LlamaIndex stores base64 text
+        return _image(block.image.decode("ascii", "replace"), block.image_mimetype)
+    if isinstance(block, ImageBlock) and isinstance(block.image, BytesIO):
+        return _image(base64.b64encode(block.image.getvalue()).decode(), block.image_mimetype)
     summary: dict[str, Any] = {"type": str(getattr(block, "block_type", type(block).__name__))}
     summary |= {name: str(getattr(block, name)) for name in _TEXT_FIELDS if getattr(block, name, None)}
     for name in _DATA_FIELDS:

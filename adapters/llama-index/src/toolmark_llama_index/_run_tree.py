@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from llama_index.core.agent.workflow.workflow_events import ToolCall as RequestedCall
 
-from toolmark.calls import ToolCall, ToolCallType
+from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.capture import Outcome, RunBuilder
 from toolmark.cases import Run
 from toolmark_llama_index._agent_steps import AgentSteps, Key, Place
@@ -42,6 +42,7 @@ class Recording:
         offered: The tools that were noted, each with the scope it was offered in.
         has_waited: A call waits, or waited, for a person.
         suspended: Calls of agents that were suspended and have not begun again.
+        waits_in_steps: Id and name of the calls whose steps wait for a person before they run the tool.
         waiting: The calls that wait for a person, of a run that was left with them.
         spans: Its spans in the tree.
         workflow: The workflow that runs.
@@ -63,6 +64,7 @@ class Recording:
         self.mcp_tools: set[str] = set()
         self.has_waited = False
         self.suspended: list[Call] = []
+        self.waits_in_steps: set[tuple[str, str]] = set()
         self.waiting: list[ToolCall] = []
         self.spans: dict[str, Span] = {}
         self.workflow: weakref.ref[Any] | None = None
@@ -96,6 +98,11 @@ class Recording:
                 self.suspended.remove(earlier)
                 return True
         return False
+
+    def calls_that_wait_in_steps(self) -> list[ToolCall]:
+        """Return the calls of a run that was left while their steps waited for a person before they ran the tool."""
+        pending = [call for call in self.run().calls if call.execution and call.execution.status is CallStatus.PENDING]
+        return [call for call in pending if (call.id or "", call.name) in self.waits_in_steps]
 
     def fit(self, calls: Sequence[RequestedCall]) -> int:
         """Return how well a saved state with these calls continues it: 2 with all waiting calls, 1 with some, 0 not."""

@@ -45,6 +45,7 @@ _CHAT_METHODS: Final = frozenset(
     {"chat", "achat", "stream_chat", "astream_chat", "complete", "acomplete", "stream_complete", "astream_complete"}
 )
 _NO_RESULT: Final = "the run ended without a result: by a time limit or a cancellation"
+_UNREAD_IMAGE: Final = "an image of the input is an open file, which belongs to the program; it was left out"
 _NO_BEGINNING: Final = "this run continues an earlier one that this recorder does not have"
 
 
@@ -152,7 +153,10 @@ class Watcher:
         start, builder = _start_of(bound), recording.builder
         if builder.conversation_id is None:
             builder.conversation_id = _messages.conversation_of(start)
-        parts = _messages.images_in(_messages.message_of(start))
+        message = _messages.message_of(start)
+        if _messages.has_unread_image(message):
+            builder.warn(_UNREAD_IMAGE)
+        parts = _messages.images_in(message)
         builder.started(_messages.question_of(start), parts=parts, at=now())
 
     def _run_ended(self, span: Span, result: object) -> None:
@@ -187,8 +191,10 @@ class Watcher:
         recording.builder.ended(answer, status=status, error=error, at=now())
         if status is RunStatus.STOPPED and may_wait and recording.has_waited:
             recording.waiting = waiting_calls(recording.run())
-            if recording.waiting:
-                recording.builder.ended(None, may_wait=True, at=now())
+            recording.builder.ended(None, may_wait=True, at=now())
+            recording.waiting += recording.calls_that_wait_in_steps()
+            if not recording.waiting:
+                recording.builder.ended(answer, status=status, error=error, at=now())
         if not recording.waiting:
             recording.requests.clear()
         self._finished.append(recording)
@@ -304,6 +310,7 @@ class Watcher:
             self._call_failed(span, call, span.error)
             span.error = None
         scope = None if span.parent is None else span.parent.scope
+        recording.waits_in_steps.discard((call.id, call.name))
         call.attempts += 1
         call.key = span.id if call.attempts == 1 else f"{span.id}.{call.attempts}"
         if recording.lacks_beginning and not recording.is_repeated(call):
@@ -341,7 +348,11 @@ class Watcher:
             is_handoff = call.name == HANDOFF and isinstance(_workflow_of(span), AgentWorkflow)
             span.recording.steps.tool_returned(call.key, result, outer, now(), span.error, is_handoff=is_handoff)
         elif not call.started:
-            return
+            # An agent answers each call, unless the step is suspended, which looks like a step that returned nothing.
+            is_agent = isinstance(_workflow_of(span), (AgentWorkflow, BaseWorkflowAgent))
+            if is_agent and not span.cancelled and span.error is None:
+                span.recording.has_waited = True
+                span.recording.waits_in_steps.add((call.id, call.name))
         elif call.result is not None:
             # A workflow of the user's own may return anything; what counts is what its tool returned.
             self._execution_ended(span, call.key, call.result)
