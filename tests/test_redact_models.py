@@ -81,6 +81,19 @@ def test_images_and_their_texts_are_redacted() -> None:
     assert DEFAULT.model(case).input == ["see", M, MLLMImage(url=f"https://u:{M}@h/i.png"), MLLMImage(data=b"\x00sk")]
 
 
+def test_images_of_a_recorded_input_are_redacted_as_those_of_a_case() -> None:
+    """Texts and addresses of the input; positions of failed handoffs stay, whatever a hook returns."""
+    image = MLLMImage(data=b"\x00sk")
+    run = Run(input=TOKEN, input_parts=["see", TOKEN, MLLMImage(url="https://u:p@h/i.png"), image])
+
+    redacted = DEFAULT.model(run)
+
+    assert redacted.input_parts == ["see", M, MLLMImage(url=f"https://u:{M}@h/i.png"), image]
+    assert DEFAULT.model(Run(input_parts=["see", image])).input_parts == ["see", image]
+    shifted = Redactor(hook=lambda _, value: 7 if value == 0 else value).model(Run(failed_handoffs=[0]))
+    assert shifted.failed_handoffs == [0]
+
+
 def test_a_schema_names_arguments() -> None:
     """In it `password` is the name of an argument, not a password; but a token in an example is a token."""
     schema = {"properties": {"password": {"type": "string", "examples": [TOKEN]}}}

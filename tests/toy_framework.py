@@ -10,13 +10,13 @@ import asyncio
 import itertools
 import json
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from toolmark.capture import Outcome, Request, RunBuilder, conversation
-from toolmark.cases import ConversationalTestCase, Run, RunStatus
+from toolmark.capture import JsonlSink, Outcome, Request, RunBuilder, conversation
+from toolmark.cases import ConversationalTestCase, MLLMImage, Run, RunStatus
 from toolmark.testing import (
     AdapterContract,
     AgentTool,
@@ -34,9 +34,12 @@ from toolmark.testing import (
 
 @dataclass(frozen=True)
 class Began:
-    """A run began with this text."""
+    """A run began with this text and these images, after these answers of a model, on this thread of the framework."""
 
     text: str
+    images: Sequence[MLLMImage] = ()
+    history: Sequence[Step] = ()
+    thread: str | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,25 @@ class Raised:
 
 
 @dataclass(frozen=True)
+class Structured:
+    """A call carried the answer as an object."""
+
+    call: AskFor
+    scope: str | None
+    agent: str
+
+
+@dataclass(frozen=True)
+class Paused:
+    """A tool waits for a person, and the run with it."""
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """A person allowed what a run waited for."""
+
+
+@dataclass(frozen=True)
 class Showed:
     """The model receives the result of a call."""
 
@@ -91,6 +113,7 @@ class Showed:
     text: str
     failed: bool
     scope: str | None
+    agent: str
 
 
 @dataclass(frozen=True)
@@ -109,7 +132,9 @@ class Ended:
     error: BaseException | None
 
 
-Event: TypeAlias = Began | Offered | Answered | Started | Returned | Raised | Showed | Passed | Ended
+Event: TypeAlias = (
+    Began | Offered | Answered | Structured | Started | Paused | Resumed | Returned | Raised | Showed | Passed | Ended
+)
 Tell: TypeAlias = Callable[[Event], None]
 
 
@@ -135,17 +160,30 @@ class All:
     tasks: list[Task]
 
 
-Task: TypeAlias = "Generator[Answer | Result | All, Any, Any]"
+@dataclass(frozen=True)
+class Approval:
+    """The agent waits for a person."""
+
+
+Task: TypeAlias = "Generator[Answer | Result | All | Approval, Any, Any]"
+Allow: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
 
 numbers = itertools.count()
+process_listeners: list[Callable[[str], Tell]] = []
+"""Called for each run of the process, whoever started it."""
 
 
 def agent(scene: Scene, tell: Tell, scope: str | None = None) -> Task:
     """Ask the model and do what it asks for, until it only answers."""
     model = scene.model()
-    tell(Offered(scene.tools, scope))
+    tell(Offered([*scene.tools, ANSWER] if scene.is_structured else scene.tools, scope))
     while True:
         step = yield Answer(model)
+        if scene.is_structured and not step.calls:
+            call = AskFor("answer", json.loads(step.text), "answer")
+            tell(Answered(Step(calls=(call,)), scope, scene.agent))
+            tell(Structured(call, scope, scene.agent))
+            return step.text
         tell(Answered(step, scope, scene.agent))
         if not step.calls:
             return step.text
@@ -157,7 +195,21 @@ def agent(scene: Scene, tell: Tell, scope: str | None = None) -> Task:
         calls = [call for call in step.calls if isinstance(call, AskFor)]
         results = yield All([call_tool(scene, call, tell, scope) for call in calls])
         for call, (text, failed) in zip(calls, results, strict=True):
-            tell(Showed(call, text, failed, scope))
+            tell(Showed(call, text, failed, scope, scene.agent))
+
+
+def branches(scenes: Sequence[Scene], tell: Tell) -> Task:
+    """Run agents at the same time, in one run."""
+    return ", ".join((yield All([agent(scene, tell) for scene in scenes])))
+
+
+def answer(total: int) -> int:
+    """Answer."""
+    return total
+
+
+ANSWER = ToolDouble.of(answer, total="integer")
+"""The tool that carries a structured answer."""
 
 
 def call_tool(scene: Scene, call: AskFor, tell: Tell, scope: str | None) -> Task:
@@ -166,6 +218,10 @@ def call_tool(scene: Scene, call: AskFor, tell: Tell, scope: str | None) -> Task
     arguments = read(call)
     if tool is None or arguments is None:
         return "there is no such tool" if tool is None else "the arguments are no JSON object", True
+    if isinstance(tool, ToolDouble) and tool.needs_approval:
+        tell(Paused())
+        yield Approval()
+        tell(Resumed())
     key = f"{call.name} {next(numbers)}"
     tell(Started(key, call, arguments, scope, scene.agent))
     try:
@@ -206,6 +262,8 @@ def drive(task: Task) -> Any:
                 value = request.model.next_step()
             elif isinstance(request, Result):
                 value = request.tool.function(**request.arguments)
+            elif isinstance(request, Approval):
+                error = TypeError("a person is asked in an event loop only")
             else:
                 with ThreadPoolExecutor() as pool:
                     value = list(pool.map(drive, request.tasks))
@@ -213,8 +271,8 @@ def drive(task: Task) -> Any:
             error = raised
 
 
-async def adrive(task: Task, heard: Callable[[str], None] | None = None) -> Any:
-    """Run a task in an event loop; `heard` receives the model's text in pieces."""
+async def adrive(task: Task, heard: Callable[[str], None] | None = None, allow: Allow | None = None) -> Any:
+    """Run a task in an event loop; `heard` receives the model's text in pieces, `allow` waits for a person."""
     value: Any = None
     error: BaseException | None = None
     while True:
@@ -231,8 +289,11 @@ async def adrive(task: Task, heard: Callable[[str], None] | None = None) -> Any:
                         heard(chunk)
             elif isinstance(request, Result):
                 value = await request.tool.coroutine(**request.arguments)
+            elif isinstance(request, Approval):
+                assert allow is not None
+                value = await allow()
             else:
-                value = await asyncio.gather(*map(adrive, request.tasks))
+                value = await asyncio.gather(*(adrive(inner, allow=allow) for inner in request.tasks))
         except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the agent decides
             error = raised
 
@@ -249,7 +310,10 @@ class Recorder:
         self.lock = threading.RLock()
 
     def listen(self, run: str) -> Tell:
-        """Return the listener for an agent's run."""
+        """Return the listener for an agent's run; a second one for the same run hears nothing."""
+        if run in self.builders:
+            return _hear_nothing
+        self.builder(run)
 
         def tell(event: Event) -> None:
             with self.lock:
@@ -260,6 +324,10 @@ class Recorder:
                     self.failed(builder, error)
 
         return tell
+
+    def listen_to_process(self) -> None:
+        """Listen to all runs of the process."""
+        process_listeners.append(self.listen)
 
     def builder(self, run: str) -> RunBuilder:
         """The record of this run."""
@@ -276,7 +344,8 @@ class Recorder:
 
     def began(self, builder: RunBuilder, event: Began) -> None:
         """Note the question."""
-        builder.started(event.text)
+        builder.conversation_id = event.thread
+        builder.started(event.text, parts=[event.text, *event.images] if event.images else None)
 
     def offered(self, builder: RunBuilder, event: Offered) -> None:
         """Note the tools."""
@@ -287,7 +356,11 @@ class Recorder:
         """Note what the model asks for."""
         builder.model_used("scripted", {"output_tokens": 1})
         requests = [self.request(call) for call in event.step.calls]
-        builder.model_asked(requests, scope=event.scope, agent=event.agent)
+        builder.model_asked(requests, scope=event.scope, agent=event.agent, strand=event.agent)
+
+    def structured(self, builder: RunBuilder, event: Structured) -> None:
+        """Leave out the call that carried the answer."""
+        builder.structured_answer([str(event.call.id)], scope=event.scope)
 
     def request(self, call: AskFor | HandOff) -> Request:
         """Return one call that a model requests."""
@@ -299,13 +372,21 @@ class Recorder:
     def started(self, builder: RunBuilder, event: Started) -> None:
         """Record the arguments of a tool."""
         call = event.call
-        builder.tool_started(
-            event.key, call.name, event.arguments, call_id=call.id, scope=event.scope, agent=event.agent
-        )
+        place = {"scope": event.scope, "agent": event.agent, "strand": event.agent}
+        builder.tool_started(event.key, call.name, event.arguments, call_id=call.id, **place)
+
+    def paused(self, builder: RunBuilder, event: Paused) -> None:  # noqa: ARG002 - as the others
+        """Note that the run waits."""
+        builder.ended(may_wait=True)
+
+    def resumed(self, builder: RunBuilder, event: Resumed) -> None:  # noqa: ARG002 - as the others
+        """Note that the run goes on."""
+        builder.resumed()
 
     def returned(self, builder: RunBuilder, event: Returned) -> None:
         """Note what it returned."""
-        builder.tool_ended(event.key, event.output)
+        output = event.output.to_dict() if isinstance(event.output, MLLMImage) else event.output
+        builder.tool_ended(event.key, output)
 
     def raised(self, builder: RunBuilder, event: Raised) -> None:
         """Note what it raised."""
@@ -315,7 +396,8 @@ class Recorder:
     def showed(self, builder: RunBuilder, event: Showed) -> None:
         """Note what the model sees of it."""
         call = event.call
-        builder.result_shown(event.text, call_id=call.id, name=call.name, failed=event.failed, scope=event.scope)
+        place = {"scope": event.scope, "strand": event.agent}
+        builder.result_shown(event.text, call_id=call.id, name=call.name, failed=event.failed, **place)
 
     def passed(self, builder: RunBuilder, event: Passed) -> None:
         """Record the next agent."""
@@ -330,9 +412,26 @@ class Recorder:
             builder.ended(status=RunStatus.STOPPED if is_stop else RunStatus.ERROR, error=named(event.error))
 
 
+def _hear_nothing(event: Event) -> None:
+    """Ignore an event, which another listener hears."""
+
+
 def named(error: BaseException) -> str:
     """An exception as a record has it."""
     return f"{type(error).__name__}: {error}"
+
+
+def play(task: Task, tell: Tell, began: Began) -> tuple[str | None, BaseException | None]:
+    """Run an agent in threads, and return its answer or its error."""
+    tell(began)
+    answer: str | None = None
+    error: BaseException | None = None
+    try:
+        answer = drive(task)
+    except Exception as raised:  # noqa: BLE001 - handed back
+        error = raised
+    tell(Ended(answer, error))
+    return answer, error
 
 
 class PlainContract(AdapterContract):
@@ -342,17 +441,10 @@ class PlainContract(AdapterContract):
 
     def run(self, scene: Scene) -> Recorded:
         """Play a scene in threads."""
-        recorder, key = self.recorder(), "run"
-        tell = recorder.listen(key)
-        tell(Began(scene.input))
-        answer: str | None = None
-        error: BaseException | None = None
-        try:
-            answer = drive(agent(scene, tell))
-        except Exception as raised:  # noqa: BLE001 - handed back
-            error = raised
-        tell(Ended(answer, error))
-        return Recorded(recorder.run(key), answer, error)
+        recorder = self.recorder()
+        tell = recorder.listen("run")
+        answer, error = play(agent(scene, tell), tell, Began(scene.input, scene.images))
+        return Recorded(recorder.run("run"), answer, error)
 
     async def arun(self, scene: Scene) -> Recorded:
         """Play a scene in the event loop."""
@@ -379,17 +471,111 @@ class PlainContract(AdapterContract):
         runs = [asyncio.run(self.aplay(scene, recorder, f"{n}")).run for n, scene in enumerate(scenes)]
         return conversation(runs)
 
+    def converse_in_processes(self, scenes: Sequence[Scene], path: str) -> None:
+        """Play the scenes one after the other, each with a recorder and a file of its own."""
+        for scene in scenes:
+            recorder = self.recorder()
+            tell = recorder.listen("run")
+            play(agent(scene, tell), tell, Began(scene.input, thread="thread"))
+            with JsonlSink(path) as sink:
+                sink.write(recorder.run("run"))
+
+    def fan_out(self, scenes: Sequence[Scene]) -> Run:
+        """Play the scenes in threads, in one run."""
+        recorder = self.recorder()
+        tell = recorder.listen("run")
+        play(branches(scenes, tell), tell, Began("go"))
+        return recorder.run("run")
+
+    def resume_in_reverse(self, scenes: Sequence[Scene]) -> Sequence[Run]:
+        """Play all scenes until they wait, then let the last one go on first."""
+        recorder = self.recorder()
+
+        async def play_all() -> list[Recorded]:
+            doors = [Door() for _ in scenes]
+            tasks = []
+            for number, (scene, door) in enumerate(zip(scenes, doors, strict=True)):
+                playing = self.aplay(scene, recorder, f"{number}", allow=door.passed)
+                tasks.append(asyncio.ensure_future(playing))
+                await door.reached.wait()
+            for door, task in reversed(list(zip(doors, tasks, strict=True))):
+                door.opened.set()
+                await task
+            return [task.result() for task in tasks]
+
+        return [recorded.run for recorded in asyncio.run(play_all())]
+
+    def continue_from(self, history: Scene, scene: Scene) -> Recorded:
+        """Play a scene after the answers of another."""
+        recorder = self.recorder()
+        tell = recorder.listen("run")
+        steps = [step for step in history.steps if isinstance(step, Step)]
+        answer, error = play(agent(scene, tell), tell, Began(scene.input, history=steps))
+        return Recorded(recorder.run("run"), answer, error)
+
+    def run_attached_twice(self, scene: Scene) -> Sequence[Run]:
+        """Play a scene that two listeners of one recorder hear."""
+        recorder = self.recorder()
+        listeners = [recorder.listen("run"), recorder.listen("run")]
+
+        def tell(event: Event) -> None:
+            for listener in listeners:
+                listener(event)
+
+        play(agent(scene, tell), tell, Began(scene.input))
+        return [recorder.run(key) for key in recorder.builders]
+
+    def serve(self, scenes: Sequence[Scene]) -> Sequence[Run]:
+        """Play each scene in a thread, with the listeners of the process."""
+        recorder = self.recorder()
+        recorder.listen_to_process()
+
+        def serve_one(number: int) -> None:
+            listeners = [listen(f"{number}") for listen in process_listeners]
+
+            def tell(event: Event) -> None:
+                for listener in listeners:
+                    listener(event)
+
+            play(agent(scenes[number], tell), tell, Began(scenes[number].input))
+
+        try:
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(serve_one, range(len(scenes))))
+        finally:
+            process_listeners.clear()
+        return [recorder.run(key) for key in recorder.builders]
+
     async def aplay(
-        self, scene: Scene, recorder: Recorder, key: str, heard: Callable[[str], None] | None = None
+        self,
+        scene: Scene,
+        recorder: Recorder,
+        key: str,
+        heard: Callable[[str], None] | None = None,
+        allow: Allow | None = None,
     ) -> Recorded:
         """Play a scene in the event loop with this recorder."""
         tell = recorder.listen(key)
-        tell(Began(scene.input))
+        tell(Began(scene.input, scene.images))
         answer: str | None = None
         error: BaseException | None = None
         try:
-            answer = await adrive(agent(scene, tell), heard)
+            answer = await adrive(agent(scene, tell), heard, allow)
         except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - handed back
             error = raised
         tell(Ended(answer, error))
         return Recorded(recorder.run(key), answer, error)
+
+
+class Door:
+    """Where a run waits for a person; `reached` when it does."""
+
+    def __init__(self) -> None:
+        """Start closed."""
+        self.reached = asyncio.Event()
+        self.opened = asyncio.Event()
+
+    async def passed(self) -> None:
+        """Return when the door is open."""
+        self.reached.set()
+        await self.opened.wait()

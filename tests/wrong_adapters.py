@@ -7,19 +7,24 @@ from dataclasses import replace
 
 from toolmark.calls import CallStatus
 from toolmark.capture import Request, RunBuilder, conversation
-from toolmark.cases import ConversationalTestCase, Run
+from toolmark.cases import ConversationalTestCase, MLLMImage, Run
 from toolmark.testing import AskFor, HandOff, Recorded, Scene, Step
 from toy_framework import (
     Answered,
+    Began,
     Ended,
     Offered,
     Passed,
+    Paused,
     PlainContract,
     Raised,
     Recorder,
+    Resumed,
     Returned,
     Showed,
     Started,
+    Structured,
+    Tell,
     read,
 )
 
@@ -253,6 +258,103 @@ class RemembersHistory(PlainContract):
         return conversation([*runs[:-1], runs[-1].model_copy(update={"calls": calls})])
 
 
+class KnowsNoBranches(Recorder):
+    """Takes everything for one strand, and an answer for that to the newest question."""
+
+    def answered(self, builder: RunBuilder, event: Answered) -> None:
+        """Forget which agent it was."""
+        super().answered(builder, replace(event, agent="agent"))
+
+    def started(self, builder: RunBuilder, event: Started) -> None:
+        """Forget which agent it was."""
+        super().started(builder, replace(event, agent="agent"))
+
+
+class ResumesTheNewest(Recorder):
+    """Takes whatever is resumed for the run that paused last."""
+
+    def __init__(self) -> None:
+        """Start without paused runs."""
+        super().__init__()
+        self.waiting: list[RunBuilder] = []
+        self.instead: dict[int, RunBuilder] = {}
+
+    def paused(self, builder: RunBuilder, event: Paused) -> None:
+        """Remember the run."""
+        super().paused(builder, event)
+        self.waiting.insert(0, builder)
+
+    def resumed(self, builder: RunBuilder, event: Resumed) -> None:
+        """Resume another one."""
+        self.instead[id(builder)] = self.waiting.pop()
+        super().resumed(self.instead[id(builder)], event)
+
+    def started(self, builder: RunBuilder, event: Started) -> None:
+        """Note it where it was resumed."""
+        super().started(self.instead.get(id(builder), builder), event)
+
+    def returned(self, builder: RunBuilder, event: Returned) -> None:
+        """Note it where it was resumed."""
+        super().returned(self.instead.get(id(builder), builder), event)
+
+
+class RecordsMessagesOfTheInput(Recorder):
+    """Takes calls of earlier messages for calls of the run."""
+
+    def began(self, builder: RunBuilder, event: Began) -> None:
+        """Record them."""
+        super().began(builder, event)
+        for step in event.history:
+            builder.model_asked([self.request(call) for call in step.calls])
+
+
+class TakesAnswersForCalls(Recorder):
+    """Knows no structured answers."""
+
+    def structured(self, builder: RunBuilder, event: Structured) -> None:
+        """Look away."""
+
+
+class RecordsTwice(Recorder):
+    """Lets each listener have a record of its own."""
+
+    def listen(self, run: str) -> Tell:
+        """Give the run another name each time."""
+        return super().listen(f"{run} {len(self.builders)}" if run in self.builders else run)
+
+
+class SeesItsOwnContext(Recorder):
+    """Does not listen to other threads."""
+
+    def listen_to_process(self) -> None:
+        """Do nothing."""
+
+
+class NamesNoThread(Recorder):
+    """Loses the framework's name of the thread."""
+
+    def began(self, builder: RunBuilder, event: Began) -> None:
+        """Leave it out."""
+        super().began(builder, replace(event, thread=None))
+
+
+class DropsImages(Recorder):
+    """Keeps only text."""
+
+    def began(self, builder: RunBuilder, event: Began) -> None:
+        """Leave out the images."""
+        super().began(builder, replace(event, images=()))
+
+
+class DropsImagesOfTools(Recorder):
+    """Keeps only text of what tools return."""
+
+    def returned(self, builder: RunBuilder, event: Returned) -> None:
+        """Leave out the images."""
+        output = "an image" if isinstance(event.output, MLLMImage) else event.output
+        super().returned(builder, replace(event, output=output))
+
+
 MUTANTS: dict[type[Recorder | PlainContract], list[str]] = {
     DropsFailedCalls: ["raising_tool", "raising_tool_that_ends_the_run", "arguments_that_the_tool_rejects"],
     CompletionOrder: ["parallel_calls", "changed_arguments", "raising_tool", "unknown_tool", "empty_ids"],
@@ -271,8 +373,17 @@ MUTANTS: dict[type[Recorder | PlainContract], list[str]] = {
     TakesCancellationForFailure: ["cancelled_run"],
     RecordsTheAnswerAsACall: ["run_without_calls", "conversation"],
     ForgetsWhatWasShown: ["raising_tool"],
-    KnowsNoScopes: ["nested_agent"],
+    KnowsNoScopes: ["nested_agent", "agents_in_parallel"],
     TakesHandOffsForTools: ["handoff"],
     NoStream: ["streamed_run"],
     RemembersHistory: ["conversation"],
+    KnowsNoBranches: ["fan_out"],
+    ResumesTheNewest: ["resumed_runs_with_equal_questions"],
+    RecordsMessagesOfTheInput: ["history_in_the_input"],
+    TakesAnswersForCalls: ["structured_answer"],
+    RecordsTwice: ["recorder_attached_twice"],
+    SeesItsOwnContext: ["recorded_process"],
+    NamesNoThread: ["conversation_of_processes"],
+    DropsImages: ["images"],
+    DropsImagesOfTools: ["images"],
 }

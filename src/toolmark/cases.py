@@ -340,6 +340,14 @@ class MLLMTestCase(Model):
     run: Run | None = None
 
 
+def input_with_images(case: LLMTestCase | MLLMTestCase) -> str | list[str | MLLMImage] | None:
+    """Return the input of a case, with the images of its run if the run has the same input."""
+    run = case.run
+    if isinstance(case.input, list) or run is None or not run.input_parts or run.input != case.input:
+        return case.input
+    return run.input_parts
+
+
 class Turn(Model):
     """One message of a conversation; only turns of the assistant have calls."""
 

@@ -21,9 +21,10 @@ from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress
 from toolmark._internal.json import parse_json
 from toolmark._internal.markers import CANCEL_MARK
-from toolmark._internal.text import printable
+from toolmark._internal.resumed_runs import ResumedRuns
+from toolmark._internal.text import plural, printable
 from toolmark.cases import AnyCase, ConversationalTestCase, Golden, LLMTestCase, MLLMTestCase, TestCase
-from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
+from toolmark.errors import DataFileError, InvalidDataError, Problem, ToolmarkWarning, TornLineWarning
 from toolmark.formats.records import case_from_record, looks_like_record, with_readable_arguments
 
 __all__ = ["Source", "read_cases", "write_cases"]
@@ -37,7 +38,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: bool = False) -> list[TestCase]:
-    """Return the cases of a file, in its order; none is dropped except torn lines.
+    """Return the cases of a file, in its order; none is dropped except torn lines and runs that were resumed.
 
     A line is a test case as `LLMTestCase.to_json` writes it (snake_case or camelCase), a multimodal one, or a record
     (`case_from_record`), recognized by its keys. Blank lines are skipped. A case without a name and an id is named
@@ -45,7 +46,8 @@ def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: b
 
     A *torn* line is left out with a `TornLineWarning`: it begins an object, is not JSON, and is the last one without an
     end of line, or one that a `JsonlSink` marked when it wrote the next. Any other bad line is an error, and so is a
-    file without any whole line.
+    file without any whole line. An interrupted run is left out, with a `ToolmarkWarning` that counts them, if a later
+    line has a run of the same `run_id`: a `JsonlSink` writes a run again when it was resumed.
 
     Args:
         source: The file.
@@ -60,28 +62,45 @@ def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: b
     """
     problems = FileProblems()
     documents = read_documents(source, allow_nan=allow_nan)
-    cases = list(problems.cases(documents, tolerant_arguments=tolerant_arguments))
+    cases = problems.read_all(documents, partial(read_case, tolerant_arguments=tolerant_arguments))
     if problems.problems or (problems.torn and not cases):
         raise file_error(source, sorted([*problems.problems, *problems.torn], key=lambda problem: problem.line or 0))
     for problem in problems.torn:
         warnings.warn(torn_text(source_name(source), problem), TornLineWarning, stacklevel=2)
+    if problems.replaced:
+        warnings.warn(replaced_text(source_name(source), problems.replaced), ToolmarkWarning, stacklevel=2)
     return cases
 
 
 @dataclass
 class FileProblems:
-    """Collects the problems and torn lines of documents while they are read, at most `most` of each."""
+    """Collects the problems and torn lines of documents while they are read, at most `most` of each.
+
+    It also counts the documents that a later one replaces.
+    """
 
     most: int | None = None
     problems: list[Problem] = field(default_factory=list[Problem])
     torn: list[Problem] = field(default_factory=list[Problem])
     more_problems: int = 0
     """Problems beyond `most`."""
+    replaced: int = 0
+    """Interrupted runs that were left out because a later document has the same run, resumed."""
 
     def cases(self, documents: Iterable[Document], *, tolerant_arguments: bool = False) -> Iterator[TestCase]:
         """Yield the case of each document that can be read."""
         read = partial(read_case, tolerant_arguments=tolerant_arguments)
         return (case for _, case in self.read(documents, read))
+
+    def read_all(self, documents: Iterable[Document], read: Callable[[object, str], _T]) -> list[_T]:
+        """Return the result of each document that can be read, except those that a later document replaces."""
+        resumed = ResumedRuns()
+        results: list[_T] = []
+        for document, result in self.read(documents, read):
+            resumed.add(len(results), document.value)
+            results.append(result)
+        self.replaced += len(resumed.replaced)
+        return [result for place, result in enumerate(results) if place not in resumed.replaced]
 
     def read(self, documents: Iterable[Document], read: Callable[[object, str], _T]) -> Iterator[tuple[Document, _T]]:
         """Yield each document that can be read, with the result of `read(value, place)`.
@@ -91,6 +110,8 @@ class FileProblems:
         for document in documents:
             if document.torn:
                 self._add(self.torn, document.problems)
+            elif document.replaced:
+                self.replaced += 1
             elif document.problems:
                 self.more_problems += self._add(self.problems, document.problems)
             else:
@@ -122,6 +143,11 @@ def placed_text(name: str, problem: Problem) -> str:
 def torn_text(name: str, problem: Problem) -> str:
     """Return the warning of a torn line in a file of this name."""
     return f"{name}:{problem.line}: left out {problem.message}"
+
+
+def replaced_text(name: str, number: int) -> str:
+    """Return the warning of interrupted runs that were left out of a file of this name."""
+    return f"{name}: left out {plural(number, 'interrupted run')}: a later line has the same run, resumed"
 
 
 def read_bytes(source: Source) -> bytes:
@@ -167,11 +193,18 @@ class Document(NamedTuple):
     """Why it cannot be read; the last document of a file may have those of the file."""
     torn: bool = False
     """Whether it was not written to its end; see `read_cases`."""
+    replaced: bool = False
+    """Whether it has an interrupted run that a later document has again, resumed."""
+
+    @property
+    def number(self) -> int:
+        """Its line, or its position in the array from 1."""
+        return (self.line or 0) if self.item is None else self.item + 1
 
     @property
     def place(self) -> str:
         """The name of a case without a name."""
-        return f"line {self.line}" if self.item is None else f"item {self.item + 1}"
+        return f"{'line' if self.item is None else 'item'} {self.number}"
 
     def placed(self, problem: Problem) -> Problem:
         """Return a problem of this document as a problem of the file."""
@@ -211,10 +244,13 @@ def read_any_case(value: object, place: str, *, tolerant_arguments: bool = False
     return case if case.id or case.name else case.model_copy(update={"name": place})
 
 
-def read_documents(source: Source, *, allow_nan: bool = False) -> Iterator[Document]:
+def read_documents(
+    source: Source, *, allow_nan: bool = False, select: Callable[[bytes], bool] | None = None
+) -> Iterator[Document]:
     """Yield the values of a file, in its order: JSON Lines, or the items of one array; gzip and zstd are recognized.
 
-    Blank lines are skipped. A line that cannot be read is a document with problems, and the next ones are still read.
+    Blank lines, and those that `select` rejects, are skipped. A line that cannot be read is a document with problems,
+    and the next ones are still read.
     """
     number, is_empty = 0, True
     with _opened(source) as file:
@@ -225,6 +261,9 @@ def read_documents(source: Source, *, allow_nan: bool = False) -> Iterator[Docum
                     begin = line.strip().rstrip(CANCEL_MARK)
                     yield from _items(b"\n" * (number - 1) + begin + b"\n" + file.read(), allow_nan=allow_nan)
                     return
+                if select is not None and not select(line):
+                    is_empty = is_empty and not line.strip()
+                    continue
                 if (document := read_line(line, number, allow_nan=allow_nan)) is not None:
                     is_empty = False
                     yield document
@@ -233,6 +272,14 @@ def read_documents(source: Source, *, allow_nan: bool = False) -> Iterator[Docum
             return
     if is_empty:
         yield Document(problems=(Problem("$", "the file is empty", 1),))
+
+
+def replaced_numbers(source: Source) -> set[int]:
+    """Return the numbers of the documents that have an interrupted run which a later document has again."""
+    resumed = ResumedRuns()
+    for document in read_documents(source, allow_nan=True, select=resumed.may_matter):
+        resumed.add(document.number, document.value)
+    return resumed.replaced
 
 
 def read_line(raw: bytes, number: int, *, allow_nan: bool = False) -> Document | None:

@@ -125,7 +125,7 @@ _MAYBE_JSON = re.compile(r"\s*[\[{\"]")
 _UNREDACTED_FIELDS = frozenset(
     {
         *("id", "name", "type", "role", "run_id", "conversation_id", "agent", "server", "models", "usage"),
-        *("call", "from_agent", "to_agent"),
+        *("call", "from_agent", "to_agent", "failed_handoffs"),
         *("status", "executed", "attempts", "step", "origin", "started_at", "duration", "not_captured"),
         *("data", "mime_type"),
     }

@@ -1,10 +1,16 @@
 """Conversations built from runs: a user turn and an assistant turn with the calls for each run."""
 
+import ast
+import subprocess
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from toolmark.calls import Execution, ToolCall, ToolSpec
 from toolmark.capture import conversation, conversations
-from toolmark.cases import ConversationalTestCase, Handoff, Run, RunStatus, Turn
+from toolmark.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
+from toolmark.dataset import read_cases
 
 
 def run(text: str | None = "1+2?", answer: str | None = "three", **more: Any) -> Run:
@@ -106,3 +112,88 @@ def test_runs_are_grouped_by_conversation() -> None:
     prompts = [[text for role, text in roles(case) if role == "user"] for case in cases]
     assert prompts == [["a1", "a2"], ["alone"], ["b1"], ["alone too"]]
     assert [case.id for case in cases] == ["a", None, "b", None]
+
+
+# Order and images
+
+
+def at(second: int) -> datetime:
+    """A time."""
+    return datetime(2024, 1, 1, 12, 0, second, tzinfo=timezone.utc)
+
+
+def texts(cases: list[ConversationalTestCase]) -> list[list[str]]:
+    """What users said, by conversation."""
+    return [[turn.content for turn in case.turns if turn.role == "user"] for case in cases]
+
+
+def test_runs_are_ordered_by_their_start() -> None:
+    """A file has runs in the order of their ends; conversations are in the order in which they began."""
+    runs = [
+        run("b2", conversation_id="b", started_at=at(4)),
+        run("a2", conversation_id="a", started_at=at(3)),
+        run("b1", conversation_id="b", started_at=at(2)),
+        run("a1", conversation_id="a", started_at=at(1)),
+    ]
+    assert texts(conversations(runs)) == [["a1", "a2"], ["b1", "b2"]]
+
+
+def test_runs_without_a_start_stay_in_their_order() -> None:
+    """Only conversations of which all runs have a start are ordered, and times must be comparable."""
+    runs = [
+        run("b2", conversation_id="b", started_at=at(4)),
+        run("b1", conversation_id="b", started_at=at(2)),
+        run("a2", conversation_id="a", started_at=at(3)),
+        run("a1", conversation_id="a"),
+        run("c2", conversation_id="c", started_at=at(3).replace(tzinfo=None)),
+        run("c1", conversation_id="c", started_at=at(1)),
+    ]
+    assert texts(conversations(runs)) == [["b1", "b2"], ["a2", "a1"], ["c2", "c1"]]
+
+
+def test_images_of_the_input_are_left_out_with_a_warning() -> None:
+    """A turn has text only; a run whose input is an image alone still has a turn of the user."""
+    image = MLLMImage(url="https://example.com/a.png")
+    case = conversation([run("What?", input_parts=["What?", image]), run(None, input_parts=[image])])
+
+    assert roles(case) == [("user", "What?"), ("assistant", "three"), ("user", ""), ("assistant", "three")]
+    warning = "the images of the input were left out; a turn has text only"
+    assert [turn.metadata for turn in case.turns if turn.role == "assistant"] == [{"warnings": [warning]}] * 2
+
+
+WRITER = """
+import sys
+from datetime import datetime, timedelta, timezone
+from toolmark import ToolCall
+from toolmark.capture import JsonlSink, RunBuilder, conversations
+
+path, name = sys.argv[1:]
+noon = datetime(2024, 1, 1, 12, tzinfo=timezone.utc)
+builders = []
+for turn in range(3):
+    builder = RunBuilder(run_id=f"{name}-{turn}", conversation_id=name)
+    builder.started(f"{name} asks {turn}", at=noon + timedelta(seconds=2 * turn + (name == "b")))
+    builders.append(builder)
+with JsonlSink(path) as sink:
+    for builder in reversed(builders):
+        builder.ended("Done.")
+        sink.write(builder.build())
+print([case.to_json() for case in conversations(builder.build() for builder in builders)])
+"""
+
+
+def test_two_processes_write_the_conversations_of_one_file(tmp_path: Path) -> None:
+    """Runs that are read back give the conversations that the programs had."""
+    path = tmp_path / "runs.jsonl"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], stdout=subprocess.PIPE, text=True)
+        for name in ("a", "b")
+    ]
+    outputs = [writer.communicate()[0] for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0]
+
+    cases = conversations(case.run for case in read_cases(path) if case.run is not None)
+
+    recorded = [text for output in outputs for text in ast.literal_eval(output)]
+    assert [case.to_json() for case in cases] == recorded
+    assert texts(cases) == [[f"{name} asks {turn}" for turn in range(3)] for name in ("a", "b")]

@@ -21,7 +21,7 @@ BY_DATA = MLLMImage(data=PNG, mime_type="image/png")
 BY_URL = MLLMImage(url=URL)
 
 IMAGE_FORMS: list[tuple[dict[str, Any], MLLMImage]] = [
-    ({"type": "image_url", "image_url": {"url": DATA_URL, "detail": "low"}}, MLLMImage(url=DATA_URL)),
+    ({"type": "image_url", "image_url": {"url": DATA_URL, "detail": "low"}}, MLLMImage(data=PNG, mime_type="image/png")),
     ({"type": "image_url", "image_url": URL}, BY_URL),
     ({"type": "input_image", "image_url": URL, "detail": "auto"}, BY_URL),
     ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}, BY_DATA),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
+from programs import check_programs
 from toolmark import ConversationalTestCase, Run, observe
 from toolmark.capture import Request, conversation, current_run, record
 from toolmark.capture.observation.spans import ObserveRecorder
 from toolmark.testing import AdapterContract, AgentTool, AskFor, HandOff, Recorded, Scene, Step, ToolDouble
+from toy_framework import Door
 
 
 def read(call: AskFor) -> Any:
@@ -117,7 +121,7 @@ async def aanswer(scene: Scene, heard: Callable[[str], None] | None = None) -> s
         if not step.calls:
             return str(step.text)
         if (other := next_scene(scene, step)) is not None:
-            return await aanswer(other)
+            return await aanswer(other, heard)
         calls = [call for call in step.calls if isinstance(call, AskFor)]
         show(calls, await asyncio.gather(*(acalled(scene, call) for call in calls)))
 
@@ -141,21 +145,44 @@ async def acalled(scene: Scene, call: AskFor) -> tuple[str, bool]:
         return f"the tool failed: {error}", True
 
 
+def question(scene: Scene) -> object:
+    """Return what the user says, as text or as text and images."""
+    return [scene.input, *scene.images] if scene.images else scene.input
+
+
+def waiting(tool: ToolDouble | AgentTool, door: Door) -> ToolDouble | AgentTool:
+    """Return a tool that waits at a door, if a person must allow it."""
+    if isinstance(tool, AgentTool) or not tool.needs_approval:
+        return tool
+    function = tool.coroutine
+
+    @functools.wraps(function)
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:
+        await door.passed()
+        return await function(*args, **kwargs)
+
+    return replace(tool, coroutine=coroutine)
+
+
 class TestPlainPython(AdapterContract):
     """The contract's hooks for the agent above."""
+
+    unsupported: ClassVar[Mapping[str, str]] = {
+        "test_conversation_of_processes": "plain Python has no thread to name; record(conversation=...) names one"
+    }
 
     def run(self, scene: Scene) -> Recorded:
         """Play a scene in threads."""
 
         @observe
-        def agent(_question: str) -> str:
+        def agent(_question: object) -> str:
             return answer(scene)
 
         reply: str | None = None
         raised: BaseException | None = None
         with record() as recorder:
             try:
-                reply = agent(scene.input)
+                reply = agent(question(scene))
             except Exception as error:  # noqa: BLE001 - handed back
                 raised = error
         return Recorded(recorder.last_run, reply, raised)
@@ -169,13 +196,13 @@ class TestPlainPython(AdapterContract):
         """Play a scene inside a recorder's block."""
 
         @observe
-        async def agent(_question: str) -> str:
+        async def agent(_question: object) -> str:
             return await aanswer(scene)
 
         reply: str | None = None
         raised: BaseException | None = None
         try:
-            reply = await agent(scene.input)
+            reply = await agent(question(scene))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - handed back
             raised = error
         return Recorded(recorder.last_run, reply, raised)
@@ -208,9 +235,81 @@ class TestPlainPython(AdapterContract):
         """Play the scenes one after the other."""
         return conversation([self.run(scene).run for scene in scenes])
 
+    def fan_out(self, scenes: Sequence[Scene]) -> Run:
+        """Play the scenes as components of one run, at the same time."""
+
+        @observe
+        async def branch(scene: Scene) -> str:
+            return await aanswer(scene)
+
+        @observe
+        async def agent(_question: str) -> str:
+            return ", ".join(await asyncio.gather(*map(branch, scenes)))
+
+        with record() as recorder:
+            asyncio.run(agent("go"))
+        return recorder.last_run
+
+    def resume_in_reverse(self, scenes: Sequence[Scene]) -> Sequence[Run]:
+        """Let all runs wait for a person, and let the last one go on first."""
+
+        async def play() -> list[Run]:
+            with record() as recorder:
+                doors = [Door() for _ in scenes]
+                tasks = []
+                for scene, door in zip(scenes, doors, strict=True):
+                    paused = replace(scene, tools=[waiting(tool, door) for tool in scene.tools])
+                    tasks.append(asyncio.ensure_future(self.aplay(paused, recorder)))
+                    await door.reached.wait()
+                for door, task in reversed(list(zip(doors, tasks, strict=True))):
+                    door.opened.set()
+                    await task
+            return recorder.runs
+
+        return asyncio.run(play())
+
+    def continue_from(self, history: Scene, scene: Scene) -> Recorded:
+        """Play a scene; what was said before is an argument."""
+
+        @observe
+        def agent(_question: str, _history: Sequence[object]) -> str:
+            return answer(scene)
+
+        with record() as recorder:
+            reply = agent(scene.input, history.steps)
+        return Recorded(recorder.last_run, reply)
+
+    def run_attached_twice(self, scene: Scene) -> Sequence[Run]:
+        """Play a scene inside two blocks of one recorder."""
+
+        @observe
+        def agent(_question: str) -> str:
+            return answer(scene)
+
+        with record() as recorder, recorder.listening():
+            agent(scene.input)
+        return recorder.runs
+
+    def serve(self, scenes: Sequence[Scene]) -> Sequence[Run]:
+        """Play each scene in a thread with an empty context."""
+
+        @observe
+        def agent(_question: str, scene: Scene) -> str:
+            return answer(scene)
+
+        with record(process_wide=True) as recorder, ThreadPoolExecutor() as pool:
+            for scene in scenes:
+                pool.submit(contextvars.Context().run, agent, scene.input, scene)
+        return recorder.runs
+
 
 def test_the_contract_is_played() -> None:
     """The contract is not vacuous: a run has the requested calls with their ids."""
     run = TestPlainPython().run(Scene([[AskFor("nope", {"x": 1}, "c1")], "final"])).run
 
     assert [(call.name, call.id) for call in run.tools_called] == [("nope", "c1")]
+
+
+def test_random_programs() -> None:
+    """Whatever a random program of many agents does is in its record."""
+    check_programs(TestPlainPython())

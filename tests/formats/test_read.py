@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolmark.calls import ToolCall
-from toolmark.cases import Run, RunStatus
+from toolmark.cases import MLLMImage, Run, RunStatus
 from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.formats import Transcript, read
 
@@ -529,12 +529,13 @@ def test_words_without_an_answer_and_the_next_ones_are_one_turn() -> None:
 
 
 def test_an_image_alone_is_a_turn() -> None:
-    """The user sent an image; a warning reports that it was left out."""
+    """The user sent an image; a warning of the conversation reports that it was left out."""
     transcript = read([user([{"type": "image_url", "image_url": {"url": "u"}}]), agent("A cat.")])
 
     assert [turn.content for turn in transcript.conversation.turns] == ["", "A cat."]
     assert transcript.run.input is None
-    assert "('image_url')" in transcript.run.warnings[0]
+    assert transcript.run.input_parts == [MLLMImage(url="u")]
+    assert transcript.conversation.metadata["warnings"] == ["turn 1: its images were left out; a turn has text only"]
 
 
 def test_audio_and_refusals_are_answers() -> None:
@@ -562,6 +563,99 @@ def test_hand_offs_are_recognized_by_name(messages: list[Plain]) -> None:
     assert transcript.run.tools_called == transcript.turns[0].tools_called == []
     assert [handoff.call for handoff in (*transcript.run.handoffs, *transcript.turns[0].handoffs)] == [0, 0]
     assert [call.name for call in read(messages).run.tools_called] == ["to_b"]
+
+
+# Images of the user
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PICTURE = MLLMImage(data=PNG, mime_type="image/png")
+PICTURES: dict[str, tuple[list[Plain], MLLMImage]] = {
+    "openai-chat": (
+        [
+            user(
+                [
+                    {"type": "text", "text": "Where?"},
+                    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+                ]
+            ),
+            agent("Here."),
+        ],
+        MLLMImage(url=f"data:image/png;base64,{PNG}"),
+    ),
+    "openai-responses": (
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "input_text", "text": "Where?"},
+                    {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"},
+                ],
+            },
+            {"role": "assistant", "type": "message", "content": [{"type": "output_text", "text": "Here."}]},
+        ],
+        MLLMImage(url=f"data:image/png;base64,{PNG}"),
+    ),
+    "anthropic": (
+        [
+            user(
+                [
+                    {"type": "text", "text": "Where?"},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+                ]
+            ),
+            agent([{"type": "text", "text": "Here."}]),
+        ],
+        PICTURE,
+    ),
+    "langchain": (
+        [
+            {
+                "type": "human",
+                "content": [
+                    {"type": "text", "text": "Where?"},
+                    {"type": "image", "base64": PNG, "mime_type": "image/png"},
+                ],
+            },
+            {"type": "ai", "content": "Here."},
+        ],
+        PICTURE,
+    ),
+}
+
+
+@pytest.mark.parametrize("form", PICTURES)
+def test_images_of_the_user_are_read(form: Any) -> None:
+    """The run and the turn have the texts and images; the conversation has the text and a warning."""
+    messages, image = PICTURES[form]
+    transcript = read(messages, format=form)
+
+    for run in (transcript.run, *transcript.turns):
+        assert (run.input, run.input_parts, run.warnings) == ("Where?", ["Where?", image], [])
+    assert transcript.conversation.turns[0].content == "Where?"
+    assert transcript.conversation.metadata["warnings"] == ["turn 1: its images were left out; a turn has text only"]
+
+
+def test_images_before_the_first_text_belong_to_the_input_of_the_run() -> None:
+    """The input is the first text of the user; its images are those up to this text."""
+    picture = {"type": "image_url", "image_url": "https://example.com/a.png"}
+    image = MLLMImage(url="https://example.com/a.png")
+    messages = [user([picture]), user("Where?"), agent("Here."), user([picture]), agent("There.")]
+    transcript = read(messages, format="openai-chat")
+
+    assert (transcript.run.input, transcript.run.input_parts) == ("Where?", [image, "Where?"])
+    assert [turn.input_parts for turn in transcript.turns] == [[image, "Where?"], [image]]
+
+
+def test_other_content_of_the_user_is_left_out_with_a_warning() -> None:
+    """Sound is named, and so is an image that the provider stores; the readable image stays."""
+    sound = {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}
+    picture = {"type": "image_url", "image_url": "https://example.com/a.png"}
+    transcript = read([user(["Where?", sound, picture]), agent("Here.")], format="openai-chat")
+
+    assert transcript.run.input_parts == ["Where?", MLLMImage(url="https://example.com/a.png")]
+    assert transcript.run.warnings == [
+        "$[0].content: holds more than text ('input_audio'); only the text and the images were kept"
+    ]
 
 
 # What holds the messages

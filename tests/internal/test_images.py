@@ -20,6 +20,8 @@ FORMS: dict[str, Any] = {
     "bytes": PNG,
     "data URL": f"data:image/png;base64,{TEXT}",
     "MCP": {"type": "image", "data": TEXT, "mimeType": "image/png"},
+    "LangChain": {"type": "image", "base64": TEXT, "mime_type": "image/png"},
+    "older LangChain": {"type": "image", "source_type": "base64", "data": TEXT, "mime_type": "image/png"},
     "Anthropic": {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": TEXT}},
     "Chat Completions": {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{TEXT}", "detail": "low"}},
     "Responses": {"type": "input_image", "image_url": f"data:image/png;base64,{TEXT}"},

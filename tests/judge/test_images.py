@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from toolmark import (
     InvalidDataError,
     MLLMImage,
     MLLMTestCase,
+    Run,
     ToolCall,
     ToolCorrectnessMetric,
     evaluate,
@@ -46,7 +48,7 @@ def urls(rule: RuleJudge) -> list[str]:
         part["image_url"]["url"]
         for messages in rule.messages
         for part in messages[-1]["content"]
-        if part["type"] == "image_url"
+        if isinstance(part, dict) and part["type"] == "image_url"
     ]
 
 
@@ -142,3 +144,82 @@ def test_images_change_the_key() -> None:
         for content in (PNG, PNG, JPEG)
     ]
     assert contents[0] == contents[1] != contents[2]
+
+
+# Images in results
+
+
+def png_number(number: int) -> bytes:
+    """A small image of its own."""
+    return PNG + bytes([number])
+
+
+def output_case(outputs: list[Any], **fields: Any) -> MLLMTestCase:
+    """A multimodal case with a call for each of these outputs."""
+    calls = [ToolCall(name="look", output=output) for output in outputs]
+    return MLLMTestCase(**{"input": "Which is larger?", "tools_called": calls, "expected_tools": calls, **fields})
+
+
+def whole_case(rule: RuleJudge) -> tuple[dict[str, Any], Any]:
+    """The document and the content of the question about the whole case."""
+    (place,) = [place for place, (name, _) in enumerate(rule.questions) if name == "missing_calls"]
+    return rule.questions[place][1], rule.messages[place][-1]["content"]
+
+
+def test_images_in_results_are_sent() -> None:
+    """A result is shown to later questions with the id of its image, and the image follows the record."""
+    text = base64.b64encode(PNG).decode()
+    outputs = [["a cat", {"type": "image", "base64": text, "mime_type": "image/png"}], "nothing"]
+    result, rule = judged(output_case(outputs))
+
+    assert (result.score, result.warnings) == (1, ())
+    document, content = whole_case(rule)
+    sha256 = hashlib.sha256(PNG).hexdigest()
+    assert document["calls"][0]["result"] == ["a cat", {"image": "c1-i1", "sha256": sha256}]
+    assert urls(rule) == [f"data:image/png;base64,{text}"] * 2  # of the second call and of the whole case
+    assert "Image c1-i1 of the record" in str(content)
+    assert text not in str(rule.questions)
+
+
+def test_only_the_latest_images_in_results_are_sent() -> None:
+    """Of earlier ones the judge sees the type and the hash."""
+    _, rule = judged(output_case([{"data": base64.b64encode(png_number(number)).decode()} for number in range(25)]))
+
+    document, content = whole_case(rule)
+    images = [call["result"]["image"] for call in document["calls"]]
+    assert images == ["image/png"] * 5 + [f"c{number}-i1" for number in range(6, 26)]
+    assert len([part for part in content if part["type"] == "image_url"]) == 20
+
+
+def test_an_image_beyond_the_limit_of_a_result_is_not_sent() -> None:
+    """An image is sent only if its id is in the part of the result that is shown."""
+    image = {"data": base64.b64encode(PNG).decode()}
+    _, rule = judged(output_case([["x" * 5_000, image]]))
+
+    assert urls(rule) == []
+    assert whole_case(rule)[0]["calls"][0]["result"]["cut_off"] is True
+
+
+def test_a_case_of_texts_sends_no_image() -> None:
+    """Its judge learns that the input has an image, and sees the type and hash of images in results."""
+    image = {"data": base64.b64encode(PNG).decode()}
+    call = ToolCall(name="look", output=image)
+    run = Run(input="What is this?", input_parts=["What is this?", MLLMImage(**image)], calls=[call])
+    rule = RuleJudge("yes")
+    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=rule)
+    metric.measure(run.to_test_case(expected_tools=[call]))
+
+    document, _ = whole_case(rule)
+    assert document["request"][0]["content"] == ["What is this?", {"image": {"not_sent": True}}]
+    assert document["calls"][0]["result"] == {"image": "image/png", "sha256": hashlib.sha256(PNG).hexdigest()}
+    assert all(isinstance(messages[-1]["content"], str) for messages in rule.messages)
+
+
+def test_a_multimodal_case_of_a_run_sends_its_images() -> None:
+    """The images of the recorded input are those of the case."""
+    image = MLLMImage(data=base64.b64encode(PNG).decode())
+    call = ToolCall(name="look")
+    run = Run(input="What is this?", input_parts=["What is this?", image], calls=[call])
+    _, rule = judged(run.to_mllm_test_case(expected_tools=[call]))
+
+    assert len(urls(rule)) == 2

@@ -31,6 +31,10 @@ _UNREAD = "LangGraph does not run a call with unreadable arguments, and ends if 
 _RUNS = "the tool is called with the readable arguments and rejects them"
 _REFUSES = "the SDK checks the arguments itself and does not call the tool"
 _HANDS = "hand-offs are offered as tools"
+_REFUSED = (
+    "its one tool for hand-offs exists and refuses the agent; elsewhere each agent has its own"
+)
+_AGAIN = "a tool that waits for a person is started again when it is resumed"
 
 UNKNOWN, NOT_JSON, REJECTED = (
     "a tool that does not exist",
@@ -38,6 +42,8 @@ UNKNOWN, NOT_JSON, REJECTED = (
     "arguments that the tool rejects",
 )
 HANDING, LATER = "a hand-off", "a call, then a hand-off"
+NOBODY = "a hand-off to an agent that does not exist"
+WAITED = ("the first of two runs that waited for a person", "the second of two runs that waited for a person")
 
 DIFFERENCES = (
     Difference(UNKNOWN, "LangChain", "calls[0].error", "Error: nope is not a valid tool", _WORDS),
@@ -56,9 +62,17 @@ DIFFERENCES = (
     Difference(REJECTED, "LlamaIndex", "calls[0].error", "TypeError: can only concatenate str", _WORDS),
     Difference(REJECTED, "OpenAI Agents", "calls[0].error", "ModelBehaviorError: Invalid JSON input", _WORDS),
     Difference(REJECTED, "OpenAI Agents", "calls[0].executed", False, _REFUSES),
+    Difference(NOBODY, "LlamaIndex", "calls.length", 0, _REFUSED),
+    Difference(NOBODY, "LlamaIndex", "failed_handoffs", [0], _REFUSED),
+    Difference(NOBODY, "LangChain", "calls[0].error", "Error: transfer_to_carol is not a valid tool", _WORDS),
+    Difference(NOBODY, "OpenAI Agents", "calls[0].error", "Tool transfer_to_carol not found in agent alice", _WORDS),
+    Difference(NOBODY, "OpenAI Agents", "status", "error", _UNKNOWN),
+    Difference(NOBODY, "OpenAI Agents", "actual_output", None, _UNKNOWN),
+    Difference(NOBODY, "OpenAI Agents", "error", "ModelBehaviorError: Tool transfer_to_carol", _UNKNOWN),
+    *(Difference(scenario, "LlamaIndex", "calls[1].attempts", 2, _AGAIN) for scenario in WAITED),
     *(
         Difference(scenario, framework, "available_tools", ["add", name], _HANDS)
-        for scenario in (HANDING, LATER)
+        for scenario in (HANDING, LATER, NOBODY)
         for framework, name in (("LangChain", "transfer_to_bob"), ("LlamaIndex", "handoff"))
     ),
 )

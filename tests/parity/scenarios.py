@@ -6,8 +6,10 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from toolmark.testing import ADD, BOOM, AgentTool, AskFor, HandOff, Scene, ToolDouble, flaky_tool
-from toolmark.testing.tool_doubles import FILL, SLOW
+from toolmark.cases import Run
+from toolmark.testing import ADD, BOOM, AdapterContract, AgentTool, AskFor, HandOff, Scene, ToolDouble, flaky_tool
+from toolmark.testing.scripted_model import StepLike
+from toolmark.testing.tool_doubles import FILL, PAY, PICTURE, SLOW
 
 Make: TypeAlias = Callable[[], Scene]
 """Makes a scene anew, since a tool may remember."""
@@ -45,16 +47,16 @@ def _scene(*steps: object, tools: tuple[object, ...] = (ADD,), **more: object) -
     return lambda: Scene(copy.deepcopy(steps), tools, agent=ALICE, **more)  # type: ignore[arg-type]
 
 
-def _inner(*steps: object, tools: tuple[object, ...] = (ADD,)) -> Scene:
-    return Scene(steps, tools, agent="inner")  # type: ignore[arg-type]
+def _inner(*steps: object, tools: tuple[object, ...] = (ADD,), agent: str = "inner", **more: object) -> Scene:
+    return Scene(steps, tools, agent=agent, **more)  # type: ignore[arg-type]
 
 
 def _add(a: object, call_id: str, **more: object) -> AskFor:
     return AskFor("add", {"a": a, **more}, call_id)
 
 
-def _ask(call_id: str) -> AskFor:
-    return AskFor("ask", {"input": "q"}, call_id)
+def _ask(call_id: str, name: str = "ask") -> AskFor:
+    return AskFor(name, {"input": "q"}, call_id)
 
 
 SCENARIOS: Mapping[str, Make] = {
@@ -104,8 +106,51 @@ SCENARIOS: Mapping[str, Make] = {
     "a call, then a hand-off": _scene(
         [_add(1, "c1")], [HandOff("bob", "h1")], handoffs=[Scene([[_add(2, "b1")], "bye"], [ADD], agent="bob")]
     ),
+    "three agents as tools at once, with equal ids": _scene(
+        [_ask(f"c{n}", f"ask_{n}") for n in range(3)],
+        "done",
+        tools=tuple(AgentTool(f"ask_{n}", _inner([_add(n, "c1")], "three", agent=f"bob {n}")) for n in range(3)),
+    ),
+    "a structured answer": _scene([_add(1, "c1")], '{"total":3}', is_structured=True),
+    "an agent as a tool, with a structured answer": _scene(
+        [_ask("c1")], "done", tools=(AgentTool("ask", _inner([_add(1, "i1")], '{"total":3}', is_structured=True)),)
+    ),
+    "an image of the user, and one of a tool": _scene(
+        [AskFor("picture", {}, "c1")], "a dot", tools=(PICTURE,), images=(PICTURE.function(),)
+    ),
+    "a hand-off to an agent that does not exist": _scene(
+        [HandOff("carol", "h1")], "done", handoffs=[Scene(["bye"], [ADD], agent="bob")]
+    ),
 }
 """Scenes of one run, by what happens in them."""
+
+
+def _paying(number: int) -> Scene:
+    steps: list[StepLike] = [[_add(number, "c1")], [AskFor("pay", {"amount": number}, "c2")], f"paid {number}"]
+    return Scene(steps, [ADD, PAY], "pay", ALICE)
+
+
+PROGRAMS: Mapping[str, Callable[[AdapterContract], Run]] = {
+    "the messages of an earlier run in the input": lambda framework: (
+        framework.continue_from(
+            Scene([[_add(1, "c1")], "three"], [ADD], "1+2?", ALICE),
+            Scene([[_add(3, "c1")], "five"], [ADD], "3+2?", ALICE),
+        ).run
+    ),
+    "the first of two runs that waited for a person": lambda framework: framework.resume_in_reverse(
+        [_paying(1), _paying(2)]
+    )[0],
+    "the second of two runs that waited for a person": lambda framework: framework.resume_in_reverse(
+        [_paying(1), _paying(2)]
+    )[1],
+    "a recorder that is attached twice": lambda framework: framework.run_attached_twice(
+        Scene([[_add(1, "c1")], "three"], [ADD], agent=ALICE)
+    )[0],
+    "a thread of a recorded process": lambda framework: framework.serve(
+        [Scene([[_add(1, "c1")], "three"], [ADD], agent=ALICE)]
+    )[0],
+}
+"""Programs of a recorded run, by what is special about them."""
 
 CONVERSATIONS: Mapping[str, list[Make]] = {
     "two turns": [

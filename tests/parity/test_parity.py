@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from parity.differences import DIFFERENCES, is_documented, table
-from parity.players import FRAMEWORKS, converse, is_complete, play, summary_of
-from parity.scenarios import CONVERSATIONS, SCENARIOS
+from parity.players import FRAMEWORKS, converse, is_complete, play, player, summary_of
+from parity.scenarios import CONVERSATIONS, PROGRAMS, SCENARIOS
 from processes import ROOT, assert_section
+from toolmark._internal.images import hash_images
+from toolmark.cases import MLLMImage, Run
 from toolmark.matching.json_compare import outputs_equal
 
 pytestmark = pytest.mark.skipif(not is_complete(), reason="the core is tested alone, without the frameworks")
@@ -37,6 +39,8 @@ def fields_of(run: Any) -> dict[str, Any]:
         "error": run.error,
         "available_tools": sorted(tool.name for tool in case.available_tools or ()),
         "handoffs": [(handoff.call, handoff.from_agent, handoff.to_agent) for handoff in run.handoffs],
+        "failed_handoffs": run.failed_handoffs,
+        "images": [part.data for part in run.input_parts or () if isinstance(part, MLLMImage)],
         "warnings": run.warnings,
     }
     return fields | flat([summary_of(call) for call in case.tools_called], "calls")
@@ -45,20 +49,40 @@ def fields_of(run: Any) -> dict[str, Any]:
 def is_equal(path: str, one: Any, other: Any) -> bool:
     """Whether a field is the same; outputs by the rule by which they are scored."""
     if path.endswith(".output") and "(none)" not in (one, other):
-        return outputs_equal(one, other)
+        # Each framework has its own form of an image, and may want a text beside it; the bytes must be equal.
+        images = images_in(hash_images(one))
+        return images_in(hash_images(other)) == images if images else outputs_equal(one, other)
     return bool(one == other)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+def played(framework: str, scenario: str) -> Run:
+    """The run of a scene or of a program."""
+    if scenario in PROGRAMS:
+        return PROGRAMS[scenario](player(framework))
+    return play(framework, SCENARIOS[scenario]()).run
+
+
+def images_in(value: Any) -> list[Any]:
+    """Return the hashed images of an output, in their order."""
+    if isinstance(value, dict) and "sha256" in value:
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [image for part in parts for image in images_in(part)]
+
+
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *PROGRAMS])
 def test_a_scenario_is_the_same_everywhere(scenario: str) -> None:
-    """Name, arguments, output, status, step, order, agent, nesting, hand-overs, and how the run ended."""
-    runs = {framework: fields_of(play(framework, SCENARIOS[scenario]()).run) for framework in FRAMEWORKS}
+    """Name, arguments, output, status, step, order, agent, nesting, hand-overs, images, and how the run ended."""
+    runs = {framework: fields_of(played(framework, scenario)) for framework in FRAMEWORKS}
     differences = {(one.framework, one.field): one for one in DIFFERENCES if one.scenario == scenario}
     for (framework, field), difference in differences.items():
         assert is_documented(difference, runs[framework][field]), f"{framework}: {field} is {runs[framework][field]!r}"
 
     for path in sorted({path for fields in runs.values() for path in fields}):
-        same = {name: fields.get(path) for name, fields in runs.items() if (name, path) not in differences}
+        # A call that a framework has not, has no fields either; the numbers of calls are compared as `length`.
+        same = {
+            name: fields[path] for name, fields in runs.items() if path in fields and (name, path) not in differences
+        }
         values = list(same.values())
         assert all(is_equal(path, values[0], value) for value in values[1:]), f"{path}: {same}"
 
@@ -87,10 +111,10 @@ def test_a_conversation_is_the_same_everywhere(name: str) -> None:
 def test_scenarios_of_the_table_exist() -> None:
     """The table has only existing scenarios and frameworks."""
     assert len(SCENARIOS) >= 25
-    assert {one.scenario for one in DIFFERENCES} <= set(SCENARIOS)
+    assert {one.scenario for one in DIFFERENCES} <= {*SCENARIOS, *PROGRAMS}
     assert {one.framework for one in DIFFERENCES} == set(FRAMEWORKS)
 
 
 def test_the_documentation_has_the_table() -> None:
     """The documented differences are those that occur."""
-    assert_section(ROOT / "docs" / "parity.md", table(len(SCENARIOS)))
+    assert_section(ROOT / "docs" / "parity.md", table(len(SCENARIOS) + len(PROGRAMS)))

@@ -422,6 +422,29 @@ def test_a_page_holds_only_so_many_images() -> None:
     assert "the page has no room for it" in reading.text
 
 
+def test_images_of_a_recorded_input_are_shown_once() -> None:
+    """The page shows the input with its images for a case of text and for a multimodal one."""
+    parts = ["What is this?", MLLMImage(data=png())]
+    run = Run(input="What is this?", input_parts=parts, calls=[])
+    for case in (run.to_test_case(expected_tools=[]), run.to_mllm_test_case(expected_tools=[])):
+        page = render_html(evaluate([case], [METRIC]))
+        assert page.count(base64.b64encode(png()).decode()) == 1
+        assert Reading(page).text.count("What is this?") == 1
+
+
+def test_failed_handoffs_are_named() -> None:
+    """The page names the requests to hand over that failed, also between other calls."""
+    calls = [ToolCall(name="to_bob"), ToolCall(name="add"), ToolCall(name="to_ann")]
+    run = Run(input="hi", calls=calls, failed_handoffs=[0, 2])
+
+    text = Reading(render_html(evaluate([run.to_test_case(expected_tools=[])], [METRIC]))).text
+
+    assert "failed handoffs\nto_bob, to_ann" in text
+    assert "not scored\n2 other calls of the run" in text
+    with_handoffs = run.to_test_case(expected_tools=[], handoffs=True)
+    assert "failed handoffs" not in Reading(render_html(evaluate([with_handoffs], [METRIC]))).text
+
+
 # Data is never markup
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from programs import FEATURES, check_programs, random_program
+from programs import check_programs, random_program
 from toolmark.testing import AgentTool
 from toy_framework import PlainContract, Recorder
 from wrong_adapters import CompletionOrder, DropsFailedCalls, KeysByIdOnly, KnowsNoScopes
 
-PLAYED = FEATURES - {"branches", "approvals", "structured"}
-
 
 def test_reference_adapter_records_the_truth() -> None:
     """The truth of a script is what an adapter without faults records."""
-    check_programs(PlainContract(), PLAYED)
+    check_programs(PlainContract())
 
 
 def test_programs_have_all_features() -> None:
@@ -36,4 +34,4 @@ def test_wrong_adapters_are_noticed(wrong: type[Recorder]) -> None:
     contract = type("Wrong", (PlainContract,), {"recorder": wrong})()
 
     with pytest.raises(AssertionError, match="program"):
-        check_programs(contract, PLAYED)
+        check_programs(contract)

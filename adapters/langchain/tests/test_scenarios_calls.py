@@ -155,7 +155,7 @@ def test_blocks() -> None:
     """Content blocks are stored as returned, although tracers receive another form of them."""
     blocks = [
         {"type": "text", "text": "a picture"},
-        {"type": "image", "source_type": "base64", "mime_type": "image/png", "data": "aGk="},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
     ]
 
     @tool

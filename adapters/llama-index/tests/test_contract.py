@@ -3,41 +3,115 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import contextvars
+import inspect
+import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from feature_table import version_of
 from li_agents import ScriptedLLM
+from li_versions import WORKFLOWS_2
 from llama_index.core.agent.workflow import AgentStream, AgentWorkflow, FunctionAgent
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
+from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import (
+    Context,
+    Event,
+    HumanResponseEvent,
+    InputRequiredEvent,
+    JsonPickleSerializer,
+    StartEvent,
+    StopEvent,
+    Workflow,
+    step,
+)
+from pydantic import BaseModel
 
-from toolmark.cases import ConversationalTestCase, Run
-from toolmark.testing import AdapterContract, AgentTool, NotSupportedError, Recorded, Scene, ToolDouble
-from toolmark_llama_index import record
+from toolmark.capture import JsonlSink
+from toolmark.cases import ConversationalTestCase, MLLMImage, Run
+from toolmark.testing import (
+    AdapterContract,
+    AgentTool,
+    AskFor,
+    NotSupportedError,
+    Recorded,
+    Scene,
+    ScriptedModel,
+    ToolDouble,
+)
+from toolmark_llama_index import ToolCallRecorder, record
+
+
+class Total(BaseModel):
+    """The form of a structured answer."""
+
+    total: int
 
 
 def as_tool(double: ToolDouble | AgentTool) -> FunctionTool:
     """LlamaIndex's tool for one of no framework."""
-    if isinstance(double, ToolDouble):
-        return FunctionTool.from_defaults(
-            fn=double.function, async_fn=double.coroutine, name=double.name, description=double.description
-        )
-    inner = double
+    if isinstance(double, AgentTool):
+        return _agent_tool(double)
+    if double.needs_approval:
+        return _approved_tool(double)
+    if double.name == "picture":
+        return FunctionTool.from_defaults(fn=lambda: as_block(double.function()), name="picture", description="Draw.")
+    return FunctionTool.from_defaults(
+        fn=double.function, async_fn=double.coroutine, name=double.name, description=double.description
+    )
 
+
+def _agent_tool(inner: AgentTool) -> FunctionTool:
     async def ask(input: str) -> str:
         return str(await workflow(inner.scene).run(user_msg=input))
 
     return FunctionTool.from_defaults(async_fn=ask, name=inner.name, description=inner.description)
 
 
-def member(scene: Scene) -> FunctionAgent:
-    """The agent that plays a scene."""
+def _approved_tool(double: ToolDouble) -> FunctionTool:
+    async def approved(ctx: Context, **arguments: Any) -> Any:
+        await ctx.wait_for_event(
+            HumanResponseEvent, waiter_id=double.name, waiter_event=InputRequiredEvent(prefix=double.name)
+        )
+        return await double.coroutine(**arguments)
+
+    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Context)
+    parameters = inspect.signature(double.function, eval_str=True).parameters.values()
+    approved.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
+    return FunctionTool.from_defaults(async_fn=approved, name=double.name, description=double.description)
+
+
+def as_block(image: MLLMImage) -> ImageBlock:
+    """LlamaIndex's block for an image."""
+    return ImageBlock(image=base64.b64decode(image.data or ""), image_mimetype=image.mime_type)
+
+
+def question(scene: Scene) -> str | ChatMessage:
+    """What the user says."""
+    if not scene.images:
+        return scene.input
+    blocks = [TextBlock(text=scene.input), *map(as_block, scene.images)]
+    return ChatMessage(role=MessageRole.USER, blocks=blocks)
+
+
+def member(scene: Scene, *, answers: bool = True) -> FunctionAgent:
+    """The agent that plays a scene; in a workflow of agents, the workflow asks for a structured answer."""
+    model, form = scene.model(), {}
+    if scene.is_structured:
+        # The model is asked again, by a tool that only carries the answer.
+        total = Total.model_validate_json(scene.steps[-1].text or "")
+        model = ScriptedModel(*scene.steps, [AskFor("Total", total.model_dump(), "s1")])
+        form = {"output_cls": Total} if answers else {}
     return FunctionAgent(
         name=scene.agent,
         description=f"plays {scene.agent}",
         tools=[as_tool(double) for double in scene.tools],
-        llm=ScriptedLLM(script=scene.model()),
+        llm=ScriptedLLM(script=model),
+        **form,
     )
 
 
@@ -47,7 +121,65 @@ def workflow(scene: Scene) -> Any:
         raise NotSupportedError("every exception of a tool is shown to the model")
     if not scene.handoffs:
         return member(scene)
-    return AgentWorkflow(agents=[member(scene), *map(member, scene.handoffs)], root_agent=scene.agent)
+    agents = [member(one, answers=False) for one in (scene, *scene.handoffs)]
+    is_structured = any(one.is_structured for one in (scene, *scene.handoffs))
+    return AgentWorkflow(agents=agents, root_agent=scene.agent, output_cls=Total if is_structured else None)
+
+
+class Branch(Event):
+    """A branch that begins."""
+
+    scene: Any
+
+
+class Answered(Event):
+    """A branch that has ended."""
+
+
+class FanOut(Workflow):
+    """Plays scenes at the same time, in a step with several workers."""
+
+    def __init__(self, scenes: Sequence[Scene]) -> None:
+        """Take the scenes."""
+        super().__init__(timeout=20)
+        self.scenes = scenes
+
+    @step
+    async def divide(self, ctx: Context, ev: StartEvent) -> Branch | None:  # noqa: ARG002 - it only begins
+        """Start the branches."""
+        for scene in self.scenes:
+            ctx.send_event(Branch(scene=scene))
+        return None
+
+    @step(num_workers=8)
+    async def play(self, ev: Branch) -> Answered:
+        """Play one."""
+        await workflow(ev.scene).run(user_msg=ev.scene.input)
+        return Answered()
+
+    @step
+    async def join(self, ctx: Context, ev: Answered) -> StopEvent | None:
+        """Wait for all."""
+        return None if ctx.collect_events(ev, [Answered] * len(self.scenes)) is None else StopEvent(result="done")
+
+
+async def until_it_waits(played: Any, scene: Scene) -> dict[str, Any]:
+    """Run a scene until it waits for a person; return the saved state."""
+    handler = played.run(user_msg=question(scene))
+    async for event in handler.stream_events():
+        if isinstance(event, InputRequiredEvent):
+            break
+    state: dict[str, Any] = handler.ctx.to_dict(serializer=JsonPickleSerializer())
+    await handler.cancel_run()
+    await asyncio.gather(handler, return_exceptions=True)
+    return state
+
+
+async def allow(played: Any, state: dict[str, Any]) -> None:
+    """Continue a saved state, and allow what it waits for."""
+    handler = played.run(ctx=Context.from_dict(played, state, serializer=JsonPickleSerializer()))
+    handler.ctx.send_event(HumanResponseEvent(response="yes"))
+    await asyncio.wait_for(handler, 10)
 
 
 def as_raised(error: BaseException) -> BaseException:
@@ -67,7 +199,7 @@ class TestContract(AdapterContract):
         """Play a scene."""
         played = workflow(scene)
         with record() as rec:
-            handler = played.run(user_msg=scene.input)
+            handler = played.run(user_msg=question(scene))
             try:
                 answer = str(await handler)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever ends the agent is returned
@@ -78,7 +210,7 @@ class TestContract(AdapterContract):
     async def astream(self, scene: Scene) -> Recorded:
         """Play a scene, and read what its model says as it says it."""
         with record() as rec:
-            handler = workflow(scene).run(user_msg=scene.input)
+            handler = workflow(scene).run(user_msg=question(scene))
             text = "".join([event.delta async for event in handler.stream_events() if isinstance(event, AgentStream)])
             await handler
         return Recorded(rec.last_run, answer=text)
@@ -105,3 +237,84 @@ class TestContract(AdapterContract):
             return conversation
 
         return asyncio.run(play())
+
+    def converse_in_processes(self, scenes: Sequence[Scene], path: str) -> None:
+        """Play each scene with a memory of its own, of one session in one database, as processes would."""
+
+        async def play(scene: Scene) -> None:
+            database = f"sqlite+aiosqlite:///{Path(path).with_suffix('.db')}"
+            memory = Memory.from_defaults(session_id="customer 7", async_database_uri=database)
+            with record(sink=JsonlSink(path)):
+                await workflow(scene).run(user_msg=scene.input, memory=memory)
+
+        for scene in scenes:
+            asyncio.run(play(scene))
+
+    def fan_out(self, scenes: Sequence[Scene]) -> Run:
+        """Play the scenes in a step of a workflow that has several workers."""
+
+        async def play() -> Run:
+            with record() as rec:
+                await FanOut(scenes).run(query="all")
+            (run,) = rec.runs
+            return run
+
+        return asyncio.run(play())
+
+    def resume_in_reverse(self, scenes: Sequence[Scene]) -> Sequence[Run]:
+        """Leave each scene with its saved state, and continue the states."""
+        if not WORKFLOWS_2:
+            raise NotSupportedError("before workflows 2, a tool that waits is not suspended")
+
+        async def play() -> Sequence[Run]:
+            with record() as rec:
+                workflows = [workflow(scene) for scene in scenes]
+                states = [await until_it_waits(*each) for each in zip(workflows, scenes, strict=True)]
+                for played, state in reversed(list(zip(workflows, states, strict=True))):
+                    await allow(played, state)
+            return rec.runs
+
+        return asyncio.run(play())
+
+    def continue_from(self, history: Scene, scene: Scene) -> Recorded:
+        """Pass the messages of a memory as `chat_history`, the user's text last."""
+
+        async def play() -> Recorded:
+            memory = ChatMemoryBuffer.from_defaults(token_limit=10_000)
+            await workflow(history).run(user_msg=history.input, memory=memory)
+            messages = [*memory.get_all(), ChatMessage(role=MessageRole.USER, content=scene.input)]
+            with record() as rec:
+                answer = str(await workflow(scene).run(chat_history=messages))
+            return Recorded(rec.last_run, answer=answer)
+
+        return asyncio.run(play())
+
+    def run_attached_twice(self, scene: Scene) -> Sequence[Run]:
+        """Enter one recorder twice, once for the process."""
+
+        async def play() -> Sequence[Run]:
+            with record(process_wide=True) as rec, rec:
+                await workflow(scene).run(user_msg=scene.input)
+            return rec.runs
+
+        return asyncio.run(play())
+
+    def serve(self, scenes: Sequence[Scene]) -> Sequence[Run]:
+        """Enter a recorder in the task of a startup, and play each scene in a thread with an empty context."""
+        rec: ToolCallRecorder = record(process_wide=True)
+
+        def play(scene: Scene) -> None:
+            contextvars.Context().run(asyncio.run, request(scene))
+
+        async def request(scene: Scene) -> None:
+            await workflow(scene).run(user_msg=scene.input)
+
+        async def lifespan() -> None:
+            async with rec:
+                threads = [threading.Thread(target=play, args=(scene,)) for scene in scenes]
+                for thread in threads:
+                    thread.start()
+                await asyncio.gather(*(asyncio.to_thread(thread.join) for thread in threads))
+
+        asyncio.run(lifespan())
+        return rec.runs

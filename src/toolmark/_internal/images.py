@@ -6,17 +6,21 @@ import base64
 import binascii
 import hashlib
 import re
+from collections.abc import Callable
 from operator import is_
 from typing import Any, Final
+
+from toolmark._internal.message_content import MIME_KEYS, first_of
 
 DATA_URL: Final = re.compile(
     r"data:(?P<mime>[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(?P<data>.*)", re.DOTALL | re.ASCII
 )
 """A `data:` URL with base64 text."""
 
-_KEYS_OF_DATA = frozenset({"data", "type", "encoding", "size", "mime_type", "mimeType", "media_type", "mediaType"})
+_DATA_KEYS = ("data", "base64")
+_KEYS_OF_DATA = frozenset({*_DATA_KEYS, *MIME_KEYS, "type", "encoding", "size", "source_type"})
 _WRAPPER_KEYS = ("source", "image_url", "url")
-_KEYS_OF_WRAPPER = frozenset({"type", "detail", "mime_type", "mimeType"})
+_KEYS_OF_WRAPPER = frozenset({"type", "detail", "source_type", "mime_type", "mimeType"})
 _MIN_LENGTH = 16
 """Letters of base64 text that an image has at least."""
 
@@ -39,54 +43,73 @@ def image_type(content: bytes) -> str | None:
 def hash_images(value: Any) -> Any:
     """Return a JSON value in which every image is its type and the SHA-256 of its bytes; `value` itself if it has none.
 
-    Images are: `data:` URLs, bytes as toolmark stores them, `MLLMImage`, and the message parts of OpenAI, Anthropic
-    and MCP. Paths and addresses of images stay as they are: nothing is read or fetched.
+    See `replace_images`.
     """
-    if isinstance(value, str):
-        return _hash_data_url(value) if value.startswith("data:image/") else value
-    if isinstance(value, list):
-        items = list(map(hash_images, value))
-        # The same object is returned if nothing changed, so that comparing outputs without images copies nothing.
-        return value if all(map(is_, items, value)) else items
-    if isinstance(value, dict):
-        return _hash_image_object(value) or _hash_fields(value)
-    return value
+    return replace_images(value, _hash)
 
 
-def _hash_data_url(url: str) -> object:
-    match = DATA_URL.fullmatch(url)
-    return (match and _hash_base64(match["data"])) or url
+def replace_images(value: Any, replace: Callable[[str, bytes], dict[str, Any]]) -> Any:
+    """Return a JSON value in which every image is what `replace(mime_type, content)` returns; else `value` itself.
+
+    Images are: `data:` URLs, bytes as toolmark stores them, `MLLMImage`, and the message parts of OpenAI, Anthropic,
+    LangChain and MCP. Paths and addresses of images stay as they are: nothing is read or fetched.
+    """
+    return _Replacement(replace).value(value)
 
 
-def _hash_fields(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an object with the images in its fields hashed; the same object if there is none."""
-    fields = {key: hash_images(item) for key, item in value.items()}
-    return value if all(map(is_, fields.values(), value.values())) else fields
+class _Replacement:
+    """Replacement of the images in one JSON value."""
 
+    def __init__(self, replace: Callable[[str, bytes], dict[str, Any]]) -> None:
+        self._replace = replace
 
-def _hash_image_object(value: dict[str, Any]) -> dict[str, str] | None:
-    """Return the hash of an object that is an image and nothing else."""
-    data = value.get("data")
-    if isinstance(data, str) and value.keys() <= _KEYS_OF_DATA:
-        return _hash_base64(data)
-    for name in _WRAPPER_KEYS:
-        if name in value and value.keys() - {name} <= _KEYS_OF_WRAPPER:
-            return _hash_image(value[name])
-    return None
+    def value(self, value: Any) -> Any:
+        """Return a value with its images replaced, the same object if it has none."""
+        if isinstance(value, str):
+            return self._data_url(value) if value.startswith("data:image/") else value
+        if isinstance(value, list):
+            items = list(map(self.value, value))
+            # The same object is returned if nothing changed, so that comparing outputs without images copies nothing.
+            return value if all(map(is_, items, value)) else items
+        if isinstance(value, dict):
+            return self._image_object(value) or self._fields(value)
+        return value
 
+    def _data_url(self, url: str) -> object:
+        match = DATA_URL.fullmatch(url)
+        return (match and self._base64(match["data"])) or url
 
-def _hash_image(value: object) -> dict[str, str] | None:
-    """Return the hash of a value that is an image as a whole."""
-    image = hash_images(value)
-    return image if image is not value and isinstance(image, dict) and "sha256" in image else None
+    def _fields(self, value: dict[str, Any]) -> dict[str, Any]:
+        fields = {key: self.value(item) for key, item in value.items()}
+        return value if all(map(is_, fields.values(), value.values())) else fields
 
-
-def _hash_base64(text: str) -> dict[str, str] | None:
-    if len(text) < _MIN_LENGTH:
+    def _image_object(self, value: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the replacement of an object that is an image and nothing else."""
+        data = first_of(value, *_DATA_KEYS)
+        if isinstance(data, str) and value.keys() <= _KEYS_OF_DATA:
+            return self._base64(data)
+        for name in _WRAPPER_KEYS:
+            if name in value and value.keys() - {name} <= _KEYS_OF_WRAPPER:
+                return self._whole_image(value[name])
         return None
-    try:
-        content = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    mime = image_type(content)
-    return None if mime is None else {"image": mime, "sha256": hashlib.sha256(content).hexdigest()}
+
+    def _whole_image(self, value: object) -> dict[str, Any] | None:
+        """Return the replacement of a value that is an image as a whole."""
+        if isinstance(value, dict):
+            return self._image_object(value)
+        image = self.value(value) if isinstance(value, str) else value
+        return image if isinstance(image, dict) else None
+
+    def _base64(self, text: str) -> dict[str, Any] | None:
+        if len(text) < _MIN_LENGTH:
+            return None
+        try:
+            content = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            return None
+        mime = image_type(content)
+        return None if mime is None else self._replace(mime, content)
+
+
+def _hash(mime: str, content: bytes) -> dict[str, Any]:
+    return {"image": mime, "sha256": hashlib.sha256(content).hexdigest()}

@@ -25,7 +25,7 @@ _NOT_OBJECTS = frozenset({type(None), str, int, float, bool, list})
 """Types of JSON values that are not objects. Most lookups end here, and `isinstance` of an abstract class is slow."""
 
 _IMAGE_TYPES = frozenset({"image", "image_url", "input_image"})
-_MIME_KEYS = ("mime_type", "mimeType", "media_type", "mediaType", "image_mimetype")
+MIME_KEYS = ("mime_type", "mimeType", "media_type", "mediaType", "image_mimetype")
 
 
 def as_object(value: object) -> Fields | None:
@@ -101,7 +101,7 @@ def image_fields(part: object) -> dict[str, Any] | None:
     inner = first_of(fields, "source", "image_url")
     holder: Fields = {"url": inner} if isinstance(inner, str) else object_of(inner) or fields
     data, url, path = first_of(holder, "data", "base64", "image"), holder.get("url"), holder.get("path")
-    mime_type = text_of(first_of(holder, *_MIME_KEYS) or first_of(fields, *_MIME_KEYS))
+    mime_type = text_of(first_of(holder, *MIME_KEYS) or first_of(fields, *MIME_KEYS))
     if data:
         # LlamaIndex's `image` holds base64 text as bytes; other bytes are those of the image.
         data = data.decode("ascii") if isinstance(data, bytes) and "image" in holder else data

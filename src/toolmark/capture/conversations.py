@@ -21,9 +21,9 @@ def conversation(
 ) -> ConversationalTestCase:
     """Return these runs as one conversation, in their order.
 
-    Each run gives a user turn with its input (none if it has no input) and an assistant turn with its answer (empty if
-    it has none) and its calls. The metadata of the assistant turn has the status of the run if that is not `ok`, its
-    error and its warnings.
+    Each run gives a user turn with the text of its input (none if it has no input) and an assistant turn with its
+    answer (empty if it has none) and its calls. The metadata of the assistant turn has the status of the run if that is
+    not `ok`, its error and its warnings.
 
     Args:
         runs: The runs in chronological order.
@@ -38,15 +38,18 @@ def conversation(
     turns: list[Turn] = []
     tools: dict[str, ToolSpec] = {}
     for run in runs:
-        if run.input is not None:
-            turns.append(Turn(role="user", content=run.input))
+        warnings = list(run.warnings)
+        if run.input is not None or run.input_parts:
+            turns.append(Turn(role="user", content=run.input or ""))
+        if run.input_parts:
+            warnings.append("the images of the input were left out; a turn has text only")
         calls = run.select_calls(nested=nested, handoffs=handoffs, executed_only=executed_only, code=code)
         metadata = drop_none(
             {
                 "run_id": run.run_id,
                 "status": None if run.status is RunStatus.OK else run.status.value,
                 "error": run.error,
-                "warnings": list(run.warnings) or None,
+                "warnings": warnings or None,
             }
         )
         fields = drop_none({"metadata": metadata or None})
@@ -63,9 +66,20 @@ def conversation(
 def conversations(runs: Iterable[Run]) -> list[ConversationalTestCase]:
     """Return one conversation for each `conversation_id`, in the order of their first runs.
 
-    A run without an id is a conversation by itself.
+    A run without an id is a conversation by itself. Runs are ordered by `started_at`, all of them or else those of each
+    conversation, if all have one: a file that a sink wrote has them in the order in which they ended. Otherwise they
+    stay in the given order.
     """
     groups: dict[object, list[Run]] = {}
-    for index, run in enumerate(runs):
+    for index, run in enumerate(_in_order(list(runs))):
         groups.setdefault(index if run.conversation_id is None else run.conversation_id, []).append(run)
-    return [conversation(group) for group in groups.values()]
+    return [conversation(_in_order(group)) for group in groups.values()]
+
+
+def _in_order(runs: list[Run]) -> list[Run]:
+    """Return runs by the time of their start if all have one; runs that started at once stay in the given order."""
+    starts = [run.started_at for run in runs if run.started_at is not None]
+    if len(starts) < len(runs) or len({start.tzinfo is None for start in starts}) > 1:
+        return runs  # times with and without a time zone cannot be compared
+    by_start = sorted(zip(starts, runs, strict=True), key=lambda pair: pair[0])
+    return [run for _, run in by_start]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from toolmark._internal.images import DATA_URL
 from toolmark._internal.message_content import image_fields, part_text, parts_of
+from toolmark._internal.model import drop_none
 from toolmark.cases import MLLMImage
 
 
@@ -11,8 +16,8 @@ def image_parts(content: object) -> list[str | MLLMImage] | None:
 
     The content has the form of OpenAI's chat or Responses API, Anthropic, LangChain, LlamaIndex or MCP, as plain
     objects or as objects of the SDK; an `MLLMImage` is taken as it is. Other parts, empty texts, images that a provider
-    stores under an id, and images whose data is not base64 text are left out. Never raises, and opens no file and no
-    address.
+    stores under an id, and images whose data is not base64 text are left out. A `data:` address becomes `data`. Never
+    raises, and opens no file and no address.
 
     Example:
         >>> image_parts([{"type": "text", "text": "Where?"}, {"type": "image", "url": "https://example.com/a.png"}])
@@ -32,9 +37,17 @@ def read_image(part: object) -> MLLMImage | None:
         return part
     try:
         fields = image_fields(part)
-        return None if fields is None else MLLMImage(**fields)
+        return None if fields is None else MLLMImage(**_with_data(fields))
     except Exception:  # noqa: BLE001 - objects of a framework run code of their own, and a recorder never raises
         return None
+
+
+def _with_data(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of an image with the data of a `data:` address in its place, so that equal images are equal."""
+    match = DATA_URL.fullmatch(fields.get("url") or "")
+    if match is None:
+        return fields
+    return drop_none({"data": match["data"], "mime_type": fields.get("mime_type") or match["mime"]})
 
 
 def _read_text(part: object) -> str | None:

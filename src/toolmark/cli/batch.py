@@ -15,7 +15,15 @@ from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.cases import AnyCase, ConversationalTestCase
 from toolmark.cli.io import exit_on_error, stop, warn
 from toolmark.cli.path_types import Source, Target
-from toolmark.dataset import FileProblems, file_error, read_any_case, read_documents, source_name, torn_text
+from toolmark.dataset import (
+    FileProblems,
+    file_error,
+    read_any_case,
+    read_documents,
+    replaced_text,
+    source_name,
+    torn_text,
+)
 from toolmark.errors import ToolmarkError
 from toolmark.metrics import ToolCorrectnessMetric, ToolUseMetric
 
@@ -258,9 +266,9 @@ def _prompts(file: str, judge: Judge) -> list[Prompt]:
 
 
 def _cases(file: str) -> list[AnyCase]:
-    """Return the cases or the conversations of a file, without an incomplete last line."""
+    """Return the cases or the conversations of a file, as `read_cases` does."""
     file_problems = FileProblems()
-    cases = [case for _, case in file_problems.read(read_documents(file), read_any_case)]
+    cases = file_problems.read_all(read_documents(file), read_any_case)
     name = source_name(file)
     if file_problems.problems or (file_problems.torn and not cases):
         raise file_error(file, [*file_problems.problems, *file_problems.torn])
@@ -268,6 +276,8 @@ def _cases(file: str) -> list[AnyCase]:
         stop(f"{name} has conversations and test cases, which need different metrics; write them to separate files")
     for problem in file_problems.torn:
         warn(torn_text(name, problem))
+    if file_problems.replaced:
+        warn(replaced_text(name, file_problems.replaced))
     return cases
 
 

@@ -6,15 +6,17 @@ document into text that no value can break out of.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolmark._internal.images import replace_images
 from toolmark._internal.json import JsonObject, canonical_json
 from toolmark.calls import CallStatus, ToolCall, ToolSpec
 from toolmark.cases import MLLMImage
-from toolmark.judge.image_parts import Picture, read_image
+from toolmark.judge.image_parts import LARGEST, Picture, read_image
 from toolmark.judge.interactions import CaseCall, CaseMessage, Unit
 from toolmark.redact import Redactor
 
@@ -29,6 +31,8 @@ MOST_EARLIER = 30
 """Messages before the unit that are shown; earlier ones are counted."""
 MOST_DONE = 200
 """Calls before the one in question that are shown; earlier ones are counted."""
+MOST_RESULT_IMAGES = 20
+"""Images in results that one question sends, those of the latest calls; of others it shows type and hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +47,15 @@ class Evidence:
 class EvidenceBuilder:
     """Builds the evidence of every question about one case."""
 
-    def __init__(self, tools: Sequence[ToolSpec], redactor: Redactor, *, image_addresses: bool) -> None:
+    def __init__(
+        self, tools: Sequence[ToolSpec], redactor: Redactor, *, image_addresses: bool, sends_images: bool = False
+    ) -> None:
         """Redact the tools, and store how to treat secrets and images."""
+        self._sends_images = sends_images
         self._tools = [redactor.model(tool) for tool in tools]
         self._redactor = redactor
         self._image_addresses = image_addresses
-        self._calls: dict[tuple[int, int | None], JsonObject] = {}
+        self._calls: dict[tuple[int, int | None, bool], tuple[JsonObject, list[Picture]]] = {}
 
     def for_call(self, unit: Unit, call: CaseCall, *, all_tools: bool) -> Evidence:
         """Return the evidence about one call: what led to it, and nothing that came after it.
@@ -58,7 +65,7 @@ class EvidenceBuilder:
         pictures: list[Picture] = []
         before = [other for other in unit.calls if other.number < call.number]
         document = self._opening(unit, pictures)
-        document["done"] = self._calls_with_results(before, call)
+        document["done"] = self._calls_with_results(before, pictures, call)
         _note_left_out(document, "done", len(before) - MOST_DONE)
         # Whether text of the same turn precedes the call is not recorded, so only the text of earlier turns is shown.
         earlier_turns = call.turn or 0
@@ -66,14 +73,14 @@ class EvidenceBuilder:
         if messages:
             document["said"] = self._messages(messages, pictures)
         document["tools"] = self._tool_specs(None if all_tools else call.call.name)
-        document["call"] = self._call(call, None)
+        document["call"], _ = self._call(call, None)
         return _evidence(document, pictures)
 
     def for_unit(self, unit: Unit) -> Evidence:
         """Return the evidence about a whole unit: all its calls with their results, and the agent's answer."""
         pictures: list[Picture] = []
         document = self._opening(unit, pictures)
-        document["calls"] = self._calls_with_results(unit.calls)
+        document["calls"] = self._calls_with_results(unit.calls, pictures)
         _note_left_out(document, "calls", len(unit.calls) - MOST_DONE)
         document["answer"] = self._messages(unit.response, pictures)
         document["tools"] = self._tool_specs()
@@ -85,7 +92,7 @@ class EvidenceBuilder:
         earlier = self._messages(recent, pictures)
         for entry, message in zip(earlier, recent, strict=True):
             if message.calls:
-                entry["calls"] = self._calls_with_results(message.calls)
+                entry["calls"] = self._calls_with_results(message.calls, pictures)
         document: JsonObject = {"earlier": earlier, "request": self._messages(unit.request, pictures)}
         _note_left_out(document, "earlier", len(unit.earlier) - MOST_EARLIER)
         return document
@@ -102,7 +109,9 @@ class EvidenceBuilder:
             return _truncate(self._redactor(message.content), LONGEST_TEXT)
         parts: list[Any] = []
         for part in message.content:
-            if isinstance(part, MLLMImage):
+            if isinstance(part, MLLMImage) and not self._sends_images:
+                parts.append({"image": {"not_sent": True}})
+            elif isinstance(part, MLLMImage):
                 picture = read_image(part, f"i{len(pictures) + 1}", allow_addresses=self._image_addresses)
                 pictures.append(picture)
                 parts.append({"image": picture.id, "sha256": picture.sha256})
@@ -119,32 +128,55 @@ class EvidenceBuilder:
                 specs.append({"id": f"t{number}", **spec})
         return specs
 
-    def _calls_with_results(self, calls: Sequence[CaseCall], judged: CaseCall | None = None) -> list[JsonObject]:
-        """Return calls with their results; older results are truncated more, so that the document stays bounded.
+    def _calls_with_results(
+        self, calls: Sequence[CaseCall], pictures: list[Picture], judged: CaseCall | None = None
+    ) -> list[JsonObject]:
+        """Return calls with their results, and add the images in these to the pictures.
 
-        Calls that were asked at once with `judged` are shown without a result.
+        Older results are truncated more, so that the document stays bounded. Calls that were asked at once with
+        `judged` are shown without a result.
         """
         entries: list[JsonObject] = []
+        images: list[Picture] = []
         used = 0
         for call in reversed(calls[-MOST_DONE:]):
             if judged is not None and _in_parallel(call, judged):
-                entry = {**self._call(call, None), "asked_at_once_with_the_call": True}
+                plain, _ = self._call(call, None)
+                entry = {**plain, "asked_at_once_with_the_call": True}
             else:
-                entry = self._call(call, LONGEST_RESULT if used < ALL_RESULTS else SHORT_RESULT)
+                limit = LONGEST_RESULT if used < ALL_RESULTS else SHORT_RESULT
+                entry, images_of_call = self._call(call, limit, sends_images=self._sends_images)
+                if len(images) + len(images_of_call) > MOST_RESULT_IMAGES:
+                    entry, images_of_call = self._call(call, limit)
+                images = images_of_call + images
             used += len(canonical_json(entry))
             entries.append(entry)
+        pictures += images
         return entries[::-1]
 
-    def _call(self, call: CaseCall, limit: int | None) -> JsonObject:
-        """Return a call; with its result, of at most `limit` characters, unless that is `None`."""
+    def _call(
+        self, call: CaseCall, limit: int | None, *, sends_images: bool = False
+    ) -> tuple[JsonObject, list[Picture]]:
+        """Return a call and the images to send; with its result, of at most `limit` characters, unless that is `None`.
+
+        Without `sends_images`, an image in the result is shown as its type and hash.
+        """
         # Each entry is built once: in a case of many calls, the evidence of every later call shows the earlier ones.
-        key = (call.number, limit)
+        key = (call.number, limit, sends_images)
         if key not in self._calls:
-            self._calls[key] = self._build_call(call, limit)
+            self._calls[key] = self._build_call(call, limit, sends_images=sends_images)
         return self._calls[key]
 
-    def _build_call(self, case_call: CaseCall, limit: int | None) -> JsonObject:
-        call = self._redactor.model(case_call.call)
+    def _build_call(
+        self, case_call: CaseCall, limit: int | None, *, sends_images: bool
+    ) -> tuple[JsonObject, list[Picture]]:
+        images = _ResultImages(case_call.number, sends_images=sends_images)
+        call = case_call.call
+        if limit is not None:
+            # Before the redaction, which is for texts: it might take a part of an image for a secret.
+            output = replace_images(call.output, images.replace)
+            call = call if output is call.output else call.model_copy(update={"output": output})
+        call = self._redactor.model(call)
         execution = call.execution
         arguments: Any = call.arguments
         if execution is not None and execution.status is CallStatus.INVALID_ARGUMENTS:
@@ -155,7 +187,28 @@ class EvidenceBuilder:
             "name": _truncate(call.name, LONGEST_TEXT),
             "arguments": _truncate(arguments, LONGEST_TEXT) if recorded else {"not_recorded": True},
         }
-        return entry if limit is None else entry | _result_entry(call, limit)
+        if limit is not None:
+            entry |= _result_entry(call, limit)
+        text = canonical_json(entry)
+        return entry, [picture for picture in images.pictures if picture.id in text]  # some may be cut off
+
+
+class _ResultImages:
+    """Replaces the images in the result of one call by their ids in the evidence."""
+
+    def __init__(self, number: int, *, sends_images: bool) -> None:
+        self.pictures: list[Picture] = []
+        self._number = number
+        self._sends_images = sends_images
+
+    def replace(self, mime: str, content: bytes) -> JsonObject:
+        """Return what the document shows of an image."""
+        digest = hashlib.sha256(content).hexdigest()
+        if not self._sends_images or len(content) > LARGEST:
+            return {"image": mime, "sha256": digest}
+        url = f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
+        self.pictures.append(Picture(f"c{self._number}-i{len(self.pictures) + 1}", url, digest))
+        return {"image": self.pictures[-1].id, "sha256": digest}
 
 
 def _result_entry(call: ToolCall, limit: int) -> JsonObject:

@@ -114,7 +114,8 @@ def _questions(
 ) -> tuple[list[JudgeQuestion], list[str]]:
     """Return every question about a case, those that code decides with their answer, and notes for the result."""
     schemas = Schemas(tools)
-    builder = EvidenceBuilder(tools, judge.redactor, image_addresses=judge.image_addresses)
+    sends_images = any(unit.is_multimodal for unit in units)
+    builder = EvidenceBuilder(tools, judge.redactor, image_addresses=judge.image_addresses, sends_images=sends_images)
     questions: list[JudgeQuestion] = []
     notes: dict[str, None] = {}
     for unit in units:

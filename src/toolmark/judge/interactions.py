@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from toolmark.calls import ToolCall
-from toolmark.cases import ConversationalTestCase, LLMTestCase, MLLMImage, MLLMTestCase, Turn
+from toolmark.cases import ConversationalTestCase, LLMTestCase, MLLMImage, MLLMTestCase, Turn, input_with_images
 
 Content: TypeAlias = "str | list[str | MLLMImage]"
 
@@ -42,7 +42,7 @@ class Unit:
     """One unit interaction; `index` counts from 0, `earlier` holds all messages before it.
 
     `request` holds the user's messages, none where the agent began on its own; `response` the agent's. `has_turns` says
-    that its messages are turns of a conversation.
+    that its messages are turns of a conversation, `is_multimodal` that the judge is sent the images of the case.
     """
 
     index: int
@@ -50,6 +50,7 @@ class Unit:
     request: tuple[CaseMessage, ...]
     response: tuple[CaseMessage, ...]
     has_turns: bool = True
+    is_multimodal: bool = False
 
     @property
     def calls(self) -> tuple[CaseCall, ...]:
@@ -65,9 +66,9 @@ class Unit:
 def unit_of(case: LLMTestCase | MLLMTestCase) -> Unit:
     """Return a case of one question as one unit; the case must have `tools_called` and `input`."""
     calls = tuple(CaseCall(index + 1, call, None, index) for index, call in enumerate(case.tools_called or ()))
-    request = CaseMessage(1, "user", case.input or "")
+    request = CaseMessage(1, "user", input_with_images(case) or "")
     response = CaseMessage(2, "assistant", case.actual_output or "", calls)
-    return Unit(0, (), (request,), (response,), has_turns=False)
+    return Unit(0, (), (request,), (response,), has_turns=False, is_multimodal=isinstance(case, MLLMTestCase))
 
 
 def units_of(case: ConversationalTestCase) -> tuple[tuple[Unit, ...], list[str]]:

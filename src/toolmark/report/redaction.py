@@ -87,13 +87,19 @@ def _expected_json(case: LLMTestCase | MLLMTestCase) -> Any:  # noqa: ANN401 - a
 def _without_repeated_calls(case: TestCase) -> TestCase:
     """Return a case without what its run repeats, so that nothing is redacted twice.
 
-    The page shows the calls of the case, and of the run's calls only the number of those beyond them.
+    The page shows the calls of the case, and of the run's calls only the number of those beyond them and the names of
+    the failed handoffs, which come first.
     """
     if case.run is None:
         return case
-    others = case.run.calls[len(case.tools_called or ()) :]
+    calls, number = case.run.calls, len(case.tools_called or ())
+    failed = [calls[place] for place in case.run.failed_handoffs if place < len(calls)]
+    if number + len(failed) > len(calls):
+        failed = []  # they are among the calls of the case
+    others = [*failed, *calls[number + len(failed) :]]
+    places = list(range(len(failed)))
     tools = case.run.available_tools if case.available_tools is None else case.available_tools
-    run = case.run.model_copy(update={"calls": others, "available_tools": None})
+    run = case.run.model_copy(update={"calls": others, "failed_handoffs": places, "available_tools": None})
     return case.model_copy(update={"run": run, "available_tools": tools})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from toolmark._internal.json import to_json_value
 from toolmark._internal.model import Model
 from toolmark.calls import Execution, ToolCall, ToolSpec
-from toolmark.cases import AnyCase, ConversationalTestCase, Handoff, LLMTestCase, MLLMTestCase, Run, Turn
+from toolmark.cases import AnyCase, ConversationalTestCase, Handoff, LLMTestCase, MLLMImage, MLLMTestCase, Run, Turn
 from toolmark.errors import InvalidDataError
 from toolmark.expect import read_expectation
 from toolmark.expect.json_form import is_expectation
@@ -23,7 +23,7 @@ _TYPES: Mapping[str, type[AnyCase]] = {
 }
 _NAMES = {model: name for name, model in _TYPES.items()}
 # Models whose dictionaries and lists hold JSON values or such models only, since their validators convert them.
-_PLAIN_MODELS = (LLMTestCase, ConversationalTestCase, Turn, Run, ToolCall, Execution, ToolSpec, Handoff)
+_PLAIN_MODELS = (LLMTestCase, ConversationalTestCase, Turn, Run, MLLMImage, ToolCall, Execution, ToolSpec, Handoff)
 _JSON_TYPES = (str, int, float, bool, type(None), dict)
 _MAX_DEPTH = 20
 

@@ -18,8 +18,9 @@ from typing import Literal, TypeAlias
 
 from toolmark._internal.compression import GZIP, ZSTD
 from toolmark._internal.model import Model
+from toolmark._internal.resumed_runs import INTERRUPTED
 from toolmark._internal.text import printable
-from toolmark.dataset import file_error
+from toolmark.dataset import file_error, replaced_numbers
 from toolmark.errors import ConfigurationError, Problem
 from toolmark.scale.detect import BOM, PARQUET
 from toolmark.scale.parquet import row_groups
@@ -54,6 +55,8 @@ class Part(Model):
     """Number of lines that begin in the part; 0 unless `kind` is `lines`."""
     digest: str = ""
     """Hash of the bytes; for rows, that of the whole file, set on the first row group only."""
+    replaced: tuple[int, ...] | None = None
+    """Lines with an interrupted run that a later line has again, resumed; `None` if this was not determined."""
 
 
 class Stamp(Model):
@@ -164,10 +167,14 @@ def _is_array(path: str) -> bool:
 
 
 def surveyed(part: Part, path: str) -> Part:
-    """Return a part with the digest of its bytes and its number of lines."""
+    """Return a part with the digest of its bytes and its number of lines.
+
+    `replaced` is empty if an interrupted run may be among the lines, so that it must be determined.
+    """
     if part.kind == "rows" and part.start:
         return part
-    hashed, lines, last = hashlib.sha256(), 0, b""
+    hashed, lines, end_of_last = hashlib.sha256(), 0, b""
+    interrupted = False
     start, end = (part.start, part.end) if part.kind == "lines" else (0, Path(path).stat().st_size)
     with Path(path).open("rb") as file:
         file.seek(start)
@@ -176,10 +183,15 @@ def surveyed(part: Part, path: str) -> Part:
             hashed.update(piece)
             lines += piece.count(b"\n")
             left -= len(piece)
-            last = piece[-1:]
-    lines += last not in {b"", b"\n"}
+            # The status may begin in one piece and end in the next.
+            edge = end_of_last + piece[: len(INTERRUPTED)]
+            interrupted = interrupted or INTERRUPTED in piece or INTERRUPTED in edge
+            end_of_last = piece[-len(INTERRUPTED) :]
     digest = hashed.hexdigest()[:_DIGITS]
-    return part.model_copy(update={"digest": digest, "lines": lines if part.kind == "lines" else 0})
+    if part.kind != "lines":
+        return part.model_copy(update={"digest": digest})
+    lines += end_of_last[-1:] not in {b"", b"\n"}
+    return part.model_copy(update={"digest": digest, "lines": lines, **({"replaced": ()} if interrupted else {})})
 
 
 def part_lines(part: Part, path: str) -> Iterator[tuple[int, bytes]]:
@@ -207,3 +219,18 @@ def numbered(parts: Sequence[Part]) -> list[Part]:
         next_lines[part.file] = first + part.lines
         with_numbers.append(part.model_copy(update={"first": first}))
     return with_numbers
+
+
+def with_replaced_lines(parts: Sequence[Part], paths: Sequence[str]) -> list[Part]:
+    """Return numbered parts with their replaced lines; only files that may have an interrupted run are read for it."""
+    by_file = {part.file: set[int]() for part in parts if part.replaced is not None}
+    for file in by_file:
+        by_file[file] = replaced_numbers(paths[file])
+    complete: list[Part] = []
+    for part in parts:
+        if part.replaced is None:
+            complete.append(part)
+            continue
+        numbers = by_file[part.file].intersection(range(part.first, part.first + part.lines))
+        complete.append(part.model_copy(update={"replaced": tuple(sorted(numbers))}))
+    return complete

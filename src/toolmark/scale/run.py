@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.text import plural
-from toolmark.dataset import placed_text, source_name, torn_text
+from toolmark.dataset import placed_text, replaced_text, source_name, torn_text
 from toolmark.errors import (
     ConfigurationError,
     DataFileError,
@@ -29,7 +29,7 @@ from toolmark.results.jsonl import Header
 from toolmark.results.writer import new_header
 from toolmark.scale.engines.local_pool import done
 from toolmark.scale.part_store import VERSION, Manifest, Store
-from toolmark.scale.partition import Part, Stamp, divided, numbered, size_of, surveyed
+from toolmark.scale.partition import Part, Stamp, divided, numbered, size_of, surveyed, with_replaced_lines
 from toolmark.scale.score_part import MAX_REPORTED, Options, Outcome, scored, trimmed
 from toolmark.scale.totals import Totals
 
@@ -58,12 +58,13 @@ _WORTH_READING = 512 << 20
 class Gathered:
     """The outcomes of the parts so far, added up in their order.
 
-    `cases` counts by file, `entries` are for a report, `more` counts what was not stored, and `digests` are those of
-    the lines of each part.
+    `cases` and `replaced` count by file, `entries` are for a report, `more` counts what was not stored, and `digests`
+    are those of the lines of each part.
     """
 
     totals: Totals = field(default_factory=Totals)
     cases: Counter[int] = field(default_factory=Counter[int])
+    replaced: Counter[int] = field(default_factory=Counter[int])
     entries: list[CaseResult] = field(default_factory=list[CaseResult])
     problems: list[LocatedProblem] = field(default_factory=list["LocatedProblem"])
     torn: list[LocatedProblem] = field(default_factory=list["LocatedProblem"])
@@ -78,6 +79,7 @@ class Gathered:
         self.entries += [replace(entry, index=start + entry.index) for entry in outcome.entries]
         self.totals += outcome.totals
         self.cases[part.file] += outcome.totals.cases
+        self.replaced[part.file] += outcome.replaced
         self.problems += [LocatedProblem(part.file, part.number, problem) for problem in outcome.problems]
         torn = [LocatedProblem(part.file, part.number, problem) for problem in outcome.torn]
         self.torn += torn[: max(0, MAX_REPORTED - len(self.torn))]
@@ -127,10 +129,12 @@ class Gathered:
 
     def texts(self, paths: Sequence[str]) -> JsonObject:
         """Return the texts of the warnings."""
+        counts = sorted(self.replaced.items())
+        replaced = [replaced_text(source_name(paths[file]), count) for file, count in counts if count]
         more = [f"and {self.more['warning']} more warnings"] if self.more["warning"] else []
         return {
             "torn": [torn_text(source_name(paths[located.file]), located.problem) for located in self.torn],
-            "warnings": [*self.warnings, *more],
+            "warnings": [*replaced, *self.warnings, *more],
         }
 
 
@@ -333,10 +337,10 @@ def in_order(
 
 
 def survey(paths: Sequence[str], parts: Sequence[Part], workers: int) -> list[Part]:
-    """Return the parts with their digests, their numbers of lines, and the number of the first line of each."""
+    """Return the parts with their digests, numbers of lines, first lines and replaced lines."""
     with closing(done(partial(_surveyed, tuple(paths)), parts, workers)) as surveying:
         by_number = {part.number: measured for part, measured in surveying}
-    return numbered([by_number[part.number] for part in parts])
+    return with_replaced_lines(numbered([by_number[part.number] for part in parts]), paths)
 
 
 def _surveyed(paths: tuple[str, ...], part: Part) -> Part:

@@ -189,14 +189,12 @@ class _Read:
         with collect_warnings(outcome):
             entries = documents(part, path, allow_nan=self.allow_nan)
             for document, case in file_problems.read(entries, partial(self._case, name.relative, set())):
-                number = document.line if document.item is None else document.item + 1
-                key = key_of(self.seed, name.drawn, number or 0, document.value)
-                outcome.draft.add(self._stratum(case), key, name.relative, number or 0, case.to_json)
+                key = key_of(self.seed, name.drawn, document.number, document.value)
+                outcome.draft.add(self._stratum(case), key, name.relative, document.number, case.to_json)
                 cases += 1
         stamp.check(path, "changed while it was read; draw from it when no program writes to it")
         outcome.totals = Totals(cases)
-        outcome.problems, outcome.more_problems = file_problems.problems, file_problems.more_problems
-        outcome.torn = file_problems.torn
+        outcome.take(file_problems)
         return outcome
 
     def _case(self, file: str, reported: set[str], value: object, place: str) -> AnyCase:

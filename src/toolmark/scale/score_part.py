@@ -14,10 +14,11 @@ from typing import IO, Any, Final
 
 from toolmark._internal.atomic_files import draft_path, replace_durably
 from toolmark._internal.json import canonical_json, to_json_value
+from toolmark._internal.resumed_runs import is_interrupted
 from toolmark._internal.text import unique_labels
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import LLMTestCase, TestCase
-from toolmark.dataset import Document, FileProblems, read_documents, read_line
+from toolmark.dataset import Document, FileProblems, read_documents, read_line, replaced_numbers
 from toolmark.errors import Problem, ToolmarkWarning
 from toolmark.evaluation.session import measure_in_thread
 from toolmark.metrics import MetricLike
@@ -80,6 +81,7 @@ class Outcome:
         problems: What could not be read, the first of it.
         more_problems: How many there are besides.
         torn: Lines that were never written to their end, the first of them.
+        replaced: Interrupted runs that were left out because a later line has the same run, resumed.
         warnings: Different texts, the first of them.
         more_warnings: How many warnings came after those.
         is_clustered: Whether a case has a cluster.
@@ -92,12 +94,18 @@ class Outcome:
     problems: list[Problem] = field(default_factory=list[Problem])
     more_problems: int = 0
     torn: list[Problem] = field(default_factory=list[Problem])
+    replaced: int = 0
     warnings: list[str] = field(default_factory=list[str])
     more_warnings: int = 0
     is_clustered: bool = False
     entries: list[CaseResult] = field(default_factory=list[CaseResult])
     size: int = 0
     digest: str = ""
+
+    def take(self, file_problems: FileProblems) -> None:
+        """Store what could not be read, and what was left out."""
+        self.problems, self.more_problems = file_problems.problems, file_problems.more_problems
+        self.torn, self.replaced = file_problems.torn, file_problems.replaced
 
     def warn(self, text: str) -> None:
         """Keep a warning."""
@@ -110,7 +118,7 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values; there are no problems, since then nothing is kept."""
-        names = ("warnings", "more_warnings", "is_clustered", "size", "digest")
+        names = ("replaced", "warnings", "more_warnings", "is_clustered", "size", "digest")
         torn = [[problem.message, problem.line] for problem in self.torn]
         return {"totals": self.totals.to_dict(), "torn": torn, **{name: getattr(self, name) for name in names}}
 
@@ -152,8 +160,7 @@ def scored(part: Part, path: str, options: Options, target: Path | None, full: i
                 replace_durably(draft, target)
         finally:
             draft.unlink(missing_ok=True)
-    outcome.problems, outcome.more_problems = file_problems.problems, file_problems.more_problems
-    outcome.torn = file_problems.torn
+    outcome.take(file_problems)
     return outcome
 
 
@@ -244,12 +251,24 @@ def measured(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...]
 
 
 def documents(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
-    """Yield what stands in a part."""
-    if part.kind == "whole":
-        return read_documents(path, allow_nan=allow_nan)
+    """Yield what stands in a part; interrupted runs that were resumed are marked, except in Parquet files."""
     if part.kind == "rows":
         return read_rows(path, part.start, part.first, allow_nan=allow_nan)
-    return _lines(part, path, allow_nan=allow_nan)
+    if part.kind == "whole":
+        return _mark_replaced(read_documents(path, allow_nan=allow_nan), part, path)
+    return _mark_replaced(_lines(part, path, allow_nan=allow_nan), part, path)
+
+
+def _mark_replaced(entries: Iterator[Document], part: Part, path: str) -> Iterator[Document]:
+    """Mark the documents that a later one replaces; without an interrupted run, the file is not read again."""
+    replaced = None if part.replaced is None else set(part.replaced)
+    for document in entries:
+        if not is_interrupted(document.value):
+            yield document
+            continue
+        if replaced is None:
+            replaced = replaced_numbers(path)
+        yield document._replace(replaced=document.number in replaced)
 
 
 def _lines(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:

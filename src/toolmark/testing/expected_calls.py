@@ -31,6 +31,7 @@ class ExpectedCall:
         executed: Whether an execution was observed, or `EITHER`.
         error: The error, `SOME_TEXT`, or `None`.
         requested: The requested arguments, if they differ.
+        attempts: How often its tool was started, or `EITHER`: some frameworks start a tool that waits once more.
         children: Calls inside it.
     """
 
@@ -43,6 +44,7 @@ class ExpectedCall:
     executed: object = True
     error: object = None
     requested: object = None
+    attempts: object = 1
     children: Sequence[ExpectedCall] = ()
 
     def differences(self, call: ToolCall) -> list[str]:
@@ -69,7 +71,7 @@ class ExpectedCall:
             ("status", self.status.value, execution.status.value),
             ("step", self.step, execution.step),
             ("executed", self.executed, execution.executed),
-            ("attempts", 1, execution.attempts),
+            ("attempts", self.attempts, execution.attempts),
             ("origin", CallOrigin.MODEL.value, execution.origin.value),
             ("error", self.error, execution.error),
             ("requested_parameters", self.requested, execution.requested_parameters),

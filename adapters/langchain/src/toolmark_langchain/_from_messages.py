@@ -90,7 +90,7 @@ def run_from_state(state: object, *, available_tools: Iterable[object] = (), con
 
 
 def _add_last_turn(builder: RunBuilder, messages: list[BaseMessage]) -> None:
-    builder.started(_messages.question_in(list(messages)))
+    _messages.add_question(builder, _messages.question_in(messages))
     turn = _states.last_turn(messages)
     for index, message in enumerate(turn, start=len(messages) - len(turn)):
         if message.response_metadata.get(_messages.HANDOFF_BACK):

@@ -11,6 +11,7 @@ from langsmith import run_helpers  # a requirement of langchain-core
 
 from toolmark import ConfigurationError
 from toolmark.judge import Prompt, Reply, TextModel, run_isolated
+from toolmark_langchain._active import unobserved
 from toolmark_langchain._messages import model_of, usage_of
 
 _FINISH: Final = {
@@ -67,7 +68,7 @@ class _ModelJudge:
         return await run_isolated(lambda: self._complete(prompt))
 
     async def _complete(self, prompt: Prompt) -> Reply:
-        with run_helpers.tracing_context(enabled=False):
+        with run_helpers.tracing_context(enabled=False), unobserved():
             message = await self._model.ainvoke([message.to_chat() for message in prompt.messages])
         refusal = message.additional_kwargs.get("refusal")
         reason = message.response_metadata.get("finish_reason") or message.response_metadata.get("stop_reason")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, HumanMessage
 
 from toolmark.calls import ToolCallType
-from toolmark.capture import Request, RunBuilder
+from toolmark.capture import Request, RunBuilder, image_parts
+from toolmark.cases import MLLMImage
 from toolmark_langchain._hosted import call_positions, hosted_requests, late_results
 
 HANDOFF_BACK: Final = "__is_handoff_back"
 """Marks the messages that `langgraph-supervisor` adds when an agent returns control, in the form of a call."""
+
+_OWN_KEYS: Final = frozenset({"source_type", "base64"})
+"""Keys of images that only the blocks of LangChain itself have, of version 0 and of version 1."""
 
 
 def text_of(content: object) -> str:
@@ -32,12 +36,54 @@ def _block_text(block: object) -> str:
     return text if isinstance(text, str) else ""
 
 
-def question_in(messages: list[Any]) -> str | None:
-    """Return the text of the last message of a person."""
+def question_in(messages: Sequence[object]) -> object:
+    """Return the content of the last message of a person, a text or a list of blocks; `None` without one."""
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
-            return text_of(message.content)
+            return message.content
     return None
+
+
+def add_question(builder: RunBuilder, content: object) -> None:
+    """Note the text and the images of the user; nothing if there is no content."""
+    if content is not None:
+        blocks = [_standard_image(block) for block in content] if isinstance(content, list) else content
+        builder.started(text_of(content), parts=image_parts(blocks))
+
+
+def readable_images(content: object) -> object:
+    """Return the content of a tool's result, with images in the forms of LangChain itself as plain data.
+
+    Blocks of OpenAI, Anthropic and MCP stay as they are, as do addresses of images.
+    """
+    return [_readable_image(block) for block in content] if isinstance(content, list) else content
+
+
+def _readable_image(block: object) -> object:
+    standard = _standard_image(block)
+    if not isinstance(block, Mapping) or (standard is block and not _OWN_KEYS & block.keys()):
+        return block
+    for image in image_parts([standard]) or ():
+        if isinstance(image, MLLMImage) and image.data is not None:
+            mime_type = {} if image.mime_type is None else {"mime_type": image.mime_type}
+            return {"type": "image", **mime_type, "data": image.data}
+    return block
+
+
+def _standard_image(block: object) -> object:
+    """Return an image of Gemini or Bedrock in the standard form, any other block unchanged."""
+    if not isinstance(block, Mapping):
+        return block
+    mime_type, bedrock = block.get("mime_type"), block.get("image")
+    if block.get("type") == "media" and str(mime_type).startswith("image/"):
+        return {"type": "image", "mime_type": mime_type, "data": block.get("data"), "url": block.get("file_uri")}
+    if isinstance(bedrock, Mapping) and isinstance(bedrock.get("source"), Mapping):
+        return {
+            "type": "image",
+            "mime_type": f"image/{bedrock.get('format')}",
+            "data": bedrock["source"].get("bytes"),
+        }
+    return block
 
 
 def arguments_in(text: str) -> dict[str, Any]:

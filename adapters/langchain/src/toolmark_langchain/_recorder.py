@@ -14,10 +14,10 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.runnables.config import var_child_runnable_config
-from langchain_core.tracers.context import register_configure_hook
 
 from toolmark.capture import RunBuilder, RunRecorder, Sink
 from toolmark.cases import Run, RunStatus
+from toolmark_langchain._active import attached
 from toolmark_langchain._errors import error_text, status_of
 from toolmark_langchain._messages import arguments_in
 from toolmark_langchain._run_tree import Node, Recording, RunTree
@@ -279,18 +279,15 @@ def _calling_run() -> UUID | None:
 
 
 _groups: ContextVar[Mapping[ToolCallRecorder, Recording]] = ContextVar("toolmark_langchain_groups", default={})  # noqa: B039
-_active: ContextVar[ToolCallRecorder | None] = ContextVar("toolmark_langchain_active", default=None)
-
-
-@functools.cache
-def _register() -> None:
-    """Let LangChain attach the recorder that is active in the context of a run; registered once per process."""
-    register_configure_hook(_active, inheritable=True)
 
 
 @contextmanager
 def record(
-    *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None
+    *,
+    sink: Sink | None = None,
+    limit: int = 10_000,
+    conversation: str | None = None,
+    process_wide: bool = False,
 ) -> Iterator[ToolCallRecorder]:
     """Record every run that begins inside, without passing anything to the agents.
 
@@ -300,13 +297,16 @@ def record(
     case = recorder.test_case(expected_tools=[ToolCall(name="weather")])
     ```
 
-    Tasks, batches and LangChain's own threads started inside are recorded; plain threads are not. Of nested blocks, the
-    innermost records. The arguments are those of `ToolCallRecorder`.
+    Tasks, batches and LangChain's own threads started inside are recorded; other tasks, such as the requests of a
+    server, and plain threads only with `process_wide=True`. Of nested blocks, the innermost records.
+
+    Args:
+        sink: As for `ToolCallRecorder`.
+        limit: As for `ToolCallRecorder`.
+        conversation: As for `ToolCallRecorder`.
+        process_wide: Records every run of the process, in any thread and context, until the block ends; inside another
+            block of `record()`, that one records instead.
     """
-    _register()
     recorder = ToolCallRecorder(sink=sink, limit=limit, conversation=conversation)
-    token = _active.set(recorder)
-    try:
+    with attached(recorder, process_wide=process_wide):
         yield recorder
-    finally:
-        _active.reset(token)

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from toolmark.capture import ABSENT
 from toolmark_langchain._errors import is_a
-from toolmark_langchain._messages import text_of
+from toolmark_langchain._messages import readable_images, text_of
 
 _NO_SUCH_TOOL: Final = re.compile(r"(Error: )?\S+ is not a valid tool, try one of \[")
 """What LangGraph's `ToolNode` and LangChain's `AgentExecutor` show the model after a call of an unknown tool."""
@@ -45,7 +45,7 @@ def result_of(message: ToolMessage) -> Result:
     if is_mcp and isinstance(content, list):
         blocks = [{key: value for key, value in block.items() if key != "id"} for block in content]
         content = text if len(blocks) == 1 and blocks[0].get("type") == "text" else blocks
-    return Result(content, message.artifact, error, unknown_tool, message.tool_call_id, is_mcp)
+    return Result(readable_images(content), message.artifact, error, unknown_tool, message.tool_call_id, is_mcp)
 
 
 def _is_of_mcp(content: object, artifact: object) -> bool:
@@ -69,7 +69,7 @@ def tool_result(output: object, call_id: str | None) -> Result:
     """
     items = output if isinstance(output, list) else [output]
     if not items or not all(isinstance(item, ToolMessage) or is_command(item) for item in items):
-        return Result(output)
+        return Result(readable_images(output))
     messages: list[ToolMessage] = []
     for item in items:
         added = [item] if isinstance(item, ToolMessage) else _command_messages(item)
@@ -102,15 +102,3 @@ def _command_messages(command: object) -> list[object]:
     if messages is None:
         return []
     return messages if isinstance(messages, list) else [messages]
-
-
-def handoff_target(output: Any) -> str | None:
-    """Return the agent to which a tool's output passes control, by a command that leaves the tool's graph."""
-    for item in output if isinstance(output, list) else [output]:
-        if is_command(item) and item.graph is not None:
-            goto = item.goto
-            first = goto[0] if isinstance(goto, (list, tuple)) and goto else goto
-            name = getattr(first, "node", first)
-            if isinstance(name, str):
-                return name
-    return None

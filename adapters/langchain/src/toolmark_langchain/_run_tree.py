@@ -21,7 +21,9 @@ from toolmark.capture import RunBuilder
 from toolmark.cases import Run, RunStatus
 from toolmark_langchain import _states
 from toolmark_langchain._errors import error_text
+from toolmark_langchain._handovers import HandOvers
 from toolmark_langchain._message_log import MessageLog, ModelMessage, Place, RequestedCall
+from toolmark_langchain._messages import add_question
 
 _THREAD_KEYS: Final = ("thread_id", "session_id", "conversation_id")
 _INTERNAL_METADATA: Final = ("langgraph_", "ls_", "lc_", "checkpoint_", "__")
@@ -45,6 +47,7 @@ class Recording:
         open: The callback runs that did not end.
         ended: Callback runs that ended; late ones may begin inside them.
         log: The messages of the run.
+        handovers: The requests to hand over to another agent that did not take place.
         continues: The root continues a run that was recorded elsewhere, or is resumed.
         candidates: Of a root that may resume a run: the runs that it may resume, newest first; `None` once that is
             decided, and for any other root.
@@ -52,7 +55,7 @@ class Recording:
         steps: The names of the nodes of the graph that ran.
         unfinished: The namespaces of the nodes that were interrupted or failed, which they have again when they go on.
         declared: The declared arguments of each offered tool.
-        has_question: The text of the user was noted.
+        has_question: The message of the user was noted.
         has_graph: A node of a LangGraph graph ran.
         interrupted: Control flow suspended the run.
         is_minor: Its root is a prompt, a parser or a retriever, worth keeping only if a tool was called.
@@ -71,6 +74,7 @@ class Recording:
     thread: str | None = None
     open: set[UUID] = field(default_factory=set)
     log: MessageLog = field(default_factory=MessageLog)
+    handovers: HandOvers = field(default_factory=HandOvers)
     continues: bool = False
     candidates: list[Recording] | None = None
     graph: str | None = None
@@ -91,11 +95,11 @@ class Recording:
     model: str | None = None
     cached_run: Run | None = None
 
-    def ask(self, question: str | None) -> None:
-        """Note the text of the user, if it is the first."""
+    def ask(self, question: object) -> None:
+        """Note the content of the user's message, if it is the first; `None` is none."""
         if question is not None and not self.has_question:
             self.has_question = True
-            self.builder.started(question)
+            add_question(self.builder, question)
 
     def run(self) -> Run:
         """Return the run so far."""
@@ -117,6 +121,7 @@ class Node:
         inside: The scope of what happens inside it.
         namespace: LangGraph's name of the place in a graph and its state.
         strand: The nested graph that it belongs to, by its namespace; several may run at the same time.
+        step: The number of the step of the graph that it belongs to.
         is_step: It is a node of a graph.
         has_steps: Nodes of a graph ran directly inside it.
         calls: The calls that it is to execute and that have not started.
@@ -143,6 +148,7 @@ class Node:
     name: str | None
     namespace: str | None = None
     strand: str | None = None
+    step: int | None = None
     is_step: bool = False
     has_steps: bool = False
     inputs: object = None
@@ -248,7 +254,9 @@ class RunTree:
         recording.cached_run = None
         scope = None if parent is None else parent.inside
         node = Node(run_id, parent, recording, scope, str(run_id) if is_scope else scope, name)
-        namespace = (metadata or {}).get("langgraph_checkpoint_ns")
+        metadata = metadata or {}
+        namespace, step = metadata.get("langgraph_checkpoint_ns"), metadata.get("langgraph_step")
+        node.step = step if isinstance(step, int) else None
         if isinstance(namespace, str):
             node.namespace, node.strand = namespace, namespace.rpartition("|")[0] or None
         elif parent is not None:
@@ -329,7 +337,10 @@ class RunTree:
         )
         if resumes:
             ended = (other for other in reversed(earlier) if not other.builder.is_open)
-            recording.candidates = [other for other in ended if other.run().status is not RunStatus.OK]
+            # A graph that is interrupted before the agent to which another one handed over ends as if it were done.
+            recording.candidates = [
+                other for other in ended if other.run().status is not RunStatus.OK or other.handovers.is_open
+            ]
             recording.continues = True
         else:
             self.add(recording)

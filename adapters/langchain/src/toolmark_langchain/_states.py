@@ -154,41 +154,40 @@ def calls_to_run(inputs: object) -> list[Mapping[str, Any]]:
 # The question and the answer
 
 
-def question_of(inputs: object) -> str | None:
-    """Return the text of the user in the input of a run."""
+def question_of(inputs: object) -> object:
+    """Return the content of the user's message in the input of a run, a text or blocks; `None` without one."""
     if isinstance(inputs, str):
         return inputs
     if is_command(inputs):
-        return _last_human_text(command_update(inputs).get("messages"))
+        return _last_question(command_update(inputs).get("messages"))
     fields = _fields_of(inputs)
     if fields is None:
-        return _last_human_text(inputs)
+        return _last_question(inputs)
     for name in _INPUT_KEYS:
         if isinstance(fields.get(name), str):
             return str(fields[name])
     if "messages" in fields:
-        messages = fields["messages"]
-        return messages if isinstance(messages, str) else _last_human_text(messages)
-    question = question_in(list(state_messages(fields)))
+        return _last_question(fields["messages"])
+    question = question_in(state_messages(fields))
     if question is not None:
         return question
     texts = [item for item in fields.values() if isinstance(item, str)]
     return texts[0] if len(fields) == 1 and texts else None
 
 
-def _last_human_text(value: object) -> str | None:
-    """Return the text of the last message of a person, in any form that LangChain accepts for messages."""
+def _last_question(value: object) -> object:
+    """Return the content of the last message of a person, in any form that LangChain accepts for messages."""
     if isinstance(value, PromptValue):
         value = value.to_messages()
     for item in reversed(value if isinstance(value, list) else [value]):
         if isinstance(item, str):
             return item
-        if isinstance(item, tuple) and len(item) == 2 and item[0] in _HUMAN:  # noqa: PLR2004 - a role and a text
-            return text_of(item[1])
+        if isinstance(item, tuple) and len(item) == 2 and item[0] in _HUMAN:  # noqa: PLR2004 - a role and a content
+            return item[1]
         if isinstance(item, Mapping) and item.get("role", item.get("type")) in _HUMAN:
-            return text_of(item.get("content"))
+            return item.get("content")
         if isinstance(item, HumanMessage):
-            return text_of(item.content)
+            return item.content
     return None
 
 

@@ -20,6 +20,7 @@ from toolmark.calls import ToolCallType, ToolSpec
 from toolmark.capture import ABSENT, Request
 from toolmark.cases import RunStatus
 from toolmark_langchain import _errors, _messages, _results, _states
+from toolmark_langchain._handovers import DESTINATION, HandOver, targets_of
 from toolmark_langchain._message_log import ModelMessage, Place, RequestedCall, calls_of, contains, value_of
 from toolmark_langchain._run_tree import Node, RunTree, now
 from toolmark_langchain._tools import declared_arguments, offered_tools
@@ -63,8 +64,15 @@ class Watcher:
             if node.scope is None:
                 log.add_state(messages, node.place)
             node.state_messages = _states.newest_model_messages(inputs)
+            self._take_handover(node)
             self._graph_began(node, inputs)
             self._assume_requests(node)
+
+    def _take_handover(self, node: Node) -> None:
+        """Note the hand-over that a node carries out, if a tool requested it."""
+        handover = node.recording.handovers.take(node.name, node.strand, node.step)
+        if handover is not None:
+            node.recording.builder.handed_off(to=node.name, key=handover.key)
 
     def _graph_began(self, node: Node, inputs: object) -> None:
         """At the first node of a graph, note the messages with which the graph began, which are not new."""
@@ -140,6 +148,8 @@ class Watcher:
             node.recording.unfinished.add(node.namespace)
         if _errors.is_interrupt(error) and node.scope is None:
             node.recording.interrupted = True
+        if _errors.parent_command(error) is not None and self._handover_left(node, error):
+            return
         message = getattr(error, "ai_message", None)
         if isinstance(message, AIMessage) and _errors.is_a(error, "StructuredOutputError"):
             names = getattr(error, "tool_names", None) or [getattr(error, "tool_name", None)]
@@ -150,6 +160,20 @@ class Watcher:
             status = RunStatus.STOPPED
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         self.tree.finish(node, status=status, error=text)
+
+    def _handover_left(self, node: Node, error: BaseException) -> bool:
+        """Note that a hand-over leaves a node or a graph, and return whether the run ends well with it."""
+        handovers = node.recording.handovers
+        if node.is_step:
+            handovers.leave_node(node.run_id, error)
+        requests = handovers.leave_graph(error) if node.has_steps else []
+        if node.parent is not None or not node.namespace:
+            return False
+        # This recorder observes an agent, and not the graph around it.
+        for request in requests:
+            node.recording.builder.handed_off(key=request.key)
+        self.tree.finish(node)
+        return True
 
     def _is_step_timeout(self, node: Node, error: BaseException) -> bool:
         """Return whether a graph stopped because a step took too long; a tool may raise the same exception."""
@@ -184,11 +208,16 @@ class Watcher:
                 self._mark_structured(node, [(entry, call) for call in entry.calls if call.id in structured[1]])
 
     def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[tuple[ModelMessage, int]]:
-        """Yield the calls that a list of messages both requests and answers, if they did not run."""
+        """Yield the calls that a list of messages both requests and answers, if they did not run.
+
+        Only calls that the node itself requested count: those of a graph inside it may be of tools that do not exist.
+        """
         entry: ModelMessage | None = None
         for message in messages:
             if isinstance(message, AIMessage):
                 entry = node.recording.log.entry_of(message, node.place)
+                if entry is not None and (entry.strand != node.strand or node.run_id not in entry.around):
+                    entry = None
             elif isinstance(message, ToolMessage) and entry is not None:
                 for index, call in enumerate(entry.calls):
                     if call.id == message.tool_call_id and index not in entry.running:
@@ -349,7 +378,7 @@ class Watcher:
                     recording.declared[spec.name] = declared_arguments(spec)
         self._add_new_results(node, messages)
         if node.scope is None:
-            recording.ask(_messages.question_in(list(messages)))
+            recording.ask(_messages.question_in(messages))
 
     def _add_new_results(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Note the results among the messages that a model is shown, of the calls of its own last message."""
@@ -441,6 +470,9 @@ class Watcher:
             declared=declared or (),
             at=now(),
         )
+        destination = (metadata or {}).get(DESTINATION)
+        if isinstance(destination, str):
+            node.recording.builder.handed_off(to=destination, key=str(node.run_id), took_place=False)
 
     def _request_of(self, node: Node, name: str, arguments: Mapping[str, Any]) -> tuple[ModelMessage, int] | None:
         """Return the message that requested the call of a tool run, and the index of the call in it."""
@@ -477,9 +509,12 @@ class Watcher:
             type=ToolCallType.MCP if result.is_mcp else None,
             at=now(),
         )
-        target = _results.handoff_target(output)
-        if target is not None:
-            builder.handed_off(to=target, key=str(node.run_id), scope=node.scope)
+        targets = targets_of(output)
+        if targets:
+            step = next((run.run_id for run in node.around() if run.is_step), None)
+            position = 0 if node.request is None else node.request[1]
+            node.recording.handovers.add(HandOver(str(node.run_id), targets, position, step, _steps_around(node)))
+            builder.handed_off(to=targets[0], key=str(node.run_id), took_place=False)
         self.tree.finish(node)
 
     def tool_failed(self, error: BaseException, run_id: UUID) -> None:
@@ -507,6 +542,20 @@ class Watcher:
         node.recording.builder.model_asked(
             [Request(action.tool, arguments, type=ToolCallType.FUNCTION)], scope=node.inside, strand=node.strand
         )
+
+
+def _steps_around(node: Node) -> dict[str | None, int]:
+    """Return the numbers of the steps that run around a node, by the strand of the graph, in the graphs around its own.
+
+    A tool may also be a node of its own, outside of any graph.
+    """
+    steps: dict[str | None, int] = {}
+    run = node.parent
+    while run is not None:
+        if run.is_step and run.step is not None and run.strand != node.strand:
+            steps[run.strand] = run.step
+        run = run.parent
+    return steps
 
 
 def missing_tool(name: str, arguments: Mapping[str, Any]) -> str | None:

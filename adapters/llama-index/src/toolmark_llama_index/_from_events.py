@@ -227,10 +227,11 @@ class _EventReader:
 
     def run(self, question: str | None = None) -> Run:
         """Return the run."""
-        if question is None:
-            first = next((event for event in self.events if isinstance(event, AgentInput)), None)
-            question = None if first is None else _messages.question_in(first.input)
-        self.builder.started(question)
+        first = next((event for event in self.events if isinstance(event, AgentInput)), None)
+        message = None if first is None else _messages.last_question(first.input)
+        if question is None and message is not None:
+            question = _messages.text_of(message)
+        self.builder.started(question, parts=_messages.images_in(message))
         for index, event in enumerate(self.events):
             if isinstance(event, AgentInput):
                 self.steps.step_began(event.current_agent_name, (self._scope(warn=False), None))
@@ -251,7 +252,8 @@ class _EventReader:
         self.builder.model_used(_messages.model_of(output), _messages.usage_of(output))
         if index == self._last_output and self._is_summary(output, index):
             output = output.model_copy(update={"tool_calls": []})
-        self.steps.model_answered(output, (scope, None))
+        can_hand_over = not any(name == HANDOFF for _, name in self._missing_tools)
+        self.steps.model_answered(output, (scope, None), can_hand_over=can_hand_over)
         self._requested += [
             _Call(call.tool_name, call.tool_kwargs, call.tool_id, scope) for call in _messages.selections_of(output)
         ]
@@ -275,7 +277,8 @@ class _EventReader:
         if not call.started or call.key is None:
             self.steps.missing_tool(event, (call.scope, None))
         else:
-            self.steps.tool_returned(call.key, event, (call.scope, None))
+            is_handoff = event.tool_name == HANDOFF
+            self.steps.tool_returned(call.key, event, (call.scope, None), is_handoff=is_handoff)
 
     def _begin(self, call: _Call, event: ToolCall | ToolCallResult) -> None:
         call.key = str(next(self._keys))

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+from uuid import uuid4
 
 from llama_index.core.agent.workflow.workflow_events import AgentOutput
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole, TextBlock
+from llama_index.core.memory import BaseMemory
+from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
 from llama_index.core.tools import ToolSelection
 from llama_index.core.workflow import Event, StopEvent
 from pydantic import BaseModel
 
-from toolmark.capture import Request
+from toolmark.capture import Request, image_parts
+from toolmark.cases import MLLMImage
+from toolmark_llama_index._results import plain_block
 
 _REACT_ACTION: Final = re.compile(r"Action:\s*([^\n() ]+).*?\n+\s*Action Input:.*?(\{.*)", re.DOTALL)
 _INPUT_KEYS: Final = ("user_msg", "input", "query", "question", "message", "msg", "prompt", "text")
@@ -138,14 +144,21 @@ def model_of(response: object) -> str | None:
 # Question and answer
 
 
+def message_of(start: object) -> object:
+    """Return the user's message in a start event, or the last one of its history; `None` if it has neither."""
+    message, history = field_of(start, "user_msg"), field_of(start, "chat_history")
+    if message is None and isinstance(history, (list, tuple)):
+        return last_question(history)
+    return message
+
+
 def question_of(start: object) -> str | None:
-    """Return the text of the user in a start event: its message, the last one of a history, or its only text."""
-    message = field_of(start, "user_msg")
+    """Return the text of the user in a start event: that of its message, or its only text."""
+    message = message_of(start)
     if message is not None:
         return text_of(message)
-    history = field_of(start, "chat_history")
-    if isinstance(history, (list, tuple)) and history:
-        return question_in(history)
+    if field_of(start, "chat_history"):
+        return None
     texts = {name: value for name, value in _fields_of(start).items() if isinstance(value, str)}
     for name in _INPUT_KEYS:
         if name in texts:
@@ -153,10 +166,39 @@ def question_of(start: object) -> str | None:
     return next(iter(texts.values())) if len(texts) == 1 else None
 
 
-def question_in(messages: Iterable[object]) -> str | None:
-    """Return the text of the user's last message."""
+def last_question(messages: Iterable[object]) -> ChatMessage | None:
+    """Return the user's last message."""
     own = [message for message in messages if isinstance(message, ChatMessage) and message.role == MessageRole.USER]
-    return text_of(own[-1]) if own else None
+    return own[-1] if own else None
+
+
+def images_in(message: object) -> list[str | MLLMImage] | None:
+    """Return the texts and images of a message in their order; `None` if it has no image."""
+    return image_parts([plain_block(block) for block in message.blocks]) if isinstance(message, ChatMessage) else None
+
+
+def conversation_of(start: object) -> str | None:
+    """Return the conversation of a start event: the name of the memory that it passes, `None` without one.
+
+    The name is the id of its session, or its key in a chat store. A memory with neither is named by a new id, the same
+    as long as the memory lives.
+    """
+    memory = field_of(start, "memory")
+    if not isinstance(memory, BaseMemory):
+        return None
+    name = getattr(memory, "session_id", None) or getattr(memory, "chat_store_key", None)
+    if isinstance(name, str) and name != DEFAULT_CHAT_STORE_KEY:
+        return name
+    known = _memories.get(id(memory))
+    if known is not None and known[0]() is memory:
+        return known[1]
+    name = str(uuid4())
+    _memories[id(memory)] = weakref.ref(memory, lambda _, key=id(memory): _memories.pop(key, None)), name
+    return name
+
+
+_memories: Final[dict[int, tuple[weakref.ref[BaseMemory], str]]] = {}
+"""The memories without a name of their own, by their ids, with the names of their conversations."""
 
 
 def answer_of(result: object) -> str | None:

@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any, Final
 
 from llama_index.core.agent.workflow.workflow_events import ToolCallResult
-from llama_index.core.base.llms.types import TextBlock
+from llama_index.core.base.llms.types import ImageBlock, TextBlock
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import ToolOutput
 from pydantic import BaseModel
@@ -60,7 +60,7 @@ def result_of(output: ToolOutput, raised: BaseException | None = None) -> Result
     raw = output.raw_output
     blocks = getattr(output, "blocks", None) or []
     is_text = all(isinstance(block, TextBlock) for block in blocks)
-    text: Any = output.content if is_text else [_block_summary(block) for block in blocks]
+    text: Any = output.content if is_text else [plain_block(block) for block in blocks]
     if output.is_error:
         exception = getattr(output, "exception", None) or raised
         return Result(None, text, error_text(exception) if isinstance(exception, BaseException) else output.content)
@@ -91,10 +91,15 @@ def is_unknown_tool(event: ToolCallResult) -> bool:
     )
 
 
-def _block_summary(block: Any) -> dict[str, Any]:
-    """Return the kind of a block and its text, or the type, place and size of its data, but never the data."""
+def plain_block(block: Any) -> dict[str, Any]:
+    """Return a block as an object: its text, or the data of an image, or else the type, place and size of its data.
+
+    Files, streams and addresses are not opened.
+    """
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text}
+    if isinstance(block, ImageBlock) and isinstance(block.image, bytes):
+        return _image(block.image.decode("ascii"), block.image_mimetype)  # LlamaIndex stores base64 text
     summary: dict[str, Any] = {"type": str(getattr(block, "block_type", type(block).__name__))}
     summary |= {name: str(getattr(block, name)) for name in _TEXT_FIELDS if getattr(block, name, None)}
     for name in _DATA_FIELDS:
@@ -103,6 +108,11 @@ def _block_summary(block: Any) -> dict[str, Any]:
             summary["bytes"] = _decoded_size(data)
             break
     return summary
+
+
+def _image(data: str, mime_type: object) -> dict[str, Any]:
+    """Return an image with its base64 text, in a form in which toolmark compares images by their bytes."""
+    return {"type": "image", **({"mime_type": str(mime_type)} if mime_type else {}), "data": data}
 
 
 def _decoded_size(data: bytes | bytearray | str) -> int:
@@ -119,7 +129,7 @@ def _is_mcp_result(raw: object) -> bool:
 
 
 def _mcp_content(raw: Any) -> Any:
-    """Return the text of an MCP result, or a summary of each part if there is more than text."""
+    """Return the text of an MCP result, or each part as `plain_block` does if there is more than text."""
     parts = list(getattr(raw, "content", None) or [])
     if all(getattr(part, "type", None) == "text" for part in parts):
         return "\n".join(part.text for part in parts)
@@ -133,7 +143,10 @@ def _mcp_content(raw: Any) -> Any:
             if media_type:
                 summary["mime_type"] = str(media_type)
             if isinstance(getattr(part, "data", None), str):
-                summary["bytes"] = _decoded_size(part.data)
+                if summary["type"] == "image":
+                    summary = _image(part.data, media_type)
+                else:
+                    summary["bytes"] = _decoded_size(part.data)
         summaries.append(summary)
     return summaries
 

@@ -31,7 +31,7 @@ from toolmark.calls import ToolCall as RecordedCall
 from toolmark.capture import Outcome, Request
 from toolmark.cases import Run, RunStatus
 from toolmark_llama_index import _messages
-from toolmark_llama_index._agent_steps import TOP
+from toolmark_llama_index._agent_steps import HANDOFF, TOP
 from toolmark_llama_index._branches import current_branch
 from toolmark_llama_index._errors import error_text, outcome_of, status_of
 from toolmark_llama_index._listening import Listener
@@ -116,7 +116,8 @@ class Watcher:
             if not span.has_usage:
                 span.recording.builder.model_used(_messages.model_of(result), _messages.usage_of(result))
             span.recording.lacks_beginning = False
-            span.recording.steps.model_answered(result, span.place)
+            agent = _agent_of(span, result.current_agent_name)
+            span.recording.steps.model_answered(result, span.place, can_hand_over=_can_hand_over(span, agent))
         elif span.is_root:
             self._run_ended(span, result)
 
@@ -148,7 +149,11 @@ class Watcher:
         if is_resumption(bound):
             recording.lacks_beginning = True
             recording.builder.warn(_NO_BEGINNING)
-        recording.builder.started(_messages.question_of(_start_of(bound)), at=now())
+        start, builder = _start_of(bound), recording.builder
+        if builder.conversation_id is None:
+            builder.conversation_id = _messages.conversation_of(start)
+        parts = _messages.images_in(_messages.message_of(start))
+        builder.started(_messages.question_of(start), parts=parts, at=now())
 
     def _run_ended(self, span: Span, result: object) -> None:
         recording, error = span.recording, span.error
@@ -192,9 +197,7 @@ class Watcher:
 
     def _offer_tools_of(self, span: Span, name: str) -> None:
         """Note the tools of an agent that describes them in its prompt; other agents pass them to their model."""
-        workflow = None if span.parent is None else span.parent.workflow
-        members = getattr(workflow, "agents", None)
-        agent = members.get(name) if isinstance(members, Mapping) else workflow
+        agent = _agent_of(span, name)
         if isinstance(agent, BaseWorkflowAgent) and not isinstance(agent, FunctionAgent):
             self._offer(span, agent.tools or (), all_known=agent.tool_retriever is None)
 
@@ -307,9 +310,8 @@ class Watcher:
             recording.builder.model_asked(
                 [Request(call.name, call.arguments, call_id, call_type_of(tool))], scope=scope, strand=strand
             )
-        workflow = None if span.parent is None else span.parent.workflow
         request = ""
-        if not isinstance(workflow, (AgentWorkflow, BaseWorkflowAgent)):
+        if not isinstance(_workflow_of(span), (AgentWorkflow, BaseWorkflowAgent)):
             request, warning = recording.requests.started(call.key, call.name, call.arguments, scope, call_id)
             if warning:
                 recording.builder.warn(warning)
@@ -336,7 +338,8 @@ class Watcher:
                 self._start(span, call, None)
             succeeded = not result.tool_output.is_error
             requests.ended(call.key, Outcome.OK if succeeded else Outcome.ERROR)
-            span.recording.steps.tool_returned(call.key, result, outer, now(), span.error)
+            is_handoff = call.name == HANDOFF and isinstance(_workflow_of(span), AgentWorkflow)
+            span.recording.steps.tool_returned(call.key, result, outer, now(), span.error, is_handoff=is_handoff)
         elif not call.started:
             return
         elif call.result is not None:
@@ -406,6 +409,27 @@ def waiting_calls(run: Run) -> list[RecordedCall]:
             if call.execution.status is CallStatus.PENDING and call.execution.executed:
                 waiting.append(call)
     return waiting
+
+
+def _workflow_of(span: Span) -> object:
+    """Return the workflow of a step, while it runs."""
+    return None if span.parent is None else span.parent.workflow
+
+
+def _agent_of(span: Span, name: str) -> object:
+    """Return the agent whose step a span is, by its name in a workflow of several agents."""
+    workflow = _workflow_of(span)
+    members = getattr(workflow, "agents", None)
+    return members.get(name) if isinstance(members, Mapping) else workflow
+
+
+def _can_hand_over(span: Span, agent: object) -> bool:
+    """Return whether an agent has the handoff tool, which LlamaIndex adds if there is an agent to hand over to."""
+    workflow = _workflow_of(span)
+    if not isinstance(workflow, AgentWorkflow) or not isinstance(agent, BaseWorkflowAgent):
+        return False
+    others = set(workflow.agents) - {agent.name}
+    return bool(others if agent.can_handoff_to is None else others & set(agent.can_handoff_to))
 
 
 def _start_of(bound: inspect.BoundArguments) -> object:

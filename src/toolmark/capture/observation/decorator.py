@@ -30,7 +30,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, Final, ParamSpec, TypeVar, overload
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, overload
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none
@@ -45,6 +45,8 @@ from toolmark.matching.json_compare import ABSENT
 
 _ABANDONED: Final = "the stream was not read to its end"
 _METRIC_ATTRIBUTES: Final = ("label", "threshold", "measure", "a_measure")
+
+_Event: TypeAlias = "Callable[[RunBuilder, Key | None], object]"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -179,39 +181,61 @@ class CurrentRun:
 
     def offered(self, tools: Iterable[ToolSpec | Mapping[str, Any]]) -> None:
         """Record the tools that the model can choose from, all of them, in any form that `ToolSpec` reads."""
-        specs = list(tools)
-        _report(lambda builder, tool: builder.offered(specs, scope=tool))
+
+        def prepare(_: Span) -> _Event:
+            specs = list(tools)
+            return lambda builder, tool: builder.offered(specs, scope=tool)
+
+        _report(prepare)
 
     def model_asked(self, requests: Iterable[Request], *, agent: str | None = None) -> None:
         """Record a model message that requests these calls, in its order; without calls, it is an answer.
 
-        A later call of an observed tool with equal arguments is the same call, and has the model as its origin.
+        A later call of an observed tool with equal arguments is the same call, and has the model as its origin. Of
+        agents that run at the same time, each in an observed function, every agent has its own calls.
         """
-        calls = list(requests)
-        _report(lambda builder, tool: builder.model_asked(calls, scope=tool, agent=agent))
+
+        def prepare(span: Span) -> _Event:
+            calls = list(requests)
+            key = span.add_message(calls)
+            return lambda builder, tool: builder.model_asked(calls, scope=tool, agent=agent, message=key)
+
+        _report(prepare)
 
     def model_used(self, model: str | None = None, usage: Mapping[str, int] | None = None) -> None:
         """Record an answer of a model; token counts are summed by name."""
-        _report(lambda builder, _: builder.model_used(model, dict(usage or {})))
+
+        def prepare(_: Span) -> _Event:
+            counts = dict(usage or {})
+            return lambda builder, _: builder.model_used(model, counts)
+
+        _report(prepare)
 
     def result_shown(
         self, content: object, *, call_id: str | None = None, name: str | None = None, failed: bool = False
     ) -> None:
         """Record a result that the model received, of the call of this id or, without an id, of this name."""
 
-        def report_result(builder: RunBuilder, tool: Key | None) -> None:
-            if not builder.result_shown(content, call_id=call_id, name=name, failed=failed, scope=tool):
-                builder.warn(f"a result has no recorded call (id {call_id!r}, name {name!r})")
+        def prepare(span: Span) -> _Event:
+            message = span.message_with(name=name, call_id=call_id)
 
-        _report(report_result)
+            def report_result(builder: RunBuilder, tool: Key | None) -> None:
+                if not builder.result_shown(
+                    content, call_id=call_id, name=name, failed=failed, scope=tool, message=message
+                ):
+                    builder.warn(f"a result has no recorded call (id {call_id!r}, name {name!r})")
+
+            return report_result
+
+        _report(prepare)
 
     def handed_off(self, *, to: str, call_id: str | None = None) -> None:
         """Record that the call of this id passed control to another agent."""
-        _report(lambda builder, tool: builder.handed_off(to=to, call_id=call_id, scope=tool))
+        _report(lambda _: lambda builder, tool: builder.handed_off(to=to, call_id=call_id, scope=tool))
 
     def warn(self, text: str) -> None:
         """Add a warning, which every result of this run repeats."""
-        _report(lambda builder, _: builder.warn(text))
+        _report(lambda _: lambda builder, _: builder.warn(text))
 
 
 def current_run() -> CurrentRun:
@@ -219,10 +243,17 @@ def current_run() -> CurrentRun:
     return CurrentRun()
 
 
-def _report(event: Callable[[RunBuilder, Key | None], object]) -> None:
+def _report(prepare: Callable[[Span], _Event]) -> None:
+    """Report the event that `prepare` returns to the current run; what cannot be reported is a warning on it."""
     span = current_span()
-    if span is not None:
-        span.report(event)
+    if span is None:
+        return
+    try:
+        event = prepare(span)
+    except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
+        span.warn(f"an event was not recorded: {error_text(error)}")
+        return
+    span.report(event)
 
 
 def _check_function(function: object) -> Callable[..., Any]:

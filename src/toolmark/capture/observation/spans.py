@@ -8,7 +8,7 @@ metrics, which are recorded as if each were a run.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,10 +22,11 @@ from toolmark._internal.json import JsonObject, json_text
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCallType
 from toolmark.capture.builder import RunBuilder
+from toolmark.capture.input_parts import image_parts
 from toolmark.capture.recorder import DEFAULT_LIMIT, RunRecorder
-from toolmark.capture.records import Key, Outcome, json_value
+from toolmark.capture.records import Key, Outcome, Request, json_value
 from toolmark.capture.sinks import Sink
-from toolmark.cases import LLMTestCase, Run, RunStatus
+from toolmark.cases import LLMTestCase, MLLMImage, Run, RunStatus
 from toolmark.matching.json_compare import ABSENT
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _current: ContextVar[Span | None] = ContextVar("toolmark_span", default=None)
 _recorder: ContextVar[ObserveRecorder | None] = ContextVar("toolmark_observe_recorder", default=None)
 _listening: dict[int, ObserveRecorder] = {}
 """Recorders whose block is open, in any thread: a call outside of their context may belong to one of their runs."""
+_process_wide: list[ObserveRecorder] = []
+"""Recorders of the whole process whose block is open; the newest records where no other recorder is active."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +128,8 @@ class Span:
         self.records: list[Record] = []
         self.app: Observable | None = None
         """In the span of `ObserveRecorder.run`: the answering function, whose overrides are those of the run."""
+        self.messages: list[tuple[Key, Sequence[Request]]] = []
+        """Messages of models that were reported in this span or in components inside it, with their requests."""
         self._previous: Span | None = None
         self._is_over = False
 
@@ -155,6 +160,32 @@ class Span:
                 tool = span.key
             span = span.parent
 
+    def add_message(self, requests: Sequence[Request]) -> Key:
+        """Add a message of a model that was reported in this span, and return its key."""
+        key = next(_keys)
+        for span in self._spans_of_scope():
+            span.messages.append((key, requests))
+        return key
+
+    def message_with(self, *, name: str | None = None, call_id: str | None = None) -> Key | None:
+        """Return the newest message that requested a call of this id or, without an id, of this name.
+
+        Branches that run at the same time may repeat ids and names. So the messages of the innermost component that has
+        one come first, then those of the component around it.
+        """
+        for span in self._spans_of_scope():
+            for key, requests in reversed(span.messages):
+                if any(request.id == call_id if call_id else request.name == name for request in requests):
+                    return key
+        return None
+
+    def _spans_of_scope(self) -> Iterator[Span]:
+        """Yield this span and those around it, to the innermost tool."""
+        span: Span | None = self
+        while span is not None:
+            yield span
+            span = None if span.observable.is_tool else span.parent
+
     def report(self, event: Callable[[RunBuilder, Key | None], object]) -> None:
         """Report an event in this span to all enclosing records; the event receives the enclosing tool."""
         for record, tool in self.enclosing_records():
@@ -183,10 +214,12 @@ class Span:
         now, observable = _now(), self.observable
         # Binding arguments costs more than the rest of a span, so most components do not pay for it.
         arguments = get_arguments() if self.records or observable.is_tool else None
-        self._report_run(lambda builder: builder.started(_input(arguments) if text is None else text, at=now))
+        question, parts = _input(arguments) if text is None else (text, None)
+        self._report_run(lambda builder: builder.started(question, parts=parts, at=now))
+        message = self.parent.message_with(name=observable.name) if self.parent is not None else None
         self._report_call(
             lambda builder, tool: builder.tool_started(
-                self.key, observable.name, arguments, scope=tool, type=observable.type, at=now
+                self.key, observable.name, arguments, scope=tool, type=observable.type, at=now, message=message
             )
         )
 
@@ -277,16 +310,20 @@ class ObserveRecorder(RunRecorder[Record]):
         return self._lock
 
     @contextmanager
-    def listening(self) -> Generator[ObserveRecorder, None, None]:
-        """Record calls inside the block, in this context and in those copied from it."""
+    def listening(self, *, process_wide: bool = False) -> Generator[ObserveRecorder, None, None]:
+        """Record calls inside the block, in this context and in those copied from it, or in the whole process."""
         previous = _recorder.get()
         _recorder.set(self)
         _listening[id(self)] = self
+        if process_wide:
+            _process_wide.append(self)
         try:
             yield self
         finally:
             _recorder.set(previous)
             _listening.pop(id(self), None)
+            if process_wide:
+                _process_wide.remove(self)
 
     @contextmanager
     def run(self, input: str | None = None, *, app: object = None) -> Generator[ActiveRun, None, None]:
@@ -360,22 +397,30 @@ class ActiveRun:
 
 @contextmanager
 def record(
-    *, sink: Sink | None = None, limit: int = DEFAULT_LIMIT, conversation: str | None = None
+    *,
+    sink: Sink | None = None,
+    limit: int = DEFAULT_LIMIT,
+    conversation: str | None = None,
+    process_wide: bool = False,
 ) -> Generator[ObserveRecorder, None, None]:
     """Record every run of an observed function that is called inside the block.
 
     This holds in the current context and in those copied from it: tasks, `asyncio.to_thread`, threads started with
-    `contextvars.copy_context().run`. Calls in a plain thread are not recorded, and the open runs warn of them.
+    `contextvars.copy_context().run`. Runs that begin elsewhere, such as the requests of a server, need `process_wide`.
+    A tool that is called in a plain thread loses its run; it is not recorded, and the open runs warn of it.
 
     Args:
         sink: As for `RunRecorder`.
         limit: As for `RunRecorder`.
         conversation: As for `RunRecorder`.
+        process_wide: Also record the runs that begin in any other task or thread of the process, where no recorder is
+            active.
 
     Raises:
         ConfigurationError: `limit` is not a whole number of at least 1.
     """
-    with ObserveRecorder(sink=sink, limit=limit, conversation=conversation).listening() as recorder:
+    recorder = ObserveRecorder(sink=sink, limit=limit, conversation=conversation)
+    with recorder.listening(process_wide=process_wide):
         yield recorder
 
 
@@ -387,6 +432,8 @@ def current_span() -> Span | None:
 def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | None]) -> Span | NoSpan:
     """Return the span of a call that starts now; one that does nothing if the call is not recorded."""
     parent, recorder = _current.get(), _recorder.get()
+    if parent is None and recorder is None and not observable.is_tool:
+        recorder = next(reversed(_process_wide.copy()), None)
     if parent is None and recorder is None:
         for other in list(_listening.values()):
             other.missed(observable.name)
@@ -471,14 +518,18 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def _input(arguments: Mapping[str, Any] | None) -> str | None:
-    """Return the first argument that is text, else all of them as JSON text."""
-    if not arguments:
-        return None
-    for value in arguments.values():
+def _input(arguments: Mapping[str, Any] | None) -> tuple[str | None, list[str | MLLMImage] | None]:
+    """Return the text of the user and, if there are images, the texts and images.
+
+    That is the first argument that is text or a message with an image, else all arguments as JSON text.
+    """
+    for value in (arguments or {}).values():
         if isinstance(value, str):
-            return value
-    return _text(arguments)
+            return value, None
+        parts = image_parts(value) if isinstance(value, list) else None
+        if parts is not None:
+            return "\n".join(part for part in parts if isinstance(part, str)), parts
+    return (_text(arguments) if arguments else None), None
 
 
 def _text(value: object) -> str | None:

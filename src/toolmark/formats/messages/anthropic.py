@@ -21,7 +21,7 @@ from toolmark.formats.messages.field_readers import (
     read_name,
     read_text,
 )
-from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role, read_user_input
 
 _ROLES = ("user", "assistant", "system")
 
@@ -80,7 +80,7 @@ def _read_user(blocks: list[object], path: str, transcript: TranscriptBuilder) -
             transcript.notes.problem(place, message)
         else:
             others.append(block)
-    transcript.add_user_text(read_text(others, path, transcript.notes))
+    transcript.add_user_input(read_user_input(others, path, transcript.notes))
 
 
 def _read_call(fields: Fields, path: str, notes: Notes) -> Request:

@@ -12,6 +12,7 @@ from typing import Any
 
 from toolmark._internal.json import parse_json, parse_json_value, short_repr, to_json_value
 from toolmark._internal.message_content import Fields, as_object, part_text, part_type, text_of
+from toolmark.capture.input_parts import image_parts, read_image
 from toolmark.errors import InvalidDataError, Problem
 
 _SILENT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
@@ -165,22 +166,24 @@ def read_arguments(value: object, path: str, notes: Notes) -> tuple[Any, str | N
         return None, None
 
 
-def read_text(content: object, path: str, notes: Notes) -> str | None:
+def read_text(content: object, path: str, notes: Notes, *, keeps_images: bool = False) -> str | None:
     """Return the text of a message's content, its text parts concatenated; `None` where it has none.
 
-    Parts that are not text are left out with a warning; content of nothing else gives `""`.
+    Parts that are not text are left out with a warning; content of nothing else gives `""`. There is no warning of
+    images if the caller `keeps_images`.
     """
     if content is None or isinstance(content, str):
         return content or None
-    text, left_out = _text_of_parts(content)
+    text, left_out = _text_of_parts(content, keeps_images=keeps_images)
     if not left_out:
         return text or None
     kinds = ", ".join(dict.fromkeys(map(repr, left_out)))
-    notes.warn(path, f"holds more than text ({kinds}); only the text was kept")
+    rest = "the text and the images were" if keeps_images and image_parts(content) else "the text was"
+    notes.warn(path, f"holds more than text ({kinds}); only {rest} kept")
     return text
 
 
-def _text_of_parts(content: object) -> tuple[str, list[str]]:
+def _text_of_parts(content: object, *, keeps_images: bool) -> tuple[str, list[str]]:
     """Return the text of a list of content parts, and the types of the parts that are left out of it."""
     if not isinstance(content, (list, tuple)):
         return "", [type(content).__name__]
@@ -190,6 +193,6 @@ def _text_of_parts(content: object) -> tuple[str, list[str]]:
         text, kind = part_text(part), part_type(part) or type(part).__name__
         if text is not None:
             texts.append(text)
-        elif kind not in _SILENT_PARTS:
+        elif kind not in _SILENT_PARTS and not (keeps_images and read_image(part)):
             left_out.append(kind)
     return "".join(texts), left_out

@@ -16,8 +16,8 @@ from toolmark._internal.message_content import Fields, first_of, object_of, part
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import call_of, piece_of
-from toolmark.formats.messages.field_readers import Notes, list_of, output_of, read_id, read_text
-from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder
+from toolmark.formats.messages.field_readers import Notes, list_of, output_of, read_id
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
 from toolmark.matching.json_compare import ABSENT
 
 _CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)?$")
@@ -67,7 +67,7 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
         elif fields["type"] in ("tool", "function"):
             transcript.add_answer(result_of(fields, path, notes), path)
         elif fields["type"] == "human":
-            transcript.add_user_text(read_text(fields.get("content"), f"{path}.content", notes))
+            transcript.add_user_input(read_user_input(fields.get("content"), f"{path}.content", notes))
 
 
 def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:

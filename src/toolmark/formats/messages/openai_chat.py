@@ -24,7 +24,7 @@ from toolmark.formats.messages.field_readers import (
     read_name,
     read_text,
 )
-from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role, read_user_input
 from toolmark.matching.json_compare import ABSENT
 
 _ROLES = ("user", "assistant", "tool", "system", "developer", "function")
@@ -42,7 +42,7 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
         elif fields.get("tool_calls") or fields.get("function_call"):
             notes.problem(path, f"a message of role {role!r} has calls; only an assistant's message can have them")
         elif role == "user":
-            transcript.add_user_text(read_text(fields.get("content"), f"{path}.content", notes))
+            transcript.add_user_input(read_user_input(fields.get("content"), f"{path}.content", notes))
         elif role in ("tool", "function"):
             transcript.add_answer(_read_answer(fields, path, notes), path, legacy=role == "function")
 

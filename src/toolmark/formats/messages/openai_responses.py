@@ -27,7 +27,7 @@ from toolmark.formats.messages.field_readers import (
     read_text,
 )
 from toolmark.formats.messages.offered_tools import offered_tools
-from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
 from toolmark.matching.json_compare import ABSENT
 
 _ROLES = ("user", "assistant", "system", "developer")
@@ -179,9 +179,9 @@ def _read_message(fields: Fields, path: str, message: _ModelMessage) -> None:
     elif role == "assistant":
         message.add_text(read_text(fields.get("content"), f"{path}.content", notes) or "")
     elif role == "user":
-        text = read_text(fields.get("content"), f"{path}.content", notes)
-        if text is not None:
-            message.end().add_user_text(text)
+        user = read_user_input(fields.get("content"), f"{path}.content", notes)
+        if user is not None:
+            message.end().add_user_input(user)
 
 
 def _tools_of(fields: Fields, path: str, notes: Notes) -> list[ToolSpec]:

@@ -15,9 +15,9 @@ from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, as_object
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCallType
-from toolmark.capture import Request, RunBuilder
-from toolmark.cases import ConversationalTestCase, Handoff, Run, RunStatus, Turn
-from toolmark.formats.messages.field_readers import Notes, read_list
+from toolmark.capture import Request, RunBuilder, image_parts
+from toolmark.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
+from toolmark.formats.messages.field_readers import Notes, read_list, read_text
 from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.matching.json_compare import ABSENT
 
@@ -57,11 +57,25 @@ class Answer:
     ran: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class UserInput:
+    """One message of the user; `text` is empty if it has no text, and `parts` is `None` if it has no image."""
+
+    text: str
+    parts: list[str | MLLMImage] | None = None
+
+
+def read_user_input(content: object, path: str, notes: Notes) -> UserInput | None:
+    """Return the texts and images of a message of the user, `None` if its content is empty."""
+    text, parts = read_text(content, path, notes, keeps_images=True), image_parts(content)
+    return None if text is None and parts is None else UserInput(text or "", parts)
+
+
 @dataclass
 class _Exchange:
-    """The texts of the user, and what the agent did until the user spoke again."""
+    """The input of the user, and what the agent did until the user spoke again."""
 
-    user_texts: list[str] = field(default_factory=list)
+    user_inputs: list[UserInput] = field(default_factory=list)
     has_agent: bool = False
     """Whether there is a message of the agent."""
     last_text: str | None = None
@@ -73,7 +87,11 @@ class _Exchange:
 
     @property
     def input(self) -> str | None:
-        return "\n".join(self.user_texts) or None
+        return "\n".join(user.text for user in self.user_inputs) or None
+
+    @property
+    def input_parts(self) -> list[str | MLLMImage] | None:
+        return _joined_parts(self.user_inputs)
 
 
 @dataclass(frozen=True)
@@ -104,12 +122,15 @@ class Transcript:
     def conversation(self) -> ConversationalTestCase:
         """The same turns as a conversation: for the assistant, the last text of each turn, and its calls."""
         turns: list[Turn] = []
+        warnings = list(self.run.warnings)
         for exchange, run in zip(self._exchanges, self.turns, strict=True):
-            if exchange.user_texts:
+            if exchange.input_parts:
+                warnings.append(f"turn {len(turns) + 1}: its images were left out; a turn has text only")
+            if exchange.user_inputs:
                 turns.append(Turn(role="user", content=exchange.input or ""))
             if exchange.has_agent:
                 turns.append(Turn(role="assistant", content=exchange.last_text or "", tools_called=run.tools_called))
-        metadata = {"warnings": self.run.warnings} if self.run.warnings else None
+        metadata = {"warnings": warnings} if warnings else None
         fields = {"turns": turns, "available_tools": self.run.available_tools or None, "metadata": metadata}
         return ConversationalTestCase(**drop_none(fields))
 
@@ -117,6 +138,7 @@ class Transcript:
         indices = sorted(places[source] for source in exchange.sources if source in places)
         fields: dict[str, Any] = {
             "input": exchange.input,
+            "input_parts": exchange.input_parts,
             "actual_output": exchange.output,
             "calls": [self.run.calls[index] for index in indices],
             "handoffs": self._handoffs_of(indices) or None,
@@ -161,7 +183,8 @@ class TranscriptBuilder:
         self._legacy_calls: list[str] = []
         self._approvals: set[str | None] = set()
         """Ids of the undecided requests for approval in the last message."""
-        self._input: str | None = None
+        self._inputs: list[UserInput] = []
+        """The messages of the user up to the first with a text."""
         self._output: str | None = None
         self._end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
 
@@ -177,16 +200,17 @@ class TranscriptBuilder:
         """Set how the last response ended."""
         self._end = status, error
 
-    def add_user_text(self, text: str | None) -> None:
-        """Add a message of the user, unless it is `None`; `""` stands for content without text, such as an image."""
-        if text is None:
+    def add_user_input(self, user: UserInput | None) -> None:
+        """Add a message of the user, unless it is `None`."""
+        if user is None:
             return
         self._flush_answers()
         self._runs.user_spoke()
-        self._input = self._input or text or None
+        if not any(earlier.text for earlier in self._inputs):
+            self._inputs.append(user)
         if not self._exchanges or self._exchanges[-1].has_agent:
             self._exchanges.append(_Exchange())
-        self._exchanges[-1].user_texts.append(text)
+        self._exchanges[-1].user_inputs.append(user)
 
     def add_model_message(
         self, parts: Iterable[str | Request], *, approvals: Collection[str] = (), legacy: bool = False
@@ -247,7 +271,9 @@ class TranscriptBuilder:
             status = RunStatus.OK
         elif status is RunStatus.OK and self._output is None:
             status = RunStatus.STOPPED
-        self._runs.started(self._input)
+        # Only the last of these messages has a text.
+        text = "".join(user.text for user in self._inputs) or None
+        self._runs.started(text, parts=_joined_parts(self._inputs))
         self._runs.ended(self._output, status=status, error=error, may_wait=bool(self._approvals))
         fields = self._runs.fields(copy=False)
         self.notes.warnings.extend(fields["warnings"])
@@ -313,6 +339,16 @@ class TranscriptBuilder:
                 self.notes.warn(
                     paths[1], f"id {call_id!r} has {len(paths)} calls; answers with it were paired in order"
                 )
+
+
+def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:
+    """Return the texts and images of messages in order, `None` if there is no image."""
+    if all(user.parts is None for user in inputs):
+        return None
+    parts: list[str | MLLMImage] = []
+    for user in inputs:
+        parts += [user.text] if user.parts is None and user.text else user.parts or []
+    return parts
 
 
 def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:

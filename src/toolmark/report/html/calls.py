@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from toolmark.calls import CallStatus, Execution, ToolCall
-from toolmark.cases import ConversationalTestCase, Handoff, LLMTestCase, MLLMImage, MLLMTestCase
+from toolmark.cases import ConversationalTestCase, Handoff, LLMTestCase, MLLMImage, MLLMTestCase, input_with_images
 
 MOST_CALLS = 200
 """Calls of one message, or inside one call, that are shown."""
@@ -35,7 +35,7 @@ def messages_of(case: object) -> list[Message]:
         ]
     if isinstance(case, (LLMTestCase, MLLMTestCase)):
         answer = Message(None, "assistant", case.actual_output, case.tools_called or ())
-        return [Message(None, "user", case.input), answer]
+        return [Message(None, "user", input_with_images(case)), answer]
     return []
 
 
