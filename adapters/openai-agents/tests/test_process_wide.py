@@ -199,6 +199,24 @@ def test_task_that_outlives_its_block() -> None:
     assert (inputs(recorder), inputs(other)) == ([], ["later"])
 
 
+def test_stream_of_another_recorder_in_a_block() -> None:
+    """A stream that another recorder began in a block is that recorder's, with the agents inside its tools."""
+    inner = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], "inner", tools=[add])
+    agent = make_agent([AskFor("ask", {"input": "q"}, "o1")], "done", tools=[inner.as_tool("ask", "Ask.")])
+
+    async def go() -> tuple[Recorder, Recorder]:
+        recorder = Recorder()
+        with record() as block:
+            async for _ in recorder.run_streamed(agent, "hi").stream_events():
+                pass
+        return recorder, block
+
+    recorder, block = asyncio.run(go())
+
+    assert [call.name for call in recorder.last_run.select_calls(nested=True)] == ["ask", "add"]
+    assert (inputs(recorder), inputs(block)) == (["hi"], [])
+
+
 def test_worker_that_a_run_leaves_behind() -> None:
     """Runs of a task that a tool started are runs of their own once the run of the tool has ended."""
 

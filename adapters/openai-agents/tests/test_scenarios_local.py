@@ -7,7 +7,7 @@ from typing import Any
 
 import agents
 import pytest
-from agents import GuardrailFunctionOutput, Runner, SQLiteSession, function_tool, input_guardrail
+from agents import GuardrailFunctionOutput, SQLiteSession, function_tool, input_guardrail
 from agents.mcp import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as MCPTool
@@ -366,7 +366,7 @@ def _check(case: ConversationalTestCase) -> None:
     assert called_tools[1::2] == [[called("add", {"a": n, "b": n}, f"c{n}", {"sum": 2 * n})] for n in (1, 2)]
 
 
-@scenario("26")
+@scenario("26", ("streamed", "result"))
 def test_conversation_of_a_session(mode: str) -> None:
     """Each run gives a user turn and an assistant turn; earlier items of the session are not counted again."""
 
@@ -390,18 +390,17 @@ def test_conversation_of_a_session(mode: str) -> None:
     assert (runs[1].input, len(runs[1].calls)) == ("q2", 1)
 
 
-@scenario("26b")
+@scenario("26b", ("result",))
 def test_conversation_of_chained_inputs(mode: str) -> None:
     """A conversation whose runs receive the items of the previous run gives the same turns."""
 
     async def go() -> list[Run]:
         prompt: Any = "q1"
         runs: list[Run] = []
-        with record() as recorder:
-            for agent in _agents():
-                result = await Runner.run(agent, prompt)
-                prompt = [*result.to_input_list(), {"role": "user", "content": "q2"}]
-                runs.append(run_from_result(result))
-        return runs if mode == "result" else recorder.runs
+        for agent in _agents():
+            result = await run_or_stream(mode, agent, prompt)
+            prompt = [*result.to_input_list(), {"role": "user", "content": "q2"}]
+            runs.append(run_from_result(result))
+        return runs
 
     _check(conversation(asyncio.run(go())))

@@ -270,26 +270,6 @@ def test_approvals_of_a_run_that_was_not_recorded(mode: str) -> None:
     assert (run.status.value, run.input) == ("ok", "hi")
 
 
-@scenario("16c", LIVE, needs="approvals")
-def test_approvals_of_runs_that_look_alike(mode: str) -> None:
-    """Concurrent waiting runs with the same question and ids resume separately."""
-
-    async def go() -> list[Run]:
-        agents = [make_agent([AskFor("danger", {"n": n}, "c1")], f"done {n}", tools=[_danger()]) for n in range(3)]
-        with record() as recorder:
-            results = [await run_or_stream(mode, agent, "hi") for agent in agents]
-            for n in (1, 0, 2):
-                await run_or_stream(mode, agents[n], await _decide(results[n], agents[n], stored=False))
-        return recorder.runs
-
-    runs = asyncio.run(go())
-
-    assert [run.actual_output for run in runs] == ["done 0", "done 1", "done 2"]
-    assert [summaries(run.calls) for run in runs] == [
-        [called("danger", {"n": n}, "c1", f"danger{n}")] for n in range(3)
-    ]
-
-
 @pytest.mark.parametrize("stored", [False, True], ids=["kept", "stored"])
 @scenario("17", LIVE, needs="approvals")
 def test_approvals_inside_a_tool(mode: str, stored: bool) -> None:

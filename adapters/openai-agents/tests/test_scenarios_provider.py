@@ -78,7 +78,7 @@ def test_images_of_the_user(mode: str) -> None:
     run = play(mode, make_agent("done"), [earlier, said, asked, {"role": "user", "content": "Well?"}]).run
 
     assert run.input == "And this?\nWell?"
-    expected = ["And this?", MLLMImage(url=address), MLLMImage(url=_URL), "Well?"]
+    expected = ["And this?", MLLMImage(url=address), MLLMImage(data=PNG, mime_type="image/png"), "Well?"]
     assert run.input_parts == expected
 
 

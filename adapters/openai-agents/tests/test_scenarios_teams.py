@@ -145,33 +145,9 @@ async def _stored(result: Any, agent: Agent[Any]) -> Any:
     return state
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)], ids=["forward", "mixed"])
-@scenario("34", LIVE, needs="approvals")
-def test_stored_states_of_runs_that_look_alike(mode: str, order: tuple[int, ...]) -> None:
-    """Waiting runs with the same question and ids, whose states were stored, resume separately: arguments differ."""
-    log: list[int] = []
-
-    async def go() -> list[Run]:
-        agents = [make_agent([AskFor("danger", {"n": n}, "c1")], f"done {n}", tools=[_danger(log)]) for n in range(3)]
-        with record() as recorder:
-            results = [await run_or_stream(mode, agent, "hi") for agent in agents]
-            for n in order:
-                await run_or_stream(mode, agents[n], await _stored(results[n], agents[n]))
-        return recorder.runs
-
-    runs = asyncio.run(go())
-
-    assert log == list(order)
-    assert [run.actual_output for run in runs] == ["done 0", "done 1", "done 2"]
-    assert [summaries(run.calls) for run in runs] == [
-        [called("danger", {"n": n}, "c1", f"danger{n}")] for n in range(3)
-    ]
-    assert [run.warnings for run in runs] == [[], [], []]
-
-
 @scenario("34b", LIVE, needs="approvals")
 def test_stored_states_with_other_calls_before(mode: str) -> None:
-    """Waiting runs whose waiting calls are equal, too, are told apart by the calls before."""
+    """Waiting runs with the same question and equal waiting calls are told apart by the calls before."""
     log: list[int] = []
 
     async def go() -> list[Run]:
