@@ -86,7 +86,7 @@ def _convert(value: Any, trail: _Trail, depth: int, notes: list[str] | None) -> 
     while kind is not dict and kind is not list:
         if kind in _SCALARS:
             return value
-        value = _convert_outer(value, trail, notes)  # a model may stand for a value that is not JSON either
+        value = _convert_foreign(value, trail, notes)  # a model may stand for a value that is not JSON either
         kind = type(value)
     if depth >= MAX_DEPTH:
         raise _too_deep()
@@ -130,6 +130,16 @@ _CONVERTERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
 """Conversions of the outermost layer of a value, tried in this order."""
 
 
+def _convert_foreign(value: object, trail: _Trail, notes: list[str] | None) -> Any:
+    """Return a value of foreign code with its outermost layer as a JSON type; what raises is stored as its repr."""
+    try:
+        return _convert_outer(value, trail, notes)
+    except (InvalidDataError, RecursionError):
+        raise
+    except Exception:  # noqa: BLE001 - the code of an object must not disturb the program that is observed
+        return _repr_with_note(value, trail, notes)
+
+
 def _convert_outer(value: object, trail: _Trail, notes: list[str] | None) -> Any:
     """Return `value` with its outermost layer as a JSON type; the caller converts what is inside."""
     if type(value) in _SCALARS or type(value) in (dict, list):
@@ -140,10 +150,7 @@ def _convert_outer(value: object, trail: _Trail, notes: list[str] | None) -> Any
         return sorted((_convert(item, trail, 0, notes) for item in value), key=_sort_key)
     for types, convert in _CONVERTERS:
         if isinstance(value, types):
-            try:
-                return convert(value)
-            except OverflowError:  # a fraction that no float can hold
-                return _repr_with_note(value, trail, notes)
+            return convert(value)  # of a fraction that no float can hold it raises, and the caller stores the repr
     item = getattr(value, "item", None)
     if getattr(value, "shape", None) == () and callable(item):  # a scalar of numpy or of a similar array library
         return _convert_outer(item(), trail, notes)

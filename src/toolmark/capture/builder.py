@@ -15,11 +15,11 @@ belongs together:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from toolmark._internal.json import JsonObject
+from toolmark._internal.json import JsonObject, short_repr
 from toolmark._internal.model import drop_none
 from toolmark.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
 from toolmark.capture.call_builder import RunState, build_calls, in_order, is_waiting, seconds_between
@@ -35,6 +35,12 @@ from toolmark.capture.request_pairing import (
 from toolmark.cases import Handoff, MLLMImage, Run, RunStatus
 from toolmark.errors import InvalidDataError
 from toolmark.matching.json_compare import ABSENT, json_equal
+
+_TEXT_FIELDS: Final = (
+    *("name", "id", "server", "error", "failure"),
+    *("replaces", "caller", "source", "reasoning", "key"),
+)
+"""Fields of a `Request` that are text or `None`."""
 
 
 class RunBuilder:
@@ -104,7 +110,7 @@ class RunBuilder:
                 self.warn("parts of the input are neither text nor an MLLMImage; they were left out")
             texts = "".join(part for part in self._input_parts if isinstance(part, str))
             self._input = texts or self._input
-        self._input = self._input if input is None else input
+        self._input = self._input if input is None else self._text(input, "input")
         self._started_at = self._started_at or at
 
     def ended(
@@ -127,7 +133,8 @@ class RunBuilder:
             at: Time of the end.
         """
         self._ended = True
-        self._output, self._status, self._error, self._may_wait = output, status, error, may_wait
+        self._output, self._error = self._text(output, "output"), self._text(error, "error")
+        self._status, self._may_wait = status, may_wait
         self._ended_at = at or self._ended_at
 
     def resumed(self) -> None:
@@ -147,6 +154,8 @@ class RunBuilder:
 
     def warn(self, text: str) -> None:
         """Add a warning, which every result of this run repeats. A repeated warning is dropped."""
+        given: object = text  # a recorder may pass anything, and must not raise
+        text = given if isinstance(given, str) else short_repr(given)
         if text not in self.warnings:
             self.warnings.append(text)
 
@@ -162,10 +171,15 @@ class RunBuilder:
 
     def model_used(self, model: str | None = None, usage: dict[str, int] | None = None) -> None:
         """Record an answer of a model; token counts are summed by name."""
+        model = self._text(model, "model")
         if model:
             self._models[model] = None
-        for name, amount in (usage or {}).items():
-            self._usage[name] = self._usage.get(name, 0) + amount
+        counts: Mapping[object, object] = usage or {}
+        for name, amount in counts.items():
+            if isinstance(name, str) and isinstance(amount, int):
+                self._usage[name] = self._usage.get(name, 0) + amount
+            else:
+                self.warn(f"usage must map names to whole numbers, got {short_repr({name: amount})}; it was left out")
 
     def offered(self, tools: Iterable[object], *, scope: Key | None = None, all_known: bool = True) -> None:
         """Record the tools that the model could choose from, in any form that `ToolSpec` reads.
@@ -232,7 +246,12 @@ class RunBuilder:
         outer = self._scope(scope)
         # An answer without calls counts, too: after it, no earlier call of the strand is waiting.
         outer.last_messages[strand] = self._messages
+        agent = self._text(agent, "agent")
         for index, request in enumerate(requests):
+            if not isinstance(request, Request):
+                self.warn(f"requests[{index}] must be a Request, got {short_repr(request)}; it was left out")
+                continue
+            self._check_request(request)
             inner = outer
             if request.caller is not None:
                 inner = self._caller(outer, request, request.caller)
@@ -249,6 +268,14 @@ class RunBuilder:
                 self._by_source[request.key] = call
             if scope is None:
                 self._open.add(call)
+
+    def _check_request(self, request: Request) -> None:
+        """Replace fields that have the wrong type, with a warning each, so that the run can be built."""
+        for field in _TEXT_FIELDS:
+            value = getattr(request, field)
+            if value is not None and not isinstance(value, str):
+                setattr(request, field, self._text(value, f"{field} of a request"))
+        request.type = self._type(request.type)
 
     def _requested_call(self, request: Request, index: int, scope: CallRecord) -> CallRecord:
         """Return the record of a request, which stands at `index` in the current message."""
@@ -325,8 +352,12 @@ class RunBuilder:
             source: Place in the file that was read; `None` for a live recording.
         """
         self._messages += 1
+        name, scope_call = self._name(self._text(name, "name of a tool") or ""), self._scope(scope)
+        call_id, agent, server = (
+            self._text(value, f"{field} of {name!r}")
+            for field, value in (("id", call_id), ("agent", agent), ("server", server))
+        )
         received = self._json_object(arguments, f"arguments of {name!r}")
-        name, scope_call = self._name(name), self._scope(scope)
         call = self._at_source(request) or self._of_execution(request)
         if call is None:
             requests = self._requests_of(scope_call, call_id, message=message, strand=strand)
@@ -347,7 +378,7 @@ class RunBuilder:
         elif message is not None and call.name != name:
             self.warn(f"the model requested {call.name!r} (id {call.id!r}), and {name!r} was executed in its place")
             call.name = name
-        call.type, call.server, call.agent = call.type or type, call.server or server, call.agent or agent
+        call.type, call.server, call.agent = call.type or self._type(type), call.server or server, call.agent or agent
         if injected and received is not None:
             received = _without_injected(received, call, declared)
         if key in self._by_key:
@@ -384,7 +415,8 @@ class RunBuilder:
         if record is None:
             return
         call, execution = record
-        call.type = type or call.type
+        call_id, error = self._text(call_id, f"id of {call.name!r}"), self._text(error, f"error of {call.name!r}")
+        call.type = self._type(type) or call.type
         if call.origin is CallOrigin.CODE and call_id and not call.id:
             call.id = call_id
             self._by_id.setdefault(call_id, []).append(call)
@@ -409,7 +441,8 @@ class RunBuilder:
         """
         record = self._execution(key, "failed")
         if record is not None:
-            _, execution = record
+            call, execution = record
+            error = self._text(error, f"error of {call.name!r}")
             execution.outcome, execution.error, execution.ended_at, execution.ran = outcome, error, at, ran
 
     def handed_off(
@@ -428,6 +461,7 @@ class RunBuilder:
         One that was only requested (not `took_place`) is neither a hand-off of the run nor a called tool, until a later
         observation says that it took place.
         """
+        to, call_id = self._text(to, "to"), self._text(call_id, "call_id")
         call = self._at_source(request)
         if call is None and key in self._by_key:
             call = self._by_key[key][0]
@@ -489,6 +523,7 @@ class RunBuilder:
         Returns:
             Whether there is a call for it. If not, nothing is stored, and the caller decides whether to warn.
         """
+        call_id, name = self._text(call_id, "call_id"), self._text(name, "name")
         plain, notes = json_value(content)
         call = self._at_source(request) or answered_call(
             self._requests_of(self._scope(scope), call_id, message=message, strand=strand), plain, call_id or None, name
@@ -723,6 +758,22 @@ class RunBuilder:
         return record
 
     # Values
+
+    def _text(self, value: object, label: str) -> str | None:
+        """Return a text, `None` for `None`; anything else as its repr, with a warning."""
+        if value is None or isinstance(value, str):
+            return value
+        self.warn(f"{label} must be text, got {short_repr(value)}; its repr was stored")
+        return short_repr(value)
+
+    def _type(self, value: object) -> ToolCallType | None:
+        if value is None or isinstance(value, ToolCallType):
+            return value
+        try:
+            return ToolCallType(value)
+        except ValueError:
+            self.warn(f"type must be one of {', '.join(ToolCallType)}, got {short_repr(value)}; it was left out")
+            return None
 
     def _to_json(self, value: object, label: str) -> Any:  # noqa: ANN401 - a JSON value
         """Return `value` as a JSON value, `None` if there is none, and warn of what was lost."""

@@ -221,3 +221,5 @@ def json_value(value: object) -> tuple[Any, list[str]]:
         return to_json_value(value, notes), notes
     except InvalidDataError as error:
         return ABSENT, [*notes, f"it could not be stored: {error}"]
+    except Exception as error:  # noqa: BLE001 - an object that a program passes may run any code
+        return ABSENT, [*notes, f"it could not be stored: its conversion raised {type(error).__name__}"]

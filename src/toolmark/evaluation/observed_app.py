@@ -15,8 +15,7 @@ from weakref import WeakKeyDictionary
 
 from toolmark._internal.text import unique_labels
 from toolmark.agents import Conversation, run_golden
-from toolmark.capture.observation.decorator import join_pieces
-from toolmark.capture.observation.spans import Observable, ObserveRecorder
+from toolmark.capture.observation.spans import Observable, ObserveRecorder, join_pieces
 from toolmark.cases import AnyCase, Golden, Run, RunStatus
 from toolmark.errors import ConfigurationError
 from toolmark.metrics import MetricLike

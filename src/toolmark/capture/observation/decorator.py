@@ -36,7 +36,15 @@ from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCall, ToolCallType, ToolSpec
 from toolmark.capture.builder import RunBuilder
-from toolmark.capture.observation.spans import NoSpan, Observable, Span, begin_span, current_span, error_text
+from toolmark.capture.observation.spans import (
+    NoSpan,
+    Observable,
+    Span,
+    begin_span,
+    current_span,
+    error_text,
+    guarded,
+)
 from toolmark.capture.records import Key, Request
 from toolmark.cases import LLMTestCase
 from toolmark.errors import ConfigurationError, InvalidDataError
@@ -243,6 +251,7 @@ def current_run() -> CurrentRun:
     return CurrentRun()
 
 
+@guarded
 def _report(prepare: Callable[[Span], _Event]) -> None:
     """Report the event that `prepare` returns to the current run; what cannot be reported is a warning on it."""
     span = current_span()
@@ -377,7 +386,7 @@ def _wrap_generator(function: Callable[..., Any], begin: _SpanBeginner) -> Calla
                 step = functools.partial(generator.throw, error)
             else:
                 step = functools.partial(generator.send, value)
-        span.returned(join_pieces(pieces))
+        span.streamed(pieces)
         return result
 
     return stream
@@ -409,11 +418,6 @@ def _wrap_async_generator(function: Callable[..., Any], begin: _SpanBeginner) ->
                 step = functools.partial(generator.athrow, error)
             else:
                 step = functools.partial(generator.asend, value)
-        span.returned(join_pieces(pieces))
+        span.streamed(pieces)
 
     return stream
-
-
-def join_pieces(pieces: Sequence[object]) -> object:
-    """Return the pieces of a stream as one text if all of them are text, else as a list."""
-    return "".join(map(str, pieces)) if pieces and all(isinstance(piece, str) for piece in pieces) else list(pieces)

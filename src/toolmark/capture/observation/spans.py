@@ -7,7 +7,9 @@ metrics, which are recorded as if each were a run.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -15,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 from toolmark._internal.json import JsonObject, json_text
@@ -33,7 +35,26 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
+
+def guarded(note: Callable[P, None]) -> Callable[P, None]:
+    """Return a function that notes something and never raises, also where the warning of a fault fails.
+
+    Faults of single events are warnings on the run (`Record.report`). This is the outer guard, for faults around them.
+    """
+
+    @functools.wraps(note)
+    def guarded_note(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            note(*args, **kwargs)
+        except Exception:
+            _logger.warning("a fault of the recorder: something was not recorded", exc_info=True)
+
+    return guarded_note
+
+
+_logger = logging.getLogger(__name__)
 _keys = itertools.count(1)
 _current: ContextVar[Span | None] = ContextVar("toolmark_span", default=None)
 _recorder: ContextVar[ObserveRecorder | None] = ContextVar("toolmark_observe_recorder", default=None)
@@ -186,6 +207,7 @@ class Span:
             yield span
             span = None if span.observable.is_tool else span.parent
 
+    @guarded
     def report(self, event: Callable[[RunBuilder, Key | None], object]) -> None:
         """Report an event in this span to all enclosing records; the event receives the enclosing tool."""
         for record, tool in self.enclosing_records():
@@ -214,8 +236,12 @@ class Span:
         now, observable = _now(), self.observable
         # Binding arguments costs more than the rest of a span, so most components do not pay for it.
         arguments = get_arguments() if self.records or observable.is_tool else None
-        question, parts = _input(arguments) if text is None else (text, None)
-        self._report_run(lambda builder: builder.started(question, parts=parts, at=now))
+
+        def start(builder: RunBuilder) -> None:
+            question, parts = _input(arguments) if text is None else (text, None)
+            builder.started(question, parts=parts, at=now)
+
+        self._report_run(start)
         message = self.parent.message_with(name=observable.name) if self.parent is not None else None
         self._report_call(
             lambda builder, tool: builder.tool_started(
@@ -225,6 +251,16 @@ class Span:
 
     def returned(self, value: T) -> T:
         """Report that the function returned `value`, and return it."""
+        self._note_return(value)
+        return value
+
+    @guarded
+    def streamed(self, pieces: Sequence[object]) -> None:
+        """Report that a generator was read to its end."""
+        self._note_return(join_pieces(pieces))
+
+    @guarded
+    def _note_return(self, value: object) -> None:
         now = _now()
 
         def answer() -> str | None:
@@ -235,8 +271,8 @@ class Span:
             lambda builder: builder.tool_ended(self.key, value, at=now),
             lambda builder: builder.ended(answer(), at=now),
         )
-        return value
 
+    @guarded
     def failed(self, error: BaseException) -> None:
         """Report that the function raised, was cancelled, or is a stream that was not read to its end."""
         now, text = _now(), error_text(error)
@@ -268,6 +304,9 @@ class NoSpan(nullcontext[None]):
     def returned(self, value: T) -> T:
         """Return the value."""
         return value
+
+    def streamed(self, pieces: Sequence[object]) -> None:
+        """Do nothing."""
 
     def failed(self, error: BaseException) -> None:
         """Do nothing."""
@@ -435,18 +474,28 @@ def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | 
     if parent is None and recorder is None and not observable.is_tool:
         recorder = next(reversed(_process_wide.copy()), None)
     if parent is None and recorder is None:
-        for other in list(_listening.values()):
-            other.missed(observable.name)
+        _warn_missed(observable)
         return _NO_SPAN
     try:
         return _begin_span(observable, parent, recorder, get_arguments)
     except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
-        text = f"a call of {observable.name!r} was not recorded: {error_text(error)}"
-        if parent is not None:
-            parent.warn(text)
-        elif recorder is not None:
-            recorder.say(text)
+        _warn_lost(observable, parent, recorder, error)
         return _NO_SPAN
+
+
+@guarded
+def _warn_missed(observable: Observable) -> None:
+    for other in list(_listening.values()):
+        other.missed(observable.name)
+
+
+@guarded
+def _warn_lost(observable: Observable, parent: Span | None, recorder: ObserveRecorder | None, error: Exception) -> None:
+    text = f"a call of {observable.name!r} was not recorded: {error_text(error)}"
+    if parent is not None:
+        parent.warn(text)
+    elif recorder is not None:
+        recorder.say(text)
 
 
 def _begin_span(
@@ -537,3 +586,8 @@ def _text(value: object) -> str | None:
         return value
     plain, _ = json_value(value)
     return None if plain is ABSENT else json_text(plain)
+
+
+def join_pieces(pieces: Sequence[object]) -> object:
+    """Return the pieces of a stream as one text if all of them are text, else as a list."""
+    return "".join(map(str, pieces)) if pieces and all(isinstance(piece, str) for piece in pieces) else list(pieces)
