@@ -118,13 +118,15 @@ def in_blocks(output: Any) -> Any:
     return [block_of(output)] if isinstance(output, MLLMImage) else output
 
 
-def as_tool(double: ToolDouble | AgentTool) -> BaseTool:
-    """LangChain's tool for one of no framework."""
+def as_tool(double: ToolDouble | AgentTool, *, is_prebuilt: bool) -> BaseTool:
+    """LangChain's tool for one of no framework; in the prebuilt agent, one that waits asks the person itself."""
     if isinstance(double, AgentTool):
         return agent_as_tool(double)
 
     @functools.wraps(double.function)
     def function(**arguments: Any) -> Any:
+        if double.needs_approval and is_prebuilt:
+            interrupt(arguments)
         return in_blocks(double.function(**arguments))
 
     @functools.wraps(double.coroutine)
@@ -175,9 +177,11 @@ def agent(
         checkpointer: Its memory.
         is_prebuilt: It is LangGraph's prebuilt agent, also where LangChain has its own.
     """
-    tools = [*map(as_tool, scene.tools), *(transfer(other.agent) for other in scene.handoffs)]
+    is_prebuilt = is_prebuilt or create_agent is None
+    tools = [as_tool(double, is_prebuilt=is_prebuilt) for double in scene.tools]
+    tools += [transfer(other.agent) for other in scene.handoffs]
     chosen = model(script=scene.model(), is_structured=scene.is_structured)
-    make = prebuilt_agent if is_prebuilt or create_agent is None else own_agent
+    make = prebuilt_agent if is_prebuilt else own_agent
     played = make(chosen, tools, scene, checkpointer)
     if not scene.handoffs:
         return played
@@ -189,16 +193,12 @@ def agent(
     return graph.compile()
 
 
-def waiting_tools(scene: Scene) -> list[str]:
-    """Return the names of the tools that a person must allow."""
-    return [double.name for double in scene.tools if isinstance(double, ToolDouble) and double.needs_approval]
-
-
 def own_agent(model: ContractModel, tools: list[BaseTool], scene: Scene, checkpointer: Any) -> Any:
     """LangChain's own agent; middleware shows the model what a tool raises, and asks a person."""
     middleware: list[Any] = [shown_errors()] if scene.tool_errors == "shown" else []
-    if waiting_tools(scene):
-        middleware.append(HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(waiting_tools(scene), True)))
+    waiting = [double.name for double in scene.tools if isinstance(double, ToolDouble) and double.needs_approval]
+    if waiting:
+        middleware.append(HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(waiting, True)))
     return create_agent(
         model,
         tools,
@@ -233,22 +233,13 @@ def shown_errors() -> Any:
 
 
 def prebuilt_agent(model: ContractModel, tools: list[BaseTool], scene: Scene, checkpointer: Any) -> Any:
-    """LangGraph's prebuilt agent; a hook after the model asks a person."""
-    waiting = waiting_tools(scene)
-
-    def approve(state: dict[str, Any]) -> dict[str, Any]:
-        for call in state["messages"][-1].tool_calls:
-            if call["name"] in waiting:
-                interrupt(call)
-        return {}
-
+    """LangGraph's prebuilt agent."""
     return create_react_agent(
         model,
         ToolNode(tools, handle_tool_errors=scene.tool_errors == "shown"),
         name=scene.agent,
         checkpointer=checkpointer,
         response_format=Total if scene.is_structured else None,
-        post_model_hook=approve if waiting else None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, cast
@@ -46,7 +46,7 @@ def _register() -> None:
 
 
 @contextmanager
-def attached(recorder: BaseCallbackHandler, *, process_wide: bool) -> Iterator[None]:
+def attached(recorder: BaseCallbackHandler, *, process_wide: bool) -> Generator[None, None, None]:
     """Attach a recorder to the runs that begin in this context or, `process_wide`, where no other one is attached."""
     _register()
     token = _in_context.set(recorder)
@@ -66,7 +66,7 @@ def attached(recorder: BaseCallbackHandler, *, process_wide: bool) -> Iterator[N
 
 
 @contextmanager
-def unobserved() -> Iterator[None]:
+def unobserved() -> Generator[None, None, None]:
     """Attach no recorder to the runs that begin in this context."""
     token = _in_context.set(_NOBODY)
     try:

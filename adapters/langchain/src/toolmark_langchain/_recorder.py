@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, TypeVar, cast
@@ -81,7 +81,7 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         return self
 
     @contextmanager
-    def single_run(self, input: str | None = None) -> Iterator[None]:
+    def single_run(self, input: str | None = None) -> Generator[None, None, None]:
         """Record everything inside as one run: for a loop of your own, in which every step is a separate root.
 
         Args:
@@ -109,7 +109,7 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         return self.last_run
 
     @contextmanager
-    def conversation(self, label: str) -> Iterator[None]:
+    def conversation(self, label: str) -> Generator[None, None, None]:
         """Put the runs that begin inside into one conversation.
 
         Tasks and batches started inside belong to it; threads do only if they run in a copy of this context. For other
@@ -289,7 +289,7 @@ def record(
     limit: int = 10_000,
     conversation: str | None = None,
     process_wide: bool = False,
-) -> Iterator[ToolCallRecorder]:
+) -> Generator[ToolCallRecorder, None, None]:
     """Record every run that begins inside, without passing anything to the agents.
 
     ```python
