@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +23,10 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.memory import Memory
 from llama_index.core.tools import FunctionTool, ToolSelection
 from llama_index.core.workflow import Event, HumanResponseEvent, InputRequiredEvent, StopEvent
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from toolmark import ToolCall
 from toolmark.cases import Run
@@ -192,6 +195,16 @@ def agent(*steps: Any, tools: Sequence[Any] = (), name: str = "A", usage: Any = 
     """A function-calling agent that says these steps."""
     model = options.pop("llm", None) or llm(*steps, usage=usage)
     return FunctionAgent(name=name, description=f"agent {name}", tools=list(tools), llm=model, **options)
+
+
+@asynccontextmanager
+async def session_memory(name: str, database: str = ":memory:") -> AsyncGenerator[Memory, None]:
+    """A memory of a session in an SQLite database, whose connections are closed at the end."""
+    engine = create_async_engine(f"sqlite+aiosqlite:///{database}")
+    try:
+        yield Memory.from_defaults(session_id=name, async_engine=engine)
+    finally:
+        await engine.dispose()
 
 
 # What was seen

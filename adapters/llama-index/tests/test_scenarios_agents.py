@@ -240,7 +240,7 @@ def test_handoff_whose_tool_raises(mode: str) -> None:
     run = played(lambda: team([asks(("handoff", {"reason": "r"}, "h1")), "me"], [])).run(mode)
 
     assert (run.tools_called, run.handoffs, run.failed_handoffs) == ([], [], [0])
-    assert outcome(run.calls[0]).startswith("! TypeError: handoff() missing")
+    assert "handoff() missing" in outcome(run.calls[0])
     assert status_of(run) == ("ok", "me")
 
 

@@ -3,14 +3,15 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, TypeAlias
 
 import pytest
-from li_agents import add, agent, asks, play, played, search, slow, summaries
+from li_agents import add, agent, asks, play, played, search, session_memory, slow, summaries
 from li_versions import scenario
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.memory import BaseMemory, ChatMemoryBuffer, Memory
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.storage.chat_store import SimpleChatStore
 from llama_index.core.workflow import Context, JsonSerializer
 
@@ -46,27 +47,29 @@ def test_runs_at_the_same_time() -> None:
     ]
 
 
-def named_session(name: str) -> BaseMemory:
-    """A memory with the name of a session."""
-    return Memory.from_defaults(session_id=name)
+MemoryOf: TypeAlias = Callable[[str], AbstractAsyncContextManager[Any]]
 
 
-def named_key(name: str) -> BaseMemory:
+def named_key(name: str) -> AbstractAsyncContextManager[Any]:
     """A memory with a key in a store of several chats."""
-    return ChatMemoryBuffer.from_defaults(token_limit=10_000, chat_store=SimpleChatStore(), chat_store_key=name)
+    memory = ChatMemoryBuffer.from_defaults(token_limit=10_000, chat_store=SimpleChatStore(), chat_store_key=name)
+    return nullcontext(memory)
 
 
-def nameless(_: str) -> BaseMemory:
+def nameless(_: str) -> AbstractAsyncContextManager[Any]:
     """A memory that only the program knows."""
-    return ChatMemoryBuffer.from_defaults(token_limit=10_000)
+    return nullcontext(ChatMemoryBuffer.from_defaults(token_limit=10_000))
 
 
-@pytest.mark.parametrize("memory_of", [named_session, named_key, nameless])
-def test_conversations_by_memory(memory_of: Callable[[str], BaseMemory]) -> None:
+@pytest.mark.parametrize("memory_of", [session_memory, named_key, nameless])
+def test_conversations_by_memory(memory_of: MemoryOf) -> None:
     """Runs that share a memory are one conversation, with its name; each turn has only the calls of its own run."""
 
     async def go() -> Any:
-        memories = {name: memory_of(name) for name in ("ann", "bob")}
+        async with memory_of("ann") as ann, memory_of("bob") as bob:
+            return await talk({"ann": ann, "bob": bob})
+
+    async def talk(memories: dict[str, Any]) -> Any:
         workflow = agent("hi A", "hi B", asks(("add", {"a": 1, "b": 2}, "c1")), "3", "bye", tools=[add])
         with record() as rec:
             for question, name in (("ann", "ann"), ("bob", "bob"), ("1+2?", "ann"), ("bye", "bob")):
