@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,11 +35,13 @@ def conversation_of(input: Any, options: Mapping[str, Any]) -> str | None:
 
 def session_id(session: Any) -> str | None:
     """Return the id of a session; `None` without one, or where it has none yet."""
-    try:
-        name = getattr(session, "session_id", None)
-    except Exception:  # noqa: BLE001 - a conversation of the provider has no id before its first request, and raises
-        return None
-    return name if isinstance(name, str) and name else None
+    for attribute in ("session_id", "_session_id"):  # older releases hide that of a conversation of the provider
+        # Such a conversation has no id before its first request, and raises.
+        with suppress(Exception):
+            name = getattr(session, attribute, None)
+            if isinstance(name, str) and name:
+                return name
+    return None
 
 
 def current_span() -> Any:
