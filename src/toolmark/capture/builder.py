@@ -174,7 +174,7 @@ class RunBuilder:
         model = self._text(model, "model")
         if model:
             self._models[model] = None
-        counts: Mapping[object, object] = usage or {}
+        counts: Mapping[Any, object] = usage or {}
         for name, amount in counts.items():
             if isinstance(name, str) and isinstance(amount, int):
                 self._usage[name] = self._usage.get(name, 0) + amount
