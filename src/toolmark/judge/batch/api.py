@@ -30,15 +30,16 @@ from typing import Final
 
 from toolmark._internal.json import JsonObject, json_text
 from toolmark._internal.sync_bridge import run_sync
+from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
-from toolmark.judge.batch.answers import read_answers, rejected_lines
+from toolmark.judge.batch.answers import AnswerFile, read_answers, rejected_lines
 from toolmark.judge.batch.files import Folder, Lost, Manifest, Shard, ShardState
-from toolmark.judge.batch.remote import TEMPORARY, Remote
+from toolmark.judge.batch.remote import TEMPORARY, Remote, RemoteBatch
 from toolmark.judge.cache import Cache
 from toolmark.judge.cost import CostEstimate, add_usage
 from toolmark.judge.judge import Judge, JudgeLike
 from toolmark.judge.openai import OpenAIJudge
-from toolmark.judge.openai.errors import unusable_response_error
+from toolmark.judge.openai.errors import EndpointError, unusable_response_error
 from toolmark.judge.protocol import Prompt, Reply
 
 MOST_REQUESTS: Final = 50_000
@@ -271,19 +272,28 @@ class Batch:
     def collect(self) -> BatchState:
         """Fetch the answers of ended batches, and put the verdicts into the judge's cache.
 
+        Answers are stored as they come, before they are read. A batch stays open until each of its requests is
+        accounted for, so that a page to sign in, or a file that was cut, loses no answer.
+
         Raises:
-            JudgeError: An answer cannot be fetched; call it again.
+            JudgeError: Answers of a batch cannot be fetched, or are incomplete; call it again. The verdicts that there
+                are, also of the other batches, are in the cache.
             ConfigurationError: There is no batch, or the folder is in use.
         """
         judge = self._model()
+        failure: JudgeError | None = None
         with self._folder.locked():
             manifest = self._folder.manifest()
             prompts = self._folder.prompts()
             for shard in manifest.shards:
                 if shard.state == "created" and shard.status in _ENDED:
-                    # Answers are stored before they are read: the provider deletes its files after a while.
-                    run_sync(self._fetch(manifest, shard, judge))
-                    manifest = self._folder.save(self._collect_shard(manifest, shard, judge, prompts))
+                    try:
+                        manifest = self._folder.save(self._collect_shard(manifest, shard, judge, prompts))
+                    except JudgeError as error:  # the answers of the other batches are paid for, too
+                        failure = failure or error
+                        manifest = self._folder.manifest()
+        if failure is not None:
+            raise failure
         return self.state()
 
     def state(self) -> BatchState:
@@ -368,7 +378,8 @@ class Batch:
         """Upload and create what is not created yet; with `search`, look first for batches that were not recorded."""
         remote = Remote(judge, manifest.run)
         since = manifest.created - _DAY  # clocks differ
-        unrecorded = await remote.find(since) if search else {}
+        files = {str(shard.file_id): shard.name for shard in manifest.shards if shard.state == "uploaded"}
+        unrecorded = await remote.find(since, files) if search else {}
         for planned in manifest.shards:
             if planned.state not in ("planned", "uploaded"):
                 continue
@@ -389,7 +400,7 @@ class Batch:
         for shard in manifest.shards:
             if shard.state != "created" or shard.status in _ENDED:
                 continue
-            current = _with_batch(shard, await remote.look(str(shard.batch_id)))
+            current = _with_batch(shard, await self._look(remote, manifest, shard))
             if current != shard:
                 manifest = self._folder.save(manifest.with_shard(current))
             # The provider ends a batch when it expires; one that it forgot would be waited for without end.
@@ -397,38 +408,127 @@ class Batch:
                 message = f"the batch {shard.batch_id} has not ended an hour after it expired"
                 raise JudgeError(f"{message}; look at it in the provider's console", JudgeOutcome.FATAL)
 
-    async def _fetch(self, manifest: Manifest, shard: Shard, judge: OpenAIJudge) -> None:
-        """Download the files of answers that are not on disk yet."""
-        remote = Remote(judge, manifest.run)
-        for kind, file_id in (("output", shard.output_file_id), ("error", shard.error_file_id)):
-            if file_id is not None and not self._folder.answers_path(shard, kind).exists():
-                self._folder.write_answers(shard, kind, await remote.download(file_id))
+    async def _look(self, remote: Remote, manifest: Manifest, shard: Shard) -> RemoteBatch:
+        """Return the provider's state of a batch, which is looked for in the list if its id is unknown there."""
+        try:
+            return await remote.look(str(shard.batch_id))
+        except JudgeError as error:
+            if error.outcome in TEMPORARY:
+                raise
+            batches = await remote.find(manifest.created - _DAY, {str(shard.file_id): shard.name})
+            batch = batches.get(shard.name)
+            if batch is None or batch.id == shard.batch_id:
+                raise
+            return batch
 
     def _collect_shard(
         self, manifest: Manifest, shard: Shard, judge: OpenAIJudge, prompts: Mapping[str, Prompt]
     ) -> Manifest:
-        """Put the verdicts of a shard into the cache, and return the state in which it is collected."""
+        """Put the verdicts of a shard into the cache, and return the state in which it is collected.
+
+        Raises:
+            JudgeError: Requests are not accounted for; the verdicts of the others are in the cache.
+        """
+        remote = Remote(judge, manifest.run)
+        first: _Downloaded | None = None
+        try:
+            first = self._downloaded(remote, shard, judge)
+        except JudgeError as error:
+            if error.outcome in TEMPORARY:
+                raise
+        if first is not None and not first.is_doubtful(shard):
+            return self._settled(manifest, shard, first, prompts)
+        first_digests = None if first is None else first.digests
+        if first is not None:
+            self._keep(first.answers, prompts)
+        # What a provider says twice is what it has; a page to sign in, or a file that was cut, differs another time.
+        shard = _with_batch(shard, run_sync(self._look(remote, manifest, shard)))
+        manifest = self._folder.save(manifest.with_shard(shard))
+        second = self._downloaded(remote, shard, judge, again=True)
+        if not second.is_doubtful(shard) or (second.is_usable and second.digests == first_digests):
+            return self._settled(manifest, shard, second, prompts)
+        self._keep(second.answers, prompts)
+        missing = f"{len(second.keys) - len(second.answers)} of {plural(len(second.keys), 'answer')}"
+        message = f"the batch {shard.batch_id} is {shard.status}, but {missing} cannot be read; collect again, or look"
+        raise JudgeError(f"{message} at it in the provider's console", JudgeOutcome.TRANSIENT)
+
+    def _downloaded(self, remote: Remote, shard: Shard, judge: OpenAIJudge, *, again: bool = False) -> _Downloaded:
+        """Store the files of answers, before anything reads them, and return their content.
+
+        Those that are on disk already are only downloaded `again`.
+        """
+        answers: dict[str, Reply | EndpointError] = {}
+        files: list[AnswerFile] = []
         keys = self._folder.keys(shard)
-        answers = rejected_lines(keys, shard.errors)
-        for text in self._folder.read_answers(shard):
-            answers |= read_answers(text, judge.wire.reply)
+        for kind, file_id in (("error", shard.error_file_id), ("output", shard.output_file_id)):
+            content = self._folder.read_answers(shard, kind)
+            if file_id is not None and (content is None or again):
+                content = run_sync(remote.download(file_id))
+                self._folder.write_answers(shard, kind, content)
+            if content is not None:
+                files.append(read_answers(content, keys, judge.wire.reply))
+                answers |= files[-1].answers  # of two answers to one request, that of the output counts
+        return _Downloaded(keys, files, answers)
+
+    def _settled(
+        self, manifest: Manifest, shard: Shard, downloaded: _Downloaded, prompts: Mapping[str, Prompt]
+    ) -> Manifest:
+        """Return the state after the answers of a shard, which are all that there will be."""
+        answers = rejected_lines(downloaded.keys, shard.errors) | downloaded.answers
         collected = [other for other in manifest.shards if other.state == "collected"]
         attempts = Counter(key for other in collected for key in self._folder.keys(other))
         unanswered = unusable_response_error("the batch ended before it was answered")
+        if downloaded.is_doubtful(shard):
+            unanswered = EndpointError(JudgeOutcome.MALFORMED, "the provider has no readable answer to it", billed=True)
         lost = dict(manifest.lost)
-        usage: dict[str, int] = {}
-        for key in keys:
+        usage = add_usage(*[answer.usage for answer in answers.values() if isinstance(answer, Reply)])
+        problems = self._keep(answers, prompts)
+        for key in downloaded.keys:
             answer = answers.get(key, unanswered)
-            if isinstance(answer, Reply):
-                usage = add_usage(usage, answer.usage)
-                result = self._judge.keep(prompts[key], answer)
+            if key in problems:
                 # An answer without a verdict was paid for, and asking again would most likely give the same.
-                if result.outcome is not JudgeOutcome.OK:
-                    lost[key] = Lost(outcome=result.outcome.value, problem=str(result.problem))
-            elif not answer.retry or attempts[key] + 1 >= self._max_attempts:
+                lost[key] = problems[key]
+            elif isinstance(answer, EndpointError) and (not answer.retry or attempts[key] + 1 >= self._max_attempts):
                 lost[key] = Lost(outcome=answer.outcome.value, problem=answer.message)
         done = shard.model_copy(update={"state": "collected", "usage": usage})
         return manifest.with_shard(done).model_copy(update={"lost": lost})
+
+    def _keep(self, answers: Mapping[str, Reply | EndpointError], prompts: Mapping[str, Prompt]) -> dict[str, Lost]:
+        """Put the verdicts among some answers into the cache; return why the other replies hold none."""
+        problems: dict[str, Lost] = {}
+        for key, answer in answers.items():
+            if isinstance(answer, Reply):
+                result = self._judge.keep(prompts[key], answer)
+                if result.outcome is not JudgeOutcome.OK:
+                    problems[key] = Lost(outcome=result.outcome.value, problem=str(result.problem))
+        return problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Downloaded:
+    """The files of answers of a shard, and the answers in them by the keys of its requests."""
+
+    keys: list[str]
+    files: list[AnswerFile]
+    answers: dict[str, Reply | EndpointError]
+
+    def is_doubtful(self, shard: Shard) -> bool:
+        """Return whether the provider may have billed a request whose answer is not here."""
+        if len(self.answers) == len(self.keys):
+            return False
+        counted = sum(isinstance(answer, Reply) or answer.billed for answer in self.answers.values())
+        is_short = shard.answered is not None and counted < shard.answered
+        return shard.status == "completed" or is_short or not all(file.is_whole for file in self.files)
+
+    @property
+    def digests(self) -> list[str]:
+        """The SHA-256 of each file."""
+        return [file.digest for file in self.files]
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether every file holds an answer: a page to sign in holds none, however often it is sent."""
+        return self.files != [] and all(file.answers for file in self.files)
 
 
 class _OfflineModel:
@@ -443,8 +543,8 @@ class _OfflineModel:
         raise JudgeError(message, JudgeOutcome.ABORTED)
 
 
-def _with_batch(shard: Shard, batch: JsonObject) -> Shard:
+def _with_batch(shard: Shard, batch: RemoteBatch) -> Shard:
     """Return a shard with the provider's state of its batch."""
-    fields = {name: batch.get(name) for name in ("status", "expires_at", "output_file_id", "error_file_id")}
-    errors = tuple((batch.get("errors") or {}).get("data") or [])
-    return shard.model_copy(update={**fields, "state": "created", "batch_id": str(batch["id"]), "errors": errors})
+    names = ("status", "expires_at", "output_file_id", "error_file_id", "answered", "errors")
+    fields = {name: getattr(batch, name) for name in names}
+    return shard.model_copy(update={**fields, "state": "created", "batch_id": batch.id})

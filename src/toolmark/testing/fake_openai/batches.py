@@ -55,7 +55,8 @@ class _Batch:
             return self.final
         status = "validating" if self.requests == 0 else "in_progress"
         unknown = dict.fromkeys(("output_file_id", "error_file_id", "errors", "completed_at"))
-        return {**self.final, "status": status, **unknown}
+        counts = {"total": 0, "completed": 0, "failed": 0}
+        return {**self.final, "status": status, "request_counts": counts, **unknown}
 
 
 @dataclass
