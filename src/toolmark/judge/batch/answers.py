@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,13 +23,11 @@ class AnswerFile:
     """The content of one file of answers: replies and errors by the keys of their requests.
 
     `unreadable` is the number of lines that answer no request of the batch, as in a file that was cut, or in a page to
-    sign in. An error with `retry` may be sent again; one that is `billed` was answered. `digest` is the SHA-256 of the
-    file.
+    sign in. An error with `retry` may be sent again; one that is `billed` was answered.
     """
 
     answers: Mapping[str, Reply | EndpointError]
     unreadable: int
-    digest: str
 
     @property
     def is_whole(self) -> bool:
@@ -54,7 +51,7 @@ def read_answers(content: bytes, keys: Collection[str], decode: Callable[[JsonOb
             unreadable += 1
         elif not isinstance(answers.get(key), Reply):
             answers[key] = _read_answer(entry, decode)
-    return AnswerFile(answers, unreadable, hashlib.sha256(content).hexdigest())
+    return AnswerFile(answers, unreadable)
 
 
 def _read_answer(entry: Mapping[str, Any], decode: Callable[[JsonObject], Reply]) -> Reply | EndpointError:

@@ -54,6 +54,7 @@ LONGEST_INTERVAL: Final = 120.0
 """Maximum seconds between two status checks."""
 
 _NOT_COLLECTED: Final[tuple[ShardState, ...]] = ("planned", "uploaded", "created")
+_NOT_UPLOADED: Final = {"state": "planned", "file_id": None}
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _GROWTH = 1.5
 _GRACE = 3600
@@ -391,7 +392,13 @@ class Batch:
                 shard = shard.model_copy(update={"state": "uploaded", "file_id": file_id})
                 manifest = self._folder.save(manifest.with_shard(shard))
             if batch is None:
-                batch = await remote.create(shard.name, str(shard.file_id), since)
+                try:
+                    batch = await remote.create(shard.name, str(shard.file_id), since)
+                except JudgeError as error:
+                    # The provider may not know the file, which it deletes after a while; uploading it again is free.
+                    if error.outcome not in TEMPORARY:
+                        self._folder.save(manifest.with_shard(planned.model_copy(update=_NOT_UPLOADED)))
+                    raise
             manifest = self._folder.save(manifest.with_shard(_with_batch(shard, batch)))
 
     async def _check_status(self, manifest: Manifest, judge: OpenAIJudge) -> None:
@@ -432,103 +439,125 @@ class Batch:
         remote = Remote(judge, manifest.run)
         first: _Downloaded | None = None
         try:
-            first = self._downloaded(remote, shard, judge)
+            first = self._downloaded(remote, shard, judge, prompts)
+            if not first.is_doubtful(shard) or run_sync(self._is_final(remote, first, None)):
+                return self._settled(manifest, shard, first)
         except JudgeError as error:
             if error.outcome in TEMPORARY:
                 raise
-        if first is not None and not first.is_doubtful(shard):
-            return self._settled(manifest, shard, first, prompts)
-        first_digests = None if first is None else first.digests
-        if first is not None:
-            self._keep(first.answers, prompts)
-        # What a provider says twice is what it has; a page to sign in, or a file that was cut, differs another time.
+        # Also the id of a file may have been a wrong answer.
         shard = _with_batch(shard, run_sync(self._look(remote, manifest, shard)))
         manifest = self._folder.save(manifest.with_shard(shard))
-        second = self._downloaded(remote, shard, judge, again=True)
-        if not second.is_doubtful(shard) or (second.is_usable and second.digests == first_digests):
-            return self._settled(manifest, shard, second, prompts)
-        self._keep(second.answers, prompts)
-        missing = f"{len(second.keys) - len(second.answers)} of {plural(len(second.keys), 'answer')}"
-        message = f"the batch {shard.batch_id} is {shard.status}, but {missing} cannot be read; collect again, or look"
-        raise JudgeError(f"{message} at it in the provider's console", JudgeOutcome.TRANSIENT)
+        second = self._downloaded(remote, shard, judge, prompts, again=True)
+        if not second.is_doubtful(shard) or run_sync(self._is_final(remote, second, first)):
+            return self._settled(manifest, shard, second)
+        missing = len(second.keys) - len(second.answers) + len(second.problems)
+        text = f"{missing} of {plural(len(second.keys), 'answer')} cannot be read"
+        message = f"the batch {shard.batch_id} is {shard.status}, but {text}; collect again, or look at it in the"
+        raise JudgeError(f"{message} provider's console", JudgeOutcome.TRANSIENT)
 
-    def _downloaded(self, remote: Remote, shard: Shard, judge: OpenAIJudge, *, again: bool = False) -> _Downloaded:
-        """Store the files of answers, before anything reads them, and return their content.
+    async def _is_final(self, remote: Remote, downloaded: _Downloaded, earlier: _Downloaded | None) -> bool:
+        """Return whether every file of answers is whole: it has the size that the provider states.
 
-        Those that are on disk already are only downloaded `again`.
+        Where the provider states none, an `earlier` download must have had the same answers.
         """
-        answers: dict[str, Reply | EndpointError] = {}
-        files: list[AnswerFile] = []
+        if not downloaded.has_answers:
+            return False
+        for file_id, size in downloaded.sizes.items():
+            stated = await remote.size(file_id)
+            if stated != size and not (stated is None and downloaded.confirms(earlier)):
+                return False
+        return True
+
+    def _downloaded(
+        self,
+        remote: Remote,
+        shard: Shard,
+        judge: OpenAIJudge,
+        prompts: Mapping[str, Prompt],
+        *,
+        again: bool = False,
+    ) -> _Downloaded:
+        """Store the files of answers before anything reads them, and put their verdicts into the cache.
+
+        Files that are on disk already are only downloaded `again`.
+        """
         keys = self._folder.keys(shard)
+        files: list[AnswerFile] = []
+        answers: dict[str, Reply | EndpointError] = {}
+        sizes: dict[str, int] = {}
         for kind, file_id in (("error", shard.error_file_id), ("output", shard.output_file_id)):
             content = self._folder.read_answers(shard, kind)
             if file_id is not None and (content is None or again):
                 content = run_sync(remote.download(file_id))
                 self._folder.write_answers(shard, kind, content)
             if content is not None:
+                sizes[str(file_id)] = len(content)
                 files.append(read_answers(content, keys, judge.wire.reply))
                 answers |= files[-1].answers  # of two answers to one request, that of the output counts
-        return _Downloaded(keys, files, answers)
-
-    def _settled(
-        self, manifest: Manifest, shard: Shard, downloaded: _Downloaded, prompts: Mapping[str, Prompt]
-    ) -> Manifest:
-        """Return the state after the answers of a shard, which are all that there will be."""
-        answers = rejected_lines(downloaded.keys, shard.errors) | downloaded.answers
-        collected = [other for other in manifest.shards if other.state == "collected"]
-        attempts = Counter(key for other in collected for key in self._folder.keys(other))
-        unanswered = unusable_response_error("the batch ended before it was answered")
-        if downloaded.is_doubtful(shard):
-            unanswered = EndpointError(JudgeOutcome.MALFORMED, "the provider has no readable answer to it", billed=True)
-        lost = dict(manifest.lost)
-        usage = add_usage(*[answer.usage for answer in answers.values() if isinstance(answer, Reply)])
-        problems = self._keep(answers, prompts)
-        for key in downloaded.keys:
-            answer = answers.get(key, unanswered)
-            if key in problems:
-                # An answer without a verdict was paid for, and asking again would most likely give the same.
-                lost[key] = problems[key]
-            elif isinstance(answer, EndpointError) and (not answer.retry or attempts[key] + 1 >= self._max_attempts):
-                lost[key] = Lost(outcome=answer.outcome.value, problem=answer.message)
-        done = shard.model_copy(update={"state": "collected", "usage": usage})
-        return manifest.with_shard(done).model_copy(update={"lost": lost})
-
-    def _keep(self, answers: Mapping[str, Reply | EndpointError], prompts: Mapping[str, Prompt]) -> dict[str, Lost]:
-        """Put the verdicts among some answers into the cache; return why the other replies hold none."""
         problems: dict[str, Lost] = {}
         for key, answer in answers.items():
             if isinstance(answer, Reply):
                 result = self._judge.keep(prompts[key], answer)
                 if result.outcome is not JudgeOutcome.OK:
                     problems[key] = Lost(outcome=result.outcome.value, problem=str(result.problem))
-        return problems
+            elif answer.billed:
+                problems[key] = Lost(outcome=answer.outcome.value, problem=answer.message)
+        return _Downloaded(keys, files, sizes, answers, problems)
+
+    def _settled(self, manifest: Manifest, shard: Shard, downloaded: _Downloaded) -> Manifest:
+        """Return the state after the answers of a shard, which are all that there will be."""
+        answers = rejected_lines(downloaded.keys, shard.errors) | downloaded.answers
+        collected = [other for other in manifest.shards if other.state == "collected"]
+        attempts = Counter(key for other in collected for key in self._folder.keys(other))
+        unanswered = unusable_response_error("the batch ended before it was answered")
+        if downloaded.lacks_answers(shard):
+            unanswered = EndpointError(JudgeOutcome.MALFORMED, "the provider has no readable answer to it")
+        lost = {**manifest.lost, **downloaded.problems}
+        for key in downloaded.keys:
+            answer = answers.get(key, unanswered)
+            if isinstance(answer, EndpointError) and (not answer.retry or attempts[key] + 1 >= self._max_attempts):
+                lost.setdefault(key, Lost(outcome=answer.outcome.value, problem=answer.message))
+        usage = add_usage(*[answer.usage for answer in answers.values() if isinstance(answer, Reply)])
+        done = shard.model_copy(update={"state": "collected", "usage": usage})
+        return manifest.with_shard(done).model_copy(update={"lost": lost})
 
 
 @dataclass(frozen=True, slots=True)
 class _Downloaded:
-    """The files of answers of a shard, and the answers in them by the keys of its requests."""
+    """The files of answers of a shard with their sizes by id, and the answers in them by the keys of its requests.
+
+    `problems` holds the requests that were paid for, and whose answer holds no verdict.
+    """
 
     keys: list[str]
     files: list[AnswerFile]
+    sizes: dict[str, int]
     answers: dict[str, Reply | EndpointError]
+    problems: dict[str, Lost]
 
-    def is_doubtful(self, shard: Shard) -> bool:
-        """Return whether the provider may have billed a request whose answer is not here."""
+    @property
+    def has_answers(self) -> bool:
+        """Whether every file holds an answer; a page to sign in holds none, however often it is sent."""
+        return bool(self.files) and all(file.answers for file in self.files)
+
+    def lacks_answers(self, shard: Shard) -> bool:
+        """Return whether the provider may have answered a request whose answer is not here."""
         if len(self.answers) == len(self.keys):
             return False
         counted = sum(isinstance(answer, Reply) or answer.billed for answer in self.answers.values())
         is_short = shard.answered is not None and counted < shard.answered
         return shard.status == "completed" or is_short or not all(file.is_whole for file in self.files)
 
-    @property
-    def digests(self) -> list[str]:
-        """The SHA-256 of each file."""
-        return [file.digest for file in self.files]
+    def is_doubtful(self, shard: Shard) -> bool:
+        """Return whether another download may have more verdicts."""
+        return bool(self.problems) or self.lacks_answers(shard)
 
-    @property
-    def is_usable(self) -> bool:
-        """Whether every file holds an answer: a page to sign in holds none, however often it is sent."""
-        return self.files != [] and all(file.answers for file in self.files)
+    def confirms(self, other: _Downloaded | None) -> bool:
+        """Return whether an earlier download had the same answers."""
+        if other is None:
+            return False
+        return (other.answers.keys(), other.problems) == (self.answers.keys(), self.problems)
 
 
 class _OfflineModel:

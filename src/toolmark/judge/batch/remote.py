@@ -134,8 +134,8 @@ class Remote:
             if not isinstance(entry, dict):
                 raise _unusable("a list of batches", body)
             metadata = object_or_empty(entry.get("metadata"))
-            shard = metadata.get(_SHARD) if metadata.get(_RUN) == self._run else None
-            shard = shard or files.get(str(entry.get("input_file_id")))
+            named = metadata.get(_SHARD) if metadata.get(_RUN) == self._run else None
+            shard = files.get(str(entry.get("input_file_id")), named)
             if shard is not None and entry.get("status") != "failed":
                 batches.append((str(shard), read_batch(entry)))
         if not has_more or not entries:
@@ -153,6 +153,15 @@ class Remote:
             return batch
 
         return await self._call(lambda client: client.batches.with_raw_response.retrieve(batch_id), read)
+
+    async def size(self, file_id: str) -> int | None:
+        """Return the number of bytes that a file has by the provider's account; `None` if it gives none."""
+        try:
+            return await self._call(lambda client: client.files.with_raw_response.retrieve(file_id), _size_of)
+        except JudgeError as error:
+            if error.outcome in TEMPORARY:
+                raise
+            return None
 
     async def download(self, file_id: str) -> bytes:
         """Return the content of a file."""
@@ -212,6 +221,11 @@ def _errors_of(body: JsonObject) -> tuple[JsonObject, ...]:
         line = fields.get("line")
         errors.append({**error, "line": line} if type(line) is int and 0 < line <= _LATEST else error)
     return tuple(errors)
+
+
+def _size_of(body: JsonObject) -> int | None:
+    size = body.get("bytes")
+    return size if type(size) is int else None
 
 
 def _id_of(body: JsonObject, name: str, thing: str) -> str:

@@ -63,27 +63,28 @@ def without_keys(text: str) -> str:
 
 def remove_keys(text: str, keys: Iterable[str]) -> str:
     """Return a text with each of these keys, and each beginning of one, replaced by `REDACTED`."""
-    for key in keys:
-        if len(key) < SHORTEST or key == NO_KEY:
-            continue
-        for beginning, rest in _spellings(key):
-            if beginning.search(text):
-                text = _remove(text, beginning, rest)
-    return text
-
-
-def _remove(text: str, beginning: re.Pattern[str], rest: list[re.Pattern[str]]) -> str:
+    secrets = [key for key in keys if len(key) >= SHORTEST and key != NO_KEY]
     parts: list[str] = []
     done = 0
-    while match := beginning.search(text, done):
-        parts += (text[done : match.start()], REDACTED)
-        done = match.end()
-        for character in rest:
-            further = character.match(text, done)
-            if further is None:
-                break
-            done = further.end()
+    # Keys of one provider begin alike, so that several match at a place: the longest one counts.
+    for start, end in sorted(span for key in secrets for span in _spans(text, key)):
+        if start >= done:
+            parts += (text[done:start], REDACTED)
+        done = max(done, end)
     return "".join([*parts, text[done:]])
+
+
+def _spans(text: str, key: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each spelling of a key, or of its beginning, in a text."""
+    for beginning, rest in _spellings(key):
+        for match in beginning.finditer(text):
+            end = match.end()
+            for character in rest:
+                further = character.match(text, end)
+                if further is None:
+                    break
+                end = further.end()
+            yield match.start(), end
 
 
 @lru_cache(maxsize=_MOST_RECENT)

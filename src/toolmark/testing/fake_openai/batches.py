@@ -106,6 +106,8 @@ class Batches:
         return {**about, "filename": f"{key}.jsonl", "purpose": "batch", "status": "processed"}
 
     def _create(self, options: JsonObject) -> HttpFault:
+        if options.get("input_file_id") not in self._files:
+            return HttpFault.status(400, "there is no file with this id")
         number = len(self._batches)
         plan = self.plans[number] if number < len(self.plans) else BatchPlan()
         lines = [parse_json(line) for line in self._files[options["input_file_id"]].split("\n") if line]
