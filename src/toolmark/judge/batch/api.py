@@ -21,12 +21,13 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from toolmark._internal.json import JsonObject, json_text
 from toolmark._internal.sync_bridge import run_sync
@@ -156,6 +157,7 @@ class Batch:
         cache: Cache | str | os.PathLike[str],
         samples: int = 1,
         canary: bool = False,
+        image_folder: str | os.PathLike[str] | None = None,
     ) -> Judge:
         """Return a judge that has the verdicts of the batches in a folder, and sends nothing.
 
@@ -166,12 +168,14 @@ class Batch:
             cache: Cache that the verdicts were collected in.
             samples: As of the judge of the batches.
             canary: As of the judge of the batches.
+            image_folder: As of the judge of the batches.
 
         Raises:
             ConfigurationError: There is no batch in the folder.
         """
         model = _OfflineModel(Folder(folder).manifest().model)
-        return Judge(model, cache=cache, samples=samples, canary=canary)
+        options: dict[str, Any] = {"image_folder": image_folder, "max_characters": sys.maxsize}  # it costs nothing
+        return Judge(model, cache=cache, samples=samples, canary=canary, **options)
 
     @property
     def folder(self) -> Path:
