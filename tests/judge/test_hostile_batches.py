@@ -42,7 +42,7 @@ BODIES: dict[str, Callable[[bytes], bytes]] = {
     "the first line": lambda body: body.partition(b"\n")[0],
     "not UTF-8": lambda body: body.replace(b"it fits", b"it \xff\xfe fits"),
     "UTF-16": lambda body: body.decode().encode("utf-16"),
-    "with a mark of the byte order": lambda _: b"\xef\xbb\xbf" + body,
+    "with a mark of the byte order": lambda body: b"\xef\xbb\xbf" + body,
     "a text": lambda _: b'"yes"',
     "a list": lambda _: b"[[[]]]",
     "a number": lambda _: b"1e999",

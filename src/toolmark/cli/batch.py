@@ -216,8 +216,8 @@ def score(
 ) -> None:
     """Score the cases of FILE with the verdicts of FOLDER, without asking the judge again.
 
-    FILE, --samples, --canary and --image-folder must be those of `submit`. Show the file of --results with `toolmark report`, or
-    estimate from the results of a sample with `toolmark extrapolate`.
+    FILE, --samples, --canary and --image-folder must be those of `submit`. Show the file of --results with `toolmark
+    report`, or estimate from the results of a sample with `toolmark extrapolate`.
 
     Exit code 1 if a case could not be scored because a verdict is missing, 2 if the command line or FILE is wrong.
     """

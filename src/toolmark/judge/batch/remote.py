@@ -133,9 +133,10 @@ class Remote:
         for entry in entries:
             if not isinstance(entry, dict):
                 raise _unusable("a list of batches", body)
+            _id_of(entry, "id", "a batch")
             metadata = object_or_empty(entry.get("metadata"))
             named = metadata.get(_SHARD) if metadata.get(_RUN) == self._run else None
-            shard = files.get(str(entry.get("input_file_id")), named)
+            shard = files.get(_id_of(entry, "input_file_id", "a batch"), named)
             if shard is not None and entry.get("status") != "failed":
                 batches.append((str(shard), read_batch(entry)))
         if not has_more or not entries:
