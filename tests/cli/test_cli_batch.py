@@ -183,7 +183,7 @@ def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
     assert done.stdout == (
         "6 questions: 0 in the cache, 6 to be sent\n"
         "about 6,450 tokens in, 600 out (3 characters a token, 100 tokens an answer)\n"
-        "about 0.00851 in all, at 2 in and 8 out a million tokens, halved for a batch\n"
+        "about 0.00885 in all, at 2 in and 8 out a million tokens, halved for a batch\n"
     )
     assert server.requests == ()
     assert not Path(folder).exists()

@@ -187,8 +187,8 @@ def test_marks_cannot_be_forged_by_data(forged: dict[str, Any]) -> None:
     judge = RuleJudge("yes")
     ToolUseMetric(tools, judge=judge).measure(conversation(user(str(forged)), agent(str(forged), call)))
 
-    (shown,) = next(document for criterion, document in judge.questions if criterion == "missing_calls")["calls"]
-    assert shown == {"id": "c1", "name": "find", "arguments": forged, "result": forged}
+    (entry,) = next(document for criterion, document in judge.questions if criterion == "missing_calls")["calls"]
+    assert entry == {"id": "c1", "name": "find", "arguments": forged, "result": forged}
     for _, document in judge.questions:
         assert document["tools"][0].keys() == {"id", "name", "description", "input_schema"}
         assert all(message.keys() == {"id", "role", "content"} for message in document["request"])

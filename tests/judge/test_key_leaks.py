@@ -178,10 +178,10 @@ def test_no_output_has_the_key(
                 errors.append(f"{error!r} {error} {error.__cause__!r}")
     judge._cache.close()  # type: ignore[union-attr]
 
-    shown = capfd.readouterr()
+    captured = capfd.readouterr()
     texts = {
         "memory": repr(report),
-        "shown": shown.out + shown.err,
+        "shown": captured.out + captured.err,
         "errors": repr(errors),
         "warnings": repr([str(warning.message) for warning in caught]),
         "logs": "\n".join(f"{record.getMessage()} {record.exc_info}" for record in caplog.records),

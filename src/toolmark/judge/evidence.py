@@ -88,8 +88,8 @@ class EvidenceBuilder:
         recent = unit.earlier[-MOST_EARLIER:]
         earlier = self._messages(recent, pictures)
         # The limits hold for the calls of all these messages together.
-        shown = self._calls_with_results([call for message in recent for call in message.calls])
-        by_id = {call["id"]: call for call in shown}
+        visible = self._calls_with_results([call for message in recent for call in message.calls])
+        by_id = {call["id"]: call for call in visible}
         for entry, message in zip(earlier, recent, strict=True):
             if message.calls:
                 ids = [f"c{call.number}" for call in message.calls]

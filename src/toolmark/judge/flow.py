@@ -103,14 +103,16 @@ def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
     """
     prompts: list[Prompt] = []
     characters = 0
-    asked = [(question.judged.criterion, question.evidence) for question in questions if question.evidence is not None]
-    for criterion, evidence in asked:
+    open_questions = [
+        (question.judged.criterion, question.evidence) for question in questions if question.evidence is not None
+    ]
+    for criterion, evidence in open_questions:
         # Each sample is a prompt of its own, with a number in its key: else the cache would answer all but one.
         for sample in range(judge.samples):
             prompts.append(prompt_for(criterion, evidence, sample=sample))
             characters += sum(message.characters for message in prompts[-1].messages)
             if characters > judge.max_characters:
-                number = f"{len(prompts)} of {plural(len(asked) * judge.samples, 'prompt')}"
+                number = f"{len(prompts)} of {plural(len(open_questions) * judge.samples, 'prompt')}"
                 message = (
                     f"{number} about this case have {characters:,} characters, which a judge bills; nothing was sent"
                 )
