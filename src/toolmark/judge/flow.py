@@ -103,7 +103,7 @@ def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
     """
     prompts: list[Prompt] = []
     characters = 0
-    open_questions = [
+    open_questions: list[tuple[Criterion, Evidence]] = [
         (question.judged.criterion, question.evidence) for question in questions if question.evidence is not None
     ]
     for criterion, evidence in open_questions:

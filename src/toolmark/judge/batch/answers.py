@@ -43,10 +43,10 @@ def read_answers(content: bytes, keys: Collection[str], decode: Callable[[JsonOb
     answers: dict[str, Reply | EndpointError] = {}
     unreadable = 0
     for line in filter(bytes.strip, content.split(b"\n")):
-        key: object = None
+        entry: JsonObject = {}
         with suppress(EndpointError):
             entry = read_object(line)
-            key = entry.get("custom_id")
+        key = entry.get("custom_id")
         if not isinstance(key, str) or key not in keys:
             unreadable += 1
         elif not isinstance(answers.get(key), Reply):

@@ -321,7 +321,7 @@ class Endpoint:
                 return self._clients[loop][0]
         # A loop that shuts down closes the asynchronous generators that began on it, and with this one the client. The
         # timer, which never fires, keeps the generator alive as long as the loop, even if this object is gone sooner.
-        built = self._build_client()
+        built: Any = self._build_client()
         guard(built._client)  # noqa: SLF001 - the only way to the HTTP client of a client that the user built
         lifetime = _lifetime(built)
         client = await anext(lifetime)
