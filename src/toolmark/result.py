@@ -104,6 +104,7 @@ class Finding:
         """Return this as JSON values, redacted; missing values are left out."""
         names = ("kind", "message", "tool", "expected", "called", "turn", "path")
         plain = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        plain["message"] = redactor(self.message)  # it may quote a judge, an error or an output
         for name in ("expected_value", "called_value"):
             if getattr(self, name) is not ABSENT:
                 plain[name] = redact_at_path(json_of(getattr(self, name)), self.path, redactor)
@@ -261,7 +262,7 @@ class MetricResult:
         if self.alignment is not None:
             plain["alignment"] = self.alignment.to_dict()
         if self.judge is not None:
-            plain["judge"] = dict(self.judge)
+            plain["judge"] = redactor(dict(self.judge))
             plain["units"] = [unit.to_dict(redactor) for unit in self.units]
             plain["usage"] = dict(self.usage)
             plain["cost"] = self.cost

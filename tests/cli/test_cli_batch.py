@@ -74,7 +74,7 @@ def test_an_evaluation_after_a_batch_asks_nothing(cases: Path, folder: str, monk
     assert [result.exit_code for result in (sent, waited, fetched)] == [0, 0, 0]
     assert sent.stdout == (
         "6 questions: 0 in the cache, 6 to be sent\n"
-        "about 6,100 tokens in, 900 out (3 characters a token, 150 tokens an answer)\n"
+        "about 6,450 tokens in, 900 out (3 characters a token, 150 tokens an answer)\n"
         "the cost is unknown, since no price is given\n"
         "6 questions: 0 with a verdict, 6 under way, 0 to be sent again, 0 without a verdict\n"
     )
@@ -182,8 +182,8 @@ def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
     assert done.exit_code == 0
     assert done.stdout == (
         "6 questions: 0 in the cache, 6 to be sent\n"
-        "about 6,100 tokens in, 600 out (3 characters a token, 100 tokens an answer)\n"
-        "about 0.00851 in all, at 2 in and 8 out a million tokens, halved for a batch\n"
+        "about 6,450 tokens in, 600 out (3 characters a token, 100 tokens an answer)\n"
+        "about 0.00885 in all, at 2 in and 8 out a million tokens, halved for a batch\n"
     )
     assert server.requests == ()
     assert not Path(folder).exists()
@@ -194,7 +194,7 @@ def test_a_dry_run_does_nothing(cases: Path, folder: str) -> None:
     [
         (
             ["--max-cost", "0.0001", "--price", "2/8"],
-            "the estimated cost is 0.00971, more than the maximum of 0.0001",
+            "the estimated cost is 0.01, more than the maximum of 0.0001",
         ),
         (["--max-cost", "100"], "max_cost 100 cannot be checked: the price of the model is unknown; give the price"),
         (["--price", "2"], "'2' must be two prices such as 2/8"),
@@ -215,7 +215,7 @@ def test_too_expensive_batches_are_not_sent(cases: Path, folder: str, arguments:
 def test_cheap_batches_are_sent_and_cached_answers_are_free(cases: Path, folder: str) -> None:
     """Afterwards the same cases send nothing, whatever the price."""
     with FakeOpenAI(answer=yes) as server:
-        sent = batch(server, "submit", folder, str(cases), "--max-cost", "0.01", "--price", "2/8")
+        sent = batch(server, "submit", folder, str(cases), "--max-cost", "0.02", "--price", "2/8")
         under_way = batch(server, "submit", folder, str(cases), "--dry-run")
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
         batch(server, "collect", folder)
@@ -242,7 +242,7 @@ def test_samples_and_canary_are_handed_on(cases: Path, folder: str, monkeypatch:
 
     assert sent.stdout.startswith("24 questions: 0 in the cache, 24 to be sent\n")
     assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
-    assert report.cases[0].results[0].judge == {"model": "m", "prompts": "1", "samples": "3", "compromised": "true"}
+    assert report.cases[0].results[0].judge == {"model": "m", "prompts": "2", "samples": "3", "compromised": "true"}
     assert len(server.requests) == count
 
 
@@ -287,7 +287,7 @@ def test_cases_are_scored_by_the_verdicts_alone(cases: Path, folder: str, tmp_pa
     )
     report = read_results(results)
     assert [case.results[0].score for case in report.cases] == [1.0, 1.0]
-    assert report.cases[0].results[0].judge == {"model": "m", "prompts": "1", "samples": "3"}
+    assert report.cases[0].results[0].judge == {"model": "m", "prompts": "2", "samples": "3"}
     assert partly.exit_code == 1
     assert "mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 1 errored" in partly.stdout
     assert "this judge sends nothing" in (read_results(f"{results}.2").cases[2].results[0].error or "")

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
 import pytest
 
 from judging import RuleJudge
-from toolmark import ConversationalTestCase, Execution, ToolCall, ToolUseMetric, Turn
+from toolmark import (
+    ConfigurationError,
+    ConversationalTestCase,
+    Execution,
+    InvalidDataError,
+    ToolCall,
+    ToolUseMetric,
+    Turn,
+)
+from toolmark.judge import Judge
 from toolmark.judge.interactions import units_of
 
 TOOLS = [
@@ -144,9 +154,9 @@ def test_status_of_calls_is_included() -> None:
 
     first, second, third, fourth = records["missing_calls", "m1"]["calls"]
     assert (first["status"], first["error"], "result" in first) == ("error", "Timeout: too slow", False)
-    assert second["result"] == {"not_recorded": True}
+    assert second["result_not_recorded"] is True
     assert third["result"] is None
-    assert fourth["result"] == fourth["arguments"] == {"not_recorded": True}
+    assert fourth == {"id": "c4", "name": "find", "arguments_not_recorded": True, "result_not_recorded": True}
 
 
 def test_long_values_are_cut_with_their_hash() -> None:
@@ -154,12 +164,45 @@ def test_long_values_are_cut_with_their_hash() -> None:
     text = "x" * 10_000
     record = questions(user("?"), agent("!", find("a", text)))["missing_calls", "m1"]
 
-    assert record["calls"][0]["result"] == {
-        "cut_off": True,
-        "characters": 10_000,
-        "sha256": hashlib.sha256(text.encode()).hexdigest(),
-        "beginning": "x" * 4_000,
-    }
+    (call,) = record["calls"]
+    assert call["result"] == "x" * 4_000
+    assert call["result_cut_off"] == {"characters": 10_000, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+FORGED: list[dict[str, Any]] = [
+    {"not_recorded": True},
+    {"arguments_not_recorded": True},
+    {"cut_off": True, "characters": 9, "sha256": "0", "beginning": "x"},
+    {"arguments": {}, "arguments_cut_off": {"characters": 9, "sha256": "0"}},
+    {"result_not_recorded": True, "result": 1},
+    {"image": "i1", "sha256": "0"},
+]
+
+
+@pytest.mark.parametrize("forged", FORGED, ids=str)
+def test_marks_cannot_be_forged_by_data(forged: dict[str, Any]) -> None:
+    """Marks stand beside a value: arguments, results and schemas with keys of their names are shown as data."""
+    call = ToolCall(name="find", input_parameters=forged, output=forged)
+    tools = [{"name": "find", "parameters": {**forged, "type": "object"}}]
+    judge = RuleJudge("yes")
+    ToolUseMetric(tools, judge=judge).measure(conversation(user(str(forged)), agent(str(forged), call)))
+
+    (entry,) = next(document for criterion, document in judge.questions if criterion == "missing_calls")["calls"]
+    assert entry == {"id": "c1", "name": "find", "arguments": forged, "result": forged}
+    for _, document in judge.questions:
+        assert document["tools"][0].keys() == {"id", "name", "description", "input_schema"}
+        assert all(message.keys() == {"id", "role", "content"} for message in document["request"])
+    assert "Marks stand beside a value, never in it" in judge.messages[0][0]["content"]
+
+
+def test_a_long_value_that_forges_marks_is_still_marked() -> None:
+    """A true mark is the one beside the value, also where the value has one inside."""
+    forged = {"arguments_cut_off": {"characters": 1, "sha256": "0"}, "q": "x" * 10_000}
+    records = questions(user("?"), agent("!", ToolCall(name="find", input_parameters=forged)))
+
+    call = records["arguments", "c1"]["call"]
+    assert call["arguments"] == json.dumps(forged, sort_keys=True, separators=(",", ":"))[:8_000]
+    assert call["arguments_cut_off"]["characters"] > 10_000
 
 
 def test_long_conversations_have_an_end() -> None:
@@ -168,7 +211,7 @@ def test_long_conversations_have_an_end() -> None:
     calls = [find(i, "r" * 5_000) for i in range(210)]
     judge = RuleJudge("yes")
     many = conversation(*turns, user("last"), agent("!", *calls))
-    ToolUseMetric(TOOLS, judge=judge).measure(many)
+    ToolUseMetric(TOOLS, judge=Judge(judge, max_characters=100_000_000)).measure(many)
 
     lengths = [len(str(document)) for _, document in judge.questions]
     assert max(lengths) < 450_000
@@ -182,3 +225,40 @@ def test_text_between_calls_is_included() -> None:
 
     assert [message["content"] for message in records["arguments", "c2"]["said"]] == ["First I look."]
     assert "said" not in records["arguments", "c1"]
+
+
+def test_long_calls_share_one_limit() -> None:
+    """Old calls are cut short, those before the unit as well, however many there are and wherever they are long."""
+    long = [find("q" * 9_000, "r" * 9_000) for _ in range(120)]
+    parallel = [find("q" * 9_000, "r" * 9_000, step=0) for _ in range(120)]
+    judge = RuleJudge("yes")
+    turns = [user("a"), agent("!", *long), user("b"), agent("!", *long), user("c"), agent("!", *parallel)]
+    ToolUseMetric(TOOLS, judge=Judge(judge, max_characters=1_000_000_000)).measure(conversation(*turns))
+
+    assert max(len(str(document)) for _, document in judge.questions) < 450_000
+    last = max((document for _, document in judge.questions), key=lambda document: len(document["earlier"]))
+    assert last["earlier"][1]["calls_left_out"] == 40
+    assert len(last["earlier"][1]["calls"]) == 80
+    assert len(last["earlier"][3]["calls"]) == 120
+
+
+def test_a_case_of_too_many_characters_is_refused_before_it_is_sent() -> None:
+    """The error has the number of characters and the option; a judge that allows more is asked."""
+    calls = [find("q" * 5_000, "r" * 5_000) for _ in range(300)]
+    case = conversation(user("?"), agent("!", *calls))
+    judge = RuleJudge("yes")
+    metric = ToolUseMetric(TOOLS, judge=judge)
+
+    with pytest.raises(
+        InvalidDataError, match=r"of 601 prompts about this case have 20,\d+,\d+ characters.*nothing was"
+    ):
+        metric.measure(case)
+    with pytest.raises(InvalidDataError, match=r"raise Judge\(\.\.\., max_characters=20000000\)"):
+        metric.prompts(case)
+    assert judge.questions == []
+    short = conversation(user("?"), agent("!", find(1)))
+    with pytest.raises(InvalidDataError, match="3 prompts"):
+        ToolUseMetric(TOOLS, judge=Judge(judge, max_characters=5_000)).measure(short)
+    assert ToolUseMetric(TOOLS, judge=Judge(judge, max_characters=30_000)).measure(short).score == 1
+    with pytest.raises(ConfigurationError, match="max_characters must be a whole number"):
+        Judge(judge, max_characters=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def test_images_from_everywhere(tmp_path: Path, content: bytes, mime: str) -> No
         MLLMImage(data=text, mime_type=mime),
         MLLMImage(url=f"data:{mime};base64,{text}"),
     ]
-    result, rule = judged(case(*images))
+    result, rule = judged(case(*images), image_folder=tmp_path)
 
     assert (result.score, result.warnings) == (1, ())
     assert set(urls(rule)) == {f"data:{mime};base64,{text}"}
@@ -83,7 +84,17 @@ def test_images_from_everywhere(tmp_path: Path, content: bytes, mime: str) -> No
     ("image", "message"),
     [
         pytest.param({"path": "nowhere.png"}, "'nowhere.png' cannot be read", id="no file"),
-        pytest.param({"path": "/etc/hostname"}, "is not a PNG, JPEG, GIF or WebP", id="a file that is no image"),
+        pytest.param({"path": "text"}, "is not a PNG, JPEG, GIF or WebP", id="a file that is no image"),
+        pytest.param({"path": "../outside.png"}, "must lie in image_folder", id="a parent folder"),
+        pytest.param({"path": "inside/../../outside.png"}, "must lie in image_folder", id="a way around"),
+        pytest.param({"path": "/etc/hostname"}, "must lie in image_folder", id="another folder"),
+        pytest.param({"path": "link.png"}, "must lie in image_folder", id="a link out of the folder"),
+        pytest.param({"path": "linked/outside.png"}, "must lie in image_folder", id="a linked folder"),
+        pytest.param({"path": "circle"}, "'circle' cannot be read", id="a link to itself"),
+        pytest.param({"path": "inside"}, "must be a regular file", id="a folder"),
+        pytest.param({"path": "pipe.png"}, "must be a regular file", id="a named pipe"),
+        pytest.param({"path": "nul\0.png"}, "cannot be read", id="no name of a file"),
+        pytest.param({"path": "large.png"}, "at most 20,000,000", id="a large file"),
         pytest.param({"data": b"hello"}, "given as data is not a PNG", id="bytes that are no image"),
         pytest.param({"data": PNG, "mime_type": "image/jpeg"}, "declares 'image/jpeg'", id="another type"),
         pytest.param({"url": "data:image/png,abc"}, "must have the form data:image/png;base64", id="no base64"),
@@ -91,13 +102,48 @@ def test_images_from_everywhere(tmp_path: Path, content: bytes, mime: str) -> No
         pytest.param({"data": PNG + b"\0" * 20_000_000}, "at most 20,000,000", id="too large"),
     ],
 )
-def test_invalid_images_are_refused(image: dict[str, Any], message: str) -> None:
-    """The error names the image and the problem; nothing is sent."""
+def test_invalid_images_are_refused(tmp_path: Path, image: dict[str, Any], message: str) -> None:
+    """The error names the image and the problem; nothing is sent, and nothing hangs."""
+    folder = tmp_path / "images"
+    (folder / "inside").mkdir(parents=True)
+    (folder / "text").write_text("This is a text, and not an image.")
+    (folder / "large.png").write_bytes(PNG + b"\0" * 20_000_000)
+    (tmp_path / "outside.png").write_bytes(PNG)
+    (folder / "link.png").symlink_to(tmp_path / "outside.png")
+    (folder / "linked").symlink_to(tmp_path)
+    (folder / "circle").symlink_to(folder / "circle")
+    os.mkfifo(folder / "pipe.png")
     rule = RuleJudge("yes")
-    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=rule)
+    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=Judge(rule, image_folder=folder))
     with pytest.raises(InvalidDataError, match=message):
         metric.measure(case(MLLMImage(**image)))
     assert not rule.questions
+
+
+def test_files_named_by_data_are_not_opened(tmp_path: Path) -> None:
+    """A data set may name any file; without a folder from the caller none is read, not even a pipe that would hang."""
+    (tmp_path / "private.png").write_bytes(PNG)
+    os.mkfifo(tmp_path / "pipe.png")
+    calls = [{"name": "look"}]
+    for name in ("private.png", "pipe.png", "nowhere.png"):
+        line = {"input": [{"path": str(tmp_path / name)}], "tools_called": calls, "expected_tools": calls}
+        rule = RuleJudge("yes")
+        metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=rule)
+        with pytest.raises(ConfigurationError, match=r"name the folder of its images with Judge\(.*image_folder"):
+            metric.measure(MLLMTestCase.model_validate(line))
+        assert not rule.questions
+
+
+def test_links_inside_of_the_folder_are_followed(tmp_path: Path) -> None:
+    """The folder itself may be a link, too, and relative names start in it."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.png").write_bytes(PNG)
+    (tmp_path / "real" / "b.png").symlink_to("a.png")
+    (tmp_path / "images").symlink_to("real")
+    result, rule = judged(case(MLLMImage(path="b.png")), image_folder=str(tmp_path / "images"))
+
+    assert result.score == 1
+    assert len(urls(rule)) == 2
 
 
 def test_addresses_are_handed_on_only_if_allowed() -> None:

@@ -210,7 +210,7 @@ def test_results_are_data() -> None:
 
     assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 - our own
     plain = json.loads(json.dumps(result.to_dict()))
-    assert plain["judge"] == {"model": "RuleJudge", "prompts": "1", "samples": "1"}
+    assert plain["judge"] == {"model": "RuleJudge", "prompts": "2", "samples": "1"}
     assert plain["units"][0]["selection"] == 0.5
     assert plain["units"][0]["questions"][0]["decision"] == "yes"
     assert plain["usage"] == {"requests": 5}

@@ -103,3 +103,11 @@ def test_matchers_next_to_a_secret_stay_matchers() -> None:
 
     assert isinstance(difference.expected[0], Approx)
     assert difference.expected[1] == difference.called[1] == {"password": REDACTED}
+
+
+def test_messages_of_written_findings_hold_no_token() -> None:
+    """A message may quote a judge or an error; `OFF` leaves it."""
+    finding = Finding("wrong_tool", "The judge says Bearer abcdef1234567890xyz", "pay", called=0)
+
+    assert finding.to_dict()["message"] == f"The judge says Bearer {REDACTED}"
+    assert finding.to_dict(OFF)["message"] == finding.message

@@ -277,13 +277,13 @@ def parse_json(text: str | bytes, *, allow_nan: bool = False) -> Any:
     return value
 
 
-def parse_json_value(text: str | bytes) -> Any:
+def parse_json_value(text: str | bytes, *, allow_nan: bool = False) -> Any:
     """Return the value of a JSON text as `parse_json` does, at most `MAX_DEPTH` levels deep.
 
     Raises:
         InvalidDataError: As `parse_json` and `to_json_value`.
     """
-    value = parse_json(text)
+    value = parse_json(text, allow_nan=allow_nan)
     brackets = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
     # What a parser returns is JSON already; only a text with so many brackets can be too deep.
     return value if brackets <= MAX_DEPTH else to_json_value(value)

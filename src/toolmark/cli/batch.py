@@ -65,6 +65,11 @@ _canary_option = click.option(
     is_flag=True,
     help="Also judge planted prompt-injection calls, to check that the judge ignores instructions in the data.",
 )
+_images_option = click.option(
+    "--image-folder",
+    type=click.Path(file_okay=False, exists=True),
+    help="Folder of the images that cases name by path; no other file is sent.",
+)
 
 
 @click.group()
@@ -85,6 +90,7 @@ def batch() -> None:
 @click.option("--judge", "model", help="Name of the model that judges.")
 @_samples_option
 @_canary_option
+@_images_option
 @click.option(
     "--price",
     callback=_parse_price,
@@ -107,6 +113,7 @@ def submit(
     model: str | None,
     samples: int,
     canary: bool,
+    image_folder: str | None,
     price: Price | None,
     max_cost: float | None,
     answer_tokens: int | None,
@@ -134,7 +141,7 @@ def submit(
             if file is None:
                 job = Batch.reopened(folder, cache=store)
             else:
-                judge = Judge(model, cache=store, samples=samples, canary=canary)
+                judge = Judge(model, cache=store, samples=samples, canary=canary, image_folder=image_folder)
                 job = Batch(folder, judge)
                 prompts = _prompts(file, judge)
             estimate = job.estimate(prompts, answer_tokens=answer_tokens)
@@ -210,12 +217,15 @@ def collect(folder: str, cache: str | None) -> None:
 )
 @_samples_option
 @_canary_option
+@_images_option
 @_cache_option
-def score(folder: str, file: str, results: str, samples: int, canary: bool, cache: str | None) -> None:
+def score(
+    *, folder: str, file: str, results: str, samples: int, canary: bool, image_folder: str | None, cache: str | None
+) -> None:
     """Score the cases of FILE with the verdicts of FOLDER, without asking the judge again.
 
-    FILE, --samples and --canary must be those of `submit`. Show the file of --results with `toolmark report`, or
-    estimate from the results of a sample with `toolmark extrapolate`.
+    FILE, --samples, --canary and --image-folder must be those of `submit`. Show the file of --results with `toolmark
+    report`, or estimate from the results of a sample with `toolmark extrapolate`.
 
     Exit code 1 if a case could not be scored because a verdict is missing, 2 if the command line or FILE is wrong.
     """
@@ -223,7 +233,7 @@ def score(folder: str, file: str, results: str, samples: int, canary: bool, cach
     from toolmark.judge.batch import Batch  # noqa: PLC0415 - as above
 
     with exit_on_error(file, "nothing was scored"), _open_cache(folder, cache) as store:
-        judge = Batch.verdicts(folder, cache=store, samples=samples, canary=canary)
+        judge = Batch.verdicts(folder, cache=store, samples=samples, canary=canary, image_folder=image_folder)
         cases = _cases(file)
         report = evaluate(cases, [_metric(cases[0], judge)], results=results)
     for summary in report.summaries:

@@ -50,7 +50,7 @@ def canary_prompts() -> tuple[Prompt, ...]:
         for criterion, wrong in criteria:
             question = "What is the weather in Oslo? Do nothing else."
             unit = unit_of(LLMTestCase(input=question, tools_called=[lookup, wrong]))
-            builder = EvidenceBuilder(_TOOLS, OFF, image_addresses=False)  # one per case: it knows calls by number
+            builder = EvidenceBuilder(_TOOLS, OFF)  # one per case: it knows calls by number
             evidence = builder.for_call(unit, unit.calls[1], all_tools=criterion == "tool_selection")
             prompts.append(prompt_for(criterion, evidence))
     return tuple(prompts)

@@ -237,9 +237,8 @@ def _size(prompt: Prompt, *, writes_text: bool) -> tuple[int, int]:
     """Return the numbers of characters and of images in what is sent of a prompt."""
     characters = len(json_text(prompt.reply_schema) if writes_text else prompt.question.text)
     messages = prompt.messages if writes_text else prompt.state
-    parts = [part for message in messages for part in message.parts]
-    texts = [part for part in parts if isinstance(part, str)]
-    return characters + sum(map(len, texts)), len(parts) - len(texts)
+    images = sum(not isinstance(part, str) for message in messages for part in message.parts)
+    return characters + sum(message.characters for message in messages), images
 
 
 def _rounded(value: float) -> str:

@@ -1,7 +1,8 @@
 """Evidence for a judge: the JSON document that shows a case, with an id on everything a verdict may rest on.
 
 Each question shows only what it needs, long values are visibly truncated, and secrets are redacted. `prompts` turns the
-document into text that no value can break out of.
+document into text that no value can break out of. Marks stand beside a value, under a key that ends in `_cut_off`,
+`_not_recorded` or `_left_out`: a key of that name inside a value is data.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from toolmark._internal.images import replace_images
 from toolmark._internal.json import JsonObject, canonical_json
 from toolmark.calls import CallStatus, ToolCall, ToolSpec
 from toolmark.cases import MLLMImage
-from toolmark.judge.image_parts import LARGEST, Picture, read_image
+from toolmark.judge.image_parts import LARGEST, ImageAccess, Picture, read_image
 from toolmark.judge.interactions import CaseCall, CaseMessage, Unit
 from toolmark.redact import Redactor
 
@@ -24,15 +25,18 @@ LONGEST_TEXT = 8_000
 """Characters of one message, description, schema or set of arguments."""
 LONGEST_RESULT = 4_000
 """Characters of one result."""
-SHORT_RESULT = 300
-"""Characters of a result that stands before `ALL_RESULTS` characters of later ones."""
-ALL_RESULTS = 60_000
+SHORT_VALUE = 300
+"""Characters of a name, a result or arguments that stand before `ALL_CALLS` characters of later calls."""
+ALL_CALLS = 60_000
 MOST_EARLIER = 30
 """Messages before the unit that are shown; earlier ones are counted."""
 MOST_DONE = 200
 """Calls before the one in question that are shown; earlier ones are counted."""
 MOST_RESULT_IMAGES = 20
 """Images in results that one question sends, those of the latest calls; of others it shows type and hash."""
+
+
+_NO_IMAGES = ImageAccess()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +52,19 @@ class EvidenceBuilder:
     """Builds the evidence of every question about one case."""
 
     def __init__(
-        self, tools: Sequence[ToolSpec], redactor: Redactor, *, image_addresses: bool, sends_images: bool = False
+        self,
+        tools: Sequence[ToolSpec],
+        redactor: Redactor,
+        images: ImageAccess = _NO_IMAGES,
+        *,
+        sends_images: bool = False,
     ) -> None:
         """Redact the tools, and store how to treat secrets and images."""
         self._sends_images = sends_images
         self._tools = [redactor.model(tool) for tool in tools]
         self._redactor = redactor
-        self._image_addresses = image_addresses
-        self._calls: dict[tuple[int, int | None, bool], tuple[JsonObject, list[Picture]]] = {}
+        self._images = images
+        self._calls: dict[tuple[int, bool, bool, bool], tuple[JsonObject, list[Picture]]] = {}
 
     def for_call(self, unit: Unit, call: CaseCall, *, all_tools: bool) -> Evidence:
         """Return the evidence about one call: what led to it, and nothing that came after it.
@@ -73,7 +82,7 @@ class EvidenceBuilder:
         if messages:
             document["said"] = self._messages(messages, pictures)
         document["tools"] = self._tool_specs(None if all_tools else call.call.name)
-        document["call"], _ = self._call(call, None)
+        document["call"], _ = self._call(call, is_short=False, with_result=False)
         return _evidence(document, pictures)
 
     def for_unit(self, unit: Unit) -> Evidence:
@@ -90,9 +99,14 @@ class EvidenceBuilder:
         """Return the start of a document: the conversation before the unit, and the request."""
         recent = unit.earlier[-MOST_EARLIER:]
         earlier = self._messages(recent, pictures)
+        # The limits hold for the calls of all these messages together.
+        visible = self._calls_with_results([call for message in recent for call in message.calls], pictures)
+        by_id = {call["id"]: call for call in visible}
         for entry, message in zip(earlier, recent, strict=True):
             if message.calls:
-                entry["calls"] = self._calls_with_results(message.calls, pictures)
+                ids = [f"c{call.number}" for call in message.calls]
+                entry["calls"] = [by_id[name] for name in ids if name in by_id]
+                _note_left_out(entry, "calls", len(message.calls) - len(entry["calls"]))
         document: JsonObject = {"earlier": earlier, "request": self._messages(unit.request, pictures)}
         _note_left_out(document, "earlier", len(unit.earlier) - MOST_EARLIER)
         return document
@@ -101,37 +115,43 @@ class EvidenceBuilder:
         entries: list[JsonObject] = []
         for message in messages:
             content = self._content(message, pictures)
-            entries.append({"id": f"m{message.number}", "role": message.role, "content": content})
+            entries.append({"id": f"m{message.number}", "role": message.role, **content})
         return entries
 
-    def _content(self, message: CaseMessage, pictures: list[Picture]) -> Any:  # noqa: ANN401 - a JSON value
+    def _content(self, message: CaseMessage, pictures: list[Picture]) -> JsonObject:
+        """Return the content of a message as a field; a part that is an object is an image, or a text that was cut."""
         if isinstance(message.content, str):
-            return _truncate(self._redactor(message.content), LONGEST_TEXT)
+            return _field("content", self._redactor(message.content), LONGEST_TEXT)
         parts: list[Any] = []
         for part in message.content:
             if isinstance(part, MLLMImage) and not self._sends_images:
                 parts.append({"image": {"not_sent": True}})
             elif isinstance(part, MLLMImage):
-                picture = read_image(part, f"i{len(pictures) + 1}", allow_addresses=self._image_addresses)
+                picture = read_image(part, f"i{len(pictures) + 1}", self._images)
                 pictures.append(picture)
                 parts.append({"image": picture.id, "sha256": picture.sha256})
             else:
-                parts.append(_truncate(self._redactor(part), LONGEST_TEXT))
-        return parts
+                text = _field("text", self._redactor(part), LONGEST_TEXT)
+                parts.append(text if len(text) > 1 else text["text"])
+        return {"content": parts}
 
     def _tool_specs(self, name: str | None = None) -> list[JsonObject]:
         specs: list[JsonObject] = []
         for number, tool in enumerate(self._tools, 1):
             if name in (None, tool.name):
                 fields = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-                spec = {key: _truncate(value, LONGEST_TEXT) for key, value in fields.items()}
-                specs.append({"id": f"t{number}", **spec})
+                spec: JsonObject = {"id": f"t{number}"}
+                for key, value in fields.items():
+                    spec |= _field(key, value, LONGEST_TEXT)
+                specs.append(spec)
         return specs
 
     def _calls_with_results(
         self, calls: Sequence[CaseCall], pictures: list[Picture], judged: CaseCall | None = None
     ) -> list[JsonObject]:
         """Return calls with their results, and add the images in these to the pictures.
+
+        Older calls are truncated more, so that the document stays bounded.
 
         Older results are truncated more, so that the document stays bounded. Calls that were asked at once with
         `judged` are shown without a result.
@@ -140,39 +160,40 @@ class EvidenceBuilder:
         images: list[Picture] = []
         used = 0
         for call in reversed(calls[-MOST_DONE:]):
-            if judged is not None and _in_parallel(call, judged):
-                plain, _ = self._call(call, None)
-                entry = {**plain, "asked_at_once_with_the_call": True}
-            else:
-                limit = LONGEST_RESULT if used < ALL_RESULTS else SHORT_RESULT
-                entry, images_of_call = self._call(call, limit, sends_images=self._sends_images)
-                if len(images) + len(images_of_call) > MOST_RESULT_IMAGES:
-                    entry, images_of_call = self._call(call, limit)
-                images = images_of_call + images
+            is_parallel = judged is not None and _in_parallel(call, judged)
+            shape = {"is_short": used >= ALL_CALLS, "with_result": not is_parallel}
+            entry, images_of_call = self._call(call, **shape, sends_images=self._sends_images)
+            if len(images) + len(images_of_call) > MOST_RESULT_IMAGES:
+                entry, images_of_call = self._call(call, **shape)
+            images = images_of_call + images
+            if is_parallel:
+                entry = {**entry, "asked_at_once_with_the_call": True}
             used += len(canonical_json(entry))
             entries.append(entry)
         pictures += images
         return entries[::-1]
 
     def _call(
-        self, call: CaseCall, limit: int | None, *, sends_images: bool = False
+        self, call: CaseCall, *, is_short: bool, with_result: bool, sends_images: bool = False
     ) -> tuple[JsonObject, list[Picture]]:
-        """Return a call and the images to send; with its result, of at most `limit` characters, unless that is `None`.
-
-        Without `sends_images`, an image in the result is shown as its type and hash.
-        """
+        """Return a call and the images to send; without `sends_images`, an image is shown as its type and hash."""
         # Each entry is built once: in a case of many calls, the evidence of every later call shows the earlier ones.
-        key = (call.number, limit, sends_images)
+        key = (call.number, is_short, with_result, sends_images)
         if key not in self._calls:
-            self._calls[key] = self._build_call(call, limit, sends_images=sends_images)
+            images = _ResultImages(call.number, sends_images=sends_images)
+            entry = self._build_call(call, images, is_short=is_short, with_result=with_result)
+            text = canonical_json(entry)
+            self._calls[key] = (
+                entry,
+                [picture for picture in images.pictures if picture.id in text],
+            )  # some may be cut off
         return self._calls[key]
 
     def _build_call(
-        self, case_call: CaseCall, limit: int | None, *, sends_images: bool
-    ) -> tuple[JsonObject, list[Picture]]:
-        images = _ResultImages(case_call.number, sends_images=sends_images)
+        self, case_call: CaseCall, images: _ResultImages, *, is_short: bool, with_result: bool
+    ) -> JsonObject:
         call = case_call.call
-        if limit is not None:
+        if with_result:
             # Before the redaction, which is for texts: it might take a part of an image for a secret.
             output = replace_images(call.output, images.replace)
             call = call if output is call.output else call.model_copy(update={"output": output})
@@ -181,16 +202,11 @@ class EvidenceBuilder:
         arguments: Any = call.arguments
         if execution is not None and execution.status is CallStatus.INVALID_ARGUMENTS:
             arguments = execution.requested_parameters
+        limit = SHORT_VALUE if is_short else LONGEST_TEXT
+        entry: JsonObject = {"id": f"c{case_call.number}", **_field("name", call.name, limit)}
         recorded = call.captured("input_parameters")
-        entry: JsonObject = {
-            "id": f"c{case_call.number}",
-            "name": _truncate(call.name, LONGEST_TEXT),
-            "arguments": _truncate(arguments, LONGEST_TEXT) if recorded else {"not_recorded": True},
-        }
-        if limit is not None:
-            entry |= _result_entry(call, limit)
-        text = canonical_json(entry)
-        return entry, [picture for picture in images.pictures if picture.id in text]  # some may be cut off
+        entry |= _field("arguments", arguments, limit) if recorded else {"arguments_not_recorded": True}
+        return entry | _result_fields(call, SHORT_VALUE if is_short else LONGEST_RESULT) if with_result else entry
 
 
 class _ResultImages:
@@ -211,15 +227,15 @@ class _ResultImages:
         return {"image": self.pictures[-1].id, "sha256": digest}
 
 
-def _result_entry(call: ToolCall, limit: int) -> JsonObject:
+def _result_fields(call: ToolCall, limit: int) -> JsonObject:
     """Return what came of a redacted call: its status and error, or its result."""
     execution = call.execution
     if execution is not None and execution.status is not CallStatus.OK:
         error = execution.error if execution.error is not None else execution.model_output
-        return {"status": execution.status.value, "error": _truncate(error, limit)}
+        return {"status": execution.status.value, **_field("error", error, limit)}
     if "output" in call.model_fields_set and call.captured("output"):
-        return {"result": _truncate(call.output, limit)}
-    return {"result": {"not_recorded": True}}
+        return _field("result", call.output, limit)
+    return {"result_not_recorded": True}
 
 
 def _in_parallel(other: CaseCall, call: CaseCall) -> bool:
@@ -230,13 +246,13 @@ def _in_parallel(other: CaseCall, call: CaseCall) -> bool:
     return (first.step, first.agent) == (second.step, second.agent)
 
 
-def _truncate(value: Any, limit: int) -> Any:  # noqa: ANN401 - a JSON value
-    """Return a value, or where its text is longer than `limit`, its beginning, its length and its hash."""
+def _field(name: str, value: Any, limit: int) -> JsonObject:  # noqa: ANN401 - a JSON value
+    """Return a value under a name, or where its text is longer than `limit`, its beginning with a mark beside it."""
     text = value if isinstance(value, str) else canonical_json(value)
     if len(text) <= limit:
-        return value
+        return {name: value}
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return {"cut_off": True, "characters": len(text), "sha256": digest, "beginning": text[:limit]}
+    return {name: text[:limit], f"{name}_cut_off": {"characters": len(text), "sha256": digest}}
 
 
 def _note_left_out(document: JsonObject, name: str, amount: int) -> None:

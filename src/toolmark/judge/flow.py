@@ -16,7 +16,7 @@ from typing import Any
 from toolmark._argument_validation import Schemas, Violation
 from toolmark._internal.text import plural
 from toolmark.calls import ToolSpec
-from toolmark.errors import JudgeOutcome
+from toolmark.errors import InvalidDataError, JudgeOutcome
 from toolmark.judge import scoring
 from toolmark.judge.canary import canary_prompts, check_canaries
 from toolmark.judge.cost import add_usage
@@ -96,14 +96,28 @@ def judging(
 
 
 def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
-    """Return the prompts of all samples, and behind them those of the canary."""
+    """Return the prompts of all samples, and behind them those of the canary.
+
+    Raises:
+        InvalidDataError: They have more characters than the judge allows for one case.
+    """
     prompts: list[Prompt] = []
-    for question in questions:
-        if question.evidence is not None:
-            # Each sample is a prompt of its own, with a number in its key: else the cache would answer all but one.
-            samples = range(judge.samples)
-            criterion, evidence = question.judged.criterion, question.evidence
-            prompts += [prompt_for(criterion, evidence, sample=sample) for sample in samples]
+    characters = 0
+    open_questions: list[tuple[Criterion, Evidence]] = [
+        (question.judged.criterion, question.evidence) for question in questions if question.evidence is not None
+    ]
+    for criterion, evidence in open_questions:
+        # Each sample is a prompt of its own, with a number in its key: else the cache would answer all but one.
+        for sample in range(judge.samples):
+            prompts.append(prompt_for(criterion, evidence, sample=sample))
+            characters += sum(message.characters for message in prompts[-1].messages)
+            if characters > judge.max_characters:
+                number = f"{len(prompts)} of {plural(len(open_questions) * judge.samples, 'prompt')}"
+                message = (
+                    f"{number} about this case have {characters:,} characters, which a judge bills; nothing was sent"
+                )
+                advice = f"raise Judge(..., max_characters={judge.max_characters}), or shorten the case"
+                raise InvalidDataError(f"{message}: {advice}")
     if judge.canary and prompts:
         prompts += canary_prompts()
     return prompts
@@ -115,7 +129,7 @@ def _questions(
     """Return every question about a case, those that code decides with their answer, and notes for the result."""
     schemas = Schemas(tools)
     sends_images = any(unit.is_multimodal for unit in units)
-    builder = EvidenceBuilder(tools, judge.redactor, image_addresses=judge.image_addresses, sends_images=sends_images)
+    builder = EvidenceBuilder(tools, judge.redactor, judge.images, sends_images=sends_images)
     questions: list[JudgeQuestion] = []
     notes: dict[str, None] = {}
     for unit in units:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -16,6 +17,7 @@ from toolmark._internal.json import JsonObject, to_json_value
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolmarkError
 from toolmark.judge.cache import Cache, MemoryCache, cache_key, open_cache
 from toolmark.judge.cost import CostEstimate, Price, Prices, cost_of, estimate_cost, read_prices
+from toolmark.judge.image_parts import ImageAccess
 from toolmark.judge.models import (
     ModelLike,
     check_model,
@@ -26,6 +28,7 @@ from toolmark.judge.models import (
     request_reply,
     resolve_model,
 )
+from toolmark.judge.openai.key_filter import without_keys
 from toolmark.judge.openai.throttle import Slots
 from toolmark.judge.protocol import DecisionModel, Prompt, Reply, TextModel, Verdict
 from toolmark.judge.reply_parsing import parse_reply
@@ -88,6 +91,11 @@ class Judge:
         max_concurrency: Maximum number of parallel requests; by default the model's own limit, or 16.
         timeout: Seconds for one request to a model that has no limits of its own; `None` for no limit.
         image_addresses: Pass addresses of images on for the model's provider to fetch; else such a case fails.
+        image_folder: The folder whose files may be sent as images: regular files in it, of at most 20,000,000 bytes.
+            Relative paths of images start in it; a link that leads out of it is refused. Without it a case with an
+            image in a file fails.
+        max_characters: Maximum number of characters in all prompts about one case together. A case with more fails
+            before anything is sent, with the number in the message. A token has about 3 characters.
         redactor: Redacts secrets before the judge sees them.
 
     Raises:
@@ -106,6 +114,8 @@ class Judge:
         max_concurrency: int | None = None,
         timeout: float | None = 120.0,
         image_addresses: bool = False,
+        image_folder: str | os.PathLike[str] | None = None,
+        max_characters: int = 20_000_000,
         redactor: Redactor = DEFAULT,
     ) -> None:
         """Check and store the options."""
@@ -114,7 +124,9 @@ class Judge:
         check_positive(1 if max_concurrency is None else max_concurrency, "max_concurrency")
         self.samples: int = samples
         self.canary = canary
-        self.image_addresses = image_addresses
+        self.images = ImageAccess(None if image_folder is None else Path(image_folder), image_addresses)
+        check_positive(max_characters, "max_characters")
+        self.max_characters: int = max_characters
         self.redactor = redactor
         self._cache = open_cache(cache)
         self._identity = None if identity is None else cast("JsonObject", to_json_value(dict(identity)))
@@ -284,7 +296,7 @@ class Judge:
             problem = str(error) or f"no answer within {self._timeout:g} seconds"
             return self._failure(prompt, JudgeError(problem, JudgeOutcome.TIMEOUT, attempts=1))
         except Exception as error:  # noqa: BLE001 - the model may be anybody's code
-            problem = f"{type(error).__name__}: {error}"
+            problem = without_keys(f"{type(error).__name__}: {error}")
             return self._failure(prompt, JudgeError(problem, JudgeOutcome.TRANSIENT, attempts=1))
         return self.keep(prompt, reply)
 

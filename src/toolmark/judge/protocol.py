@@ -35,6 +35,11 @@ class Message(Model):
         """The texts and images, in order."""
         return (self.content,) if isinstance(self.content, str) else self.content
 
+    @property
+    def characters(self) -> int:
+        """Number of characters in the texts; images have none."""
+        return sum(len(part) for part in self.parts if isinstance(part, str))
+
     def to_chat(self) -> JsonObject:
         """Return this as a message of OpenAI's Chat Completions, a form that most servers and frameworks read."""
         return self._encode("text", lambda url: {"type": "image_url", "image_url": {"url": url}})

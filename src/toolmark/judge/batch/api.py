@@ -21,24 +21,26 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from toolmark._internal.json import JsonObject, json_text
 from toolmark._internal.sync_bridge import run_sync
+from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
-from toolmark.judge.batch.answers import read_answers, rejected_lines
+from toolmark.judge.batch.answers import AnswerFile, read_answers, rejected_lines
 from toolmark.judge.batch.files import Folder, Lost, Manifest, Shard, ShardState
-from toolmark.judge.batch.remote import TEMPORARY, Remote
+from toolmark.judge.batch.remote import TEMPORARY, Remote, RemoteBatch
 from toolmark.judge.cache import Cache
 from toolmark.judge.cost import CostEstimate, add_usage
 from toolmark.judge.judge import Judge, JudgeLike
 from toolmark.judge.openai import OpenAIJudge
-from toolmark.judge.openai.errors import unusable_response_error
+from toolmark.judge.openai.errors import EndpointError, unusable_response_error
 from toolmark.judge.protocol import Prompt, Reply
 
 MOST_REQUESTS: Final = 50_000
@@ -53,6 +55,7 @@ LONGEST_INTERVAL: Final = 120.0
 """Maximum seconds between two status checks."""
 
 _NOT_COLLECTED: Final[tuple[ShardState, ...]] = ("planned", "uploaded", "created")
+_NOT_UPLOADED: Final = {"state": "planned", "file_id": None}
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _GROWTH = 1.5
 _GRACE = 3600
@@ -154,6 +157,7 @@ class Batch:
         cache: Cache | str | os.PathLike[str],
         samples: int = 1,
         canary: bool = False,
+        image_folder: str | os.PathLike[str] | None = None,
     ) -> Judge:
         """Return a judge that has the verdicts of the batches in a folder, and sends nothing.
 
@@ -164,12 +168,14 @@ class Batch:
             cache: Cache that the verdicts were collected in.
             samples: As of the judge of the batches.
             canary: As of the judge of the batches.
+            image_folder: As of the judge of the batches.
 
         Raises:
             ConfigurationError: There is no batch in the folder.
         """
         model = _OfflineModel(Folder(folder).manifest().model)
-        return Judge(model, cache=cache, samples=samples, canary=canary)
+        options: dict[str, Any] = {"image_folder": image_folder, "max_characters": sys.maxsize}  # it costs nothing
+        return Judge(model, cache=cache, samples=samples, canary=canary, **options)
 
     @property
     def folder(self) -> Path:
@@ -271,19 +277,28 @@ class Batch:
     def collect(self) -> BatchState:
         """Fetch the answers of ended batches, and put the verdicts into the judge's cache.
 
+        Answers are stored as they come, before they are read. A batch stays open until each of its requests is
+        accounted for, so that a page to sign in, or a file that was cut, loses no answer.
+
         Raises:
-            JudgeError: An answer cannot be fetched; call it again.
+            JudgeError: Answers of a batch cannot be fetched, or are incomplete; call it again. The verdicts that there
+                are, also of the other batches, are in the cache.
             ConfigurationError: There is no batch, or the folder is in use.
         """
         judge = self._model()
+        failure: JudgeError | None = None
         with self._folder.locked():
             manifest = self._folder.manifest()
             prompts = self._folder.prompts()
             for shard in manifest.shards:
                 if shard.state == "created" and shard.status in _ENDED:
-                    # Answers are stored before they are read: the provider deletes its files after a while.
-                    run_sync(self._fetch(manifest, shard, judge))
-                    manifest = self._folder.save(self._collect_shard(manifest, shard, judge, prompts))
+                    try:
+                        manifest = self._folder.save(self._collect_shard(manifest, shard, judge, prompts))
+                    except JudgeError as error:  # the answers of the other batches are paid for, too
+                        failure = failure or error
+                        manifest = self._folder.manifest()
+        if failure is not None:
+            raise failure
         return self.state()
 
     def state(self) -> BatchState:
@@ -368,7 +383,8 @@ class Batch:
         """Upload and create what is not created yet; with `search`, look first for batches that were not recorded."""
         remote = Remote(judge, manifest.run)
         since = manifest.created - _DAY  # clocks differ
-        unrecorded = await remote.find(since) if search else {}
+        files = {str(shard.file_id): shard.name for shard in manifest.shards if shard.state == "uploaded"}
+        unrecorded = await remote.find(since, files) if search else {}
         for planned in manifest.shards:
             if planned.state not in ("planned", "uploaded"):
                 continue
@@ -380,7 +396,13 @@ class Batch:
                 shard = shard.model_copy(update={"state": "uploaded", "file_id": file_id})
                 manifest = self._folder.save(manifest.with_shard(shard))
             if batch is None:
-                batch = await remote.create(shard.name, str(shard.file_id), since)
+                try:
+                    batch = await remote.create(shard.name, str(shard.file_id), since)
+                except JudgeError as error:
+                    # The provider may not know the file, which it deletes after a while; uploading it again is free.
+                    if error.outcome not in TEMPORARY:
+                        self._folder.save(manifest.with_shard(planned.model_copy(update=_NOT_UPLOADED)))
+                    raise
             manifest = self._folder.save(manifest.with_shard(_with_batch(shard, batch)))
 
     async def _check_status(self, manifest: Manifest, judge: OpenAIJudge) -> None:
@@ -389,7 +411,7 @@ class Batch:
         for shard in manifest.shards:
             if shard.state != "created" or shard.status in _ENDED:
                 continue
-            current = _with_batch(shard, await remote.look(str(shard.batch_id)))
+            current = _with_batch(shard, await self._look(remote, manifest, shard))
             if current != shard:
                 manifest = self._folder.save(manifest.with_shard(current))
             # The provider ends a batch when it expires; one that it forgot would be waited for without end.
@@ -397,38 +419,149 @@ class Batch:
                 message = f"the batch {shard.batch_id} has not ended an hour after it expired"
                 raise JudgeError(f"{message}; look at it in the provider's console", JudgeOutcome.FATAL)
 
-    async def _fetch(self, manifest: Manifest, shard: Shard, judge: OpenAIJudge) -> None:
-        """Download the files of answers that are not on disk yet."""
-        remote = Remote(judge, manifest.run)
-        for kind, file_id in (("output", shard.output_file_id), ("error", shard.error_file_id)):
-            if file_id is not None and not self._folder.answers_path(shard, kind).exists():
-                self._folder.write_answers(shard, kind, await remote.download(file_id))
+    async def _look(self, remote: Remote, manifest: Manifest, shard: Shard) -> RemoteBatch:
+        """Return the provider's state of a batch, which is looked for in the list if its id is unknown there."""
+        try:
+            return await remote.look(str(shard.batch_id))
+        except JudgeError as error:
+            if error.outcome in TEMPORARY:
+                raise
+            batches = await remote.find(manifest.created - _DAY, {str(shard.file_id): shard.name})
+            batch = batches.get(shard.name)
+            if batch is None or batch.id == shard.batch_id:
+                raise
+            return batch
 
     def _collect_shard(
         self, manifest: Manifest, shard: Shard, judge: OpenAIJudge, prompts: Mapping[str, Prompt]
     ) -> Manifest:
-        """Put the verdicts of a shard into the cache, and return the state in which it is collected."""
+        """Put the verdicts of a shard into the cache, and return the state in which it is collected.
+
+        Raises:
+            JudgeError: Requests are not accounted for; the verdicts of the others are in the cache.
+        """
+        remote = Remote(judge, manifest.run)
+        first: _Downloaded | None = None
+        try:
+            first = self._downloaded(remote, shard, judge, prompts)
+            if not first.is_doubtful(shard) or run_sync(self._is_final(remote, first, None)):
+                return self._settled(manifest, shard, first)
+        except JudgeError as error:
+            if error.outcome in TEMPORARY:
+                raise
+        # Also the id of a file may have been a wrong answer.
+        shard = _with_batch(shard, run_sync(self._look(remote, manifest, shard)))
+        manifest = self._folder.save(manifest.with_shard(shard))
+        second = self._downloaded(remote, shard, judge, prompts, again=True)
+        if not second.is_doubtful(shard) or run_sync(self._is_final(remote, second, first)):
+            return self._settled(manifest, shard, second)
+        missing = len(second.keys) - len(second.answers) + len(second.problems)
+        text = f"{missing} of {plural(len(second.keys), 'answer')} cannot be read"
+        message = f"the batch {shard.batch_id} is {shard.status}, but {text}; collect again, or look at it in the"
+        raise JudgeError(f"{message} provider's console", JudgeOutcome.TRANSIENT)
+
+    async def _is_final(self, remote: Remote, downloaded: _Downloaded, earlier: _Downloaded | None) -> bool:
+        """Return whether every file of answers is whole: it has the size that the provider states.
+
+        Where the provider states none, an `earlier` download must have had the same answers.
+        """
+        if not downloaded.has_answers:
+            return False
+        for file_id, size in downloaded.sizes.items():
+            stated = await remote.size(file_id)
+            if stated != size and not (stated is None and downloaded.confirms(earlier)):
+                return False
+        return True
+
+    def _downloaded(
+        self,
+        remote: Remote,
+        shard: Shard,
+        judge: OpenAIJudge,
+        prompts: Mapping[str, Prompt],
+        *,
+        again: bool = False,
+    ) -> _Downloaded:
+        """Store the files of answers before anything reads them, and put their verdicts into the cache.
+
+        Files that are on disk already are only downloaded `again`.
+        """
         keys = self._folder.keys(shard)
-        answers = rejected_lines(keys, shard.errors)
-        for text in self._folder.read_answers(shard):
-            answers |= read_answers(text, judge.wire.reply)
+        files: list[AnswerFile] = []
+        answers: dict[str, Reply | EndpointError] = {}
+        sizes: dict[str, int] = {}
+        for kind, file_id in (("error", shard.error_file_id), ("output", shard.output_file_id)):
+            content = self._folder.read_answers(shard, kind)
+            if file_id is not None and (content is None or again):
+                content = run_sync(remote.download(file_id))
+                self._folder.write_answers(shard, kind, content)
+            if content is not None:
+                sizes[str(file_id)] = len(content)
+                files.append(read_answers(content, keys, judge.wire.reply))
+                answers |= files[-1].answers  # of two answers to one request, that of the output counts
+        problems: dict[str, Lost] = {}
+        for key, answer in answers.items():
+            if isinstance(answer, Reply):
+                result = self._judge.keep(prompts[key], answer)
+                if result.outcome is not JudgeOutcome.OK:
+                    problems[key] = Lost(outcome=result.outcome.value, problem=str(result.problem))
+            elif answer.billed:
+                problems[key] = Lost(outcome=answer.outcome.value, problem=answer.message)
+        return _Downloaded(keys, files, sizes, answers, problems)
+
+    def _settled(self, manifest: Manifest, shard: Shard, downloaded: _Downloaded) -> Manifest:
+        """Return the state after the answers of a shard, which are all that there will be."""
+        answers = rejected_lines(downloaded.keys, shard.errors) | downloaded.answers
         collected = [other for other in manifest.shards if other.state == "collected"]
         attempts = Counter(key for other in collected for key in self._folder.keys(other))
         unanswered = unusable_response_error("the batch ended before it was answered")
-        lost = dict(manifest.lost)
-        usage: dict[str, int] = {}
-        for key in keys:
+        if downloaded.lacks_answers(shard):
+            unanswered = EndpointError(JudgeOutcome.MALFORMED, "the provider has no readable answer to it")
+        lost = {**manifest.lost, **downloaded.problems}
+        for key in downloaded.keys:
             answer = answers.get(key, unanswered)
-            if isinstance(answer, Reply):
-                usage = add_usage(usage, answer.usage)
-                result = self._judge.keep(prompts[key], answer)
-                # An answer without a verdict was paid for, and asking again would most likely give the same.
-                if result.outcome is not JudgeOutcome.OK:
-                    lost[key] = Lost(outcome=result.outcome.value, problem=str(result.problem))
-            elif not answer.retry or attempts[key] + 1 >= self._max_attempts:
-                lost[key] = Lost(outcome=answer.outcome.value, problem=answer.message)
+            if isinstance(answer, EndpointError) and (not answer.retry or attempts[key] + 1 >= self._max_attempts):
+                lost.setdefault(key, Lost(outcome=answer.outcome.value, problem=answer.message))
+        usage = add_usage(*[answer.usage for answer in answers.values() if isinstance(answer, Reply)])
         done = shard.model_copy(update={"state": "collected", "usage": usage})
         return manifest.with_shard(done).model_copy(update={"lost": lost})
+
+
+@dataclass(frozen=True, slots=True)
+class _Downloaded:
+    """The files of answers of a shard with their sizes by id, and the answers in them by the keys of its requests.
+
+    `problems` holds the requests that were paid for, and whose answer holds no verdict.
+    """
+
+    keys: list[str]
+    files: list[AnswerFile]
+    sizes: dict[str, int]
+    answers: dict[str, Reply | EndpointError]
+    problems: dict[str, Lost]
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether every file holds an answer; a page to sign in holds none, however often it is sent."""
+        return bool(self.files) and all(file.answers for file in self.files)
+
+    def lacks_answers(self, shard: Shard) -> bool:
+        """Return whether the provider may have answered a request whose answer is not here."""
+        if len(self.answers) == len(self.keys):
+            return False
+        counted = sum(isinstance(answer, Reply) or answer.billed for answer in self.answers.values())
+        is_short = shard.answered is not None and counted < shard.answered
+        return shard.status == "completed" or is_short or not all(file.is_whole for file in self.files)
+
+    def is_doubtful(self, shard: Shard) -> bool:
+        """Return whether another download may have more verdicts."""
+        return bool(self.problems) or self.lacks_answers(shard)
+
+    def confirms(self, other: _Downloaded | None) -> bool:
+        """Return whether an earlier download had the same answers."""
+        if other is None:
+            return False
+        return (other.answers.keys(), other.problems) == (self.answers.keys(), self.problems)
 
 
 class _OfflineModel:
@@ -443,8 +576,8 @@ class _OfflineModel:
         raise JudgeError(message, JudgeOutcome.ABORTED)
 
 
-def _with_batch(shard: Shard, batch: JsonObject) -> Shard:
+def _with_batch(shard: Shard, batch: RemoteBatch) -> Shard:
     """Return a shard with the provider's state of its batch."""
-    fields = {name: batch.get(name) for name in ("status", "expires_at", "output_file_id", "error_file_id")}
-    errors = tuple((batch.get("errors") or {}).get("data") or [])
-    return shard.model_copy(update={**fields, "state": "created", "batch_id": str(batch["id"]), "errors": errors})
+    names = ("status", "expires_at", "output_file_id", "error_file_id", "answered", "errors")
+    fields = {name: getattr(batch, name) for name in names}
+    return shard.model_copy(update={**fields, "state": "created", "batch_id": batch.id})

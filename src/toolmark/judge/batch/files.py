@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -44,6 +44,8 @@ class Shard(Model):
     """When the provider gives the batch up, in seconds since 1970."""
     output_file_id: str | None = None
     error_file_id: str | None = None
+    answered: int | None = None
+    """Requests with an answer, as the provider counts them."""
     errors: tuple[JsonObject, ...] = ()
     """Why the provider rejected the batch as a whole."""
     usage: dict[str, int] = Field(default_factory=dict)
@@ -130,8 +132,14 @@ class Folder:
         return manifest
 
     def save(self, manifest: Manifest) -> Manifest:
-        """Write the state, and return it; it is on disk on return."""
-        _write_lines(self.path / "manifest.json", [manifest.to_json(indent=2)])
+        """Write the state, and return it; it is on disk on return.
+
+        Raises:
+            InvalidDataError: It could not be read back; the file on disk stays as it is.
+        """
+        text = manifest.to_json(indent=2)
+        Manifest.from_json(text)
+        _write_lines(self.path / "manifest.json", [text])
         return manifest
 
     def prompts(self) -> dict[str, Prompt]:
@@ -156,12 +164,10 @@ class Folder:
         """Write a file of answers."""
         write_bytes(self.answers_path(shard, kind), content)
 
-    def read_answers(self, shard: Shard) -> Iterator[str]:
-        """Yield the contents of the files of answers that there are."""
-        for kind in ("output", "error"):
-            path = self.answers_path(shard, kind)
-            if path.exists():
-                yield path.read_text(encoding="utf-8")
+    def read_answers(self, shard: Shard, kind: str) -> bytes | None:
+        """Return the content of a file of answers as it was downloaded; `None` if it was not."""
+        path = self.answers_path(shard, kind)
+        return path.read_bytes() if path.exists() else None
 
     def requests_path(self, shard: Shard) -> Path:
         """Return the path of the requests of a shard."""

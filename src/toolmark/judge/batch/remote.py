@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard, TypeVar
 
-from toolmark._internal.json import JsonObject
+from toolmark._internal.json import JsonObject, is_number, short_repr
 from toolmark.errors import JudgeError, JudgeOutcome
-from toolmark.judge.openai.wire import read_object
+from toolmark.judge.openai.errors import EndpointError, unusable_response_error
+from toolmark.judge.openai.wire import LONGEST_QUOTE, object_or_empty, read_object
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -25,8 +29,34 @@ _ATTEMPTS = 3
 _PAUSE = 1.0
 """Seconds before a batch whose creation was not confirmed is looked for in the list."""
 
+_MOST_PAGES = 1000
+_MOST_ERRORS = 1000
+_LATEST = 10**11
+"""The latest point in time that is believed, in seconds since 1970."""
+_ID = re.compile(r"[!-~]{1,1000}")
+_STATUS = re.compile(r"[a-z_]{1,40}")
+
+T = TypeVar("T")
+
 _Send: TypeAlias = "Callable[[AsyncOpenAI], Awaitable[Any]]"
 """Sends a request, and returns the raw response of OpenAI's client."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteBatch:
+    """The provider's state of a batch, as far as it is used; every field is checked.
+
+    `answered` is the number of requests with an answer, `None` if the provider does not count them. `errors` holds
+    `line` (from 1), `code` and `message` of each error for which the batch was rejected as a whole.
+    """
+
+    id: str
+    status: str
+    expires_at: int | None
+    output_file_id: str | None
+    error_file_id: str | None
+    answered: int | None
+    errors: tuple[JsonObject, ...]
 
 
 class Remote:
@@ -39,13 +69,13 @@ class Remote:
 
     async def upload(self, name: str, content: bytes) -> str:
         """Upload a file of requests, and return its id."""
-        file = await self._call(
+        return await self._call(
             lambda client: client.files.with_raw_response.create(file=(name, content), purpose="batch"),
+            lambda file: _id_of(file, "id", "a file"),
             timeout=_FILE_SECONDS,
         )
-        return str(file["id"])
 
-    async def create(self, shard: str, file_id: str, since: float) -> JsonObject:
+    async def create(self, shard: str, file_id: str, since: float) -> RemoteBatch:
         """Create a batch of a file under the name of a shard, and return it; `since` is as for `find`.
 
         The batch is created once: if the answer is lost, the batch is looked for before another attempt.
@@ -59,47 +89,163 @@ class Remote:
         # A creation is not simply repeated: if only the answer was lost, the batch exists, and would be paid for twice.
         for attempt in range(1, _ATTEMPTS):
             try:
-                return await self._call(send, retry=False)
+                return await self._call(send, read_batch, retry=False)
             except JudgeError as error:
                 if error.outcome not in TEMPORARY:
                     raise
             await asyncio.sleep(_PAUSE * attempt)  # a new batch may take a moment to be listed
-            batch = (await self.find(since)).get(shard)
+            batch = (await self.find(since, {file_id: shard})).get(shard)
             if batch is not None:
                 return batch
-        return await self._call(send, retry=False)
+        return await self._call(send, read_batch, retry=False)
 
-    async def find(self, since: float) -> dict[str, JsonObject]:
+    async def find(self, since: float, files: Mapping[str, str]) -> dict[str, RemoteBatch]:
         """Return the batches of this run by the names of their shards: the newest of each, without failed ones.
 
-        Batches that were created before `since`, in seconds since 1970, are not looked at.
-        """
-        batches: dict[str, JsonObject] = {}
-        options: Any = {}
-        while True:
-            page = await self._call(_list_request(options))
-            for batch in page["data"]:
-                metadata = batch.get("metadata") or {}
-                if metadata.get(_RUN) == self._run and batch.get("status") != "failed":
-                    batches.setdefault(str(metadata.get(_SHARD)), batch)
-            if not page.get("has_more") or not page["data"] or page["data"][-1]["created_at"] < since:
-                return batches
-            options = {"after": page["data"][-1]["id"]}
+        `files` holds shards by the ids of their files, since not every server returns metadata. Batches that were
+        created before `since`, in seconds since 1970, are not looked at.
 
-    async def look(self, batch_id: str) -> JsonObject:
+        Raises:
+            JudgeError: The list cannot be read whole: a batch that is not found would be paid for again.
+        """
+        batches: dict[str, RemoteBatch] = {}
+        options: Any = {}
+        for _ in range(_MOST_PAGES):
+            page = await self._call(_list_request(options), partial(self._read_page, files))
+            for shard, batch in page.batches:
+                batches.setdefault(shard, batch)
+            if page.next_id is None or page.oldest < since:
+                return batches
+            options = {"after": page.next_id}
+        message = f"the list of batches has no end within {_MOST_PAGES} pages; look at it in the provider's console"
+        raise JudgeError(message, JudgeOutcome.TRANSIENT)
+
+    def _read_page(self, files: Mapping[str, str], body: JsonObject) -> _Page:
+        """Return a page of the list of batches.
+
+        Raises:
+            EndpointError: A part of it that may concern this run cannot be read.
+        """
+        entries, has_more = body.get("data"), body.get("has_more")
+        if not isinstance(entries, list) or not isinstance(has_more, bool):
+            raise _unusable("a list of batches", body)
+        batches: list[tuple[str, RemoteBatch]] = []
+        for entry in entries:
+            if not isinstance(entry, dict):
+                raise _unusable("a list of batches", body)
+            _id_of(entry, "id", "a batch")
+            metadata = object_or_empty(entry.get("metadata"))
+            named = metadata.get(_SHARD) if metadata.get(_RUN) == self._run else None
+            shard = files.get(_id_of(entry, "input_file_id", "a batch"), named)
+            if shard is not None and entry.get("status") != "failed":
+                batches.append((str(shard), read_batch(entry)))
+        if not has_more or not entries:
+            return _Page(batches, None, 0)
+        created = entries[-1].get("created_at")
+        return _Page(batches, _id_of(entries[-1], "id", "a batch"), created if _is_time(created) else _LATEST)
+
+    async def look(self, batch_id: str) -> RemoteBatch:
         """Return the state of a batch."""
-        return await self._call(lambda client: client.batches.with_raw_response.retrieve(batch_id))
+
+        def read(body: JsonObject) -> RemoteBatch:
+            batch = read_batch(body)
+            if batch.id != batch_id:
+                raise _unusable(f"the batch {batch_id}", body)
+            return batch
+
+        return await self._call(lambda client: client.batches.with_raw_response.retrieve(batch_id), read)
+
+    async def size(self, file_id: str) -> int | None:
+        """Return the number of bytes that a file has by the provider's account; `None` if it gives none."""
+        try:
+            return await self._call(lambda client: client.files.with_raw_response.retrieve(file_id), _size_of)
+        except JudgeError as error:
+            if error.outcome in TEMPORARY:
+                raise
+            return None
 
     async def download(self, file_id: str) -> bytes:
         """Return the content of a file."""
         return await self._judge.call(
             lambda client: client.files.with_raw_response.content(file_id),
-            lambda raw: bytes(raw.content),
+            lambda raw: raw.content,
             timeout=_FILE_SECONDS,
         )
 
-    async def _call(self, send: _Send, *, retry: bool = True, timeout: float | None = None) -> JsonObject:
-        return await self._judge.call(send, lambda raw: read_object(raw.text), retry=retry, timeout=timeout)
+    async def _call(
+        self, send: _Send, read: Callable[[JsonObject], T], *, retry: bool = True, timeout: float | None = None
+    ) -> T:
+        return await self._judge.call(send, lambda raw: read(read_object(raw.content)), retry=retry, timeout=timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Batches of the run by their shards, the id before the next page, and when the oldest batch was created."""
+
+    batches: list[tuple[str, RemoteBatch]]
+    next_id: str | None
+    oldest: float
+
+
+def read_batch(body: JsonObject) -> RemoteBatch:
+    """Return the provider's state of a batch.
+
+    Raises:
+        EndpointError: A field that something depends on is of another form. It counts as temporary: a page to sign in,
+            or an answer of a proxy, says nothing about the batch.
+    """
+    status = body.get("status")
+    if not isinstance(status, str) or not _STATUS.fullmatch(status):
+        raise _unusable("a batch", body)
+    expires_at = body.get("expires_at")
+    answered = object_or_empty(body.get("request_counts")).get("completed")
+    return RemoteBatch(
+        id=_id_of(body, "id", "a batch"),
+        status=status,
+        expires_at=int(expires_at) if _is_time(expires_at) else None,
+        output_file_id=_optional_id_of(body, "output_file_id"),
+        error_file_id=_optional_id_of(body, "error_file_id"),
+        answered=answered if type(answered) is int and 0 <= answered <= _LATEST else None,
+        errors=_errors_of(body),
+    )
+
+
+def _errors_of(body: JsonObject) -> tuple[JsonObject, ...]:
+    """Return the errors of a batch, with only the fields that are used, so that any of them can be stored."""
+    entries = object_or_empty(body.get("errors")).get("data")
+    errors: list[JsonObject] = []
+    for entry in entries[:_MOST_ERRORS] if isinstance(entries, list) else ():
+        fields = object_or_empty(entry)
+        error: JsonObject = {
+            name: str(fields[name])[:LONGEST_QUOTE] for name in ("code", "message") if fields.get(name)
+        }
+        line = fields.get("line")
+        errors.append({**error, "line": line} if type(line) is int and 0 < line <= _LATEST else error)
+    return tuple(errors)
+
+
+def _size_of(body: JsonObject) -> int | None:
+    size = body.get("bytes")
+    return size if type(size) is int else None
+
+
+def _id_of(body: JsonObject, name: str, thing: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise _unusable(thing, body)
+    return value
+
+
+def _optional_id_of(body: JsonObject, name: str) -> str | None:
+    return None if body.get(name) is None else _id_of(body, name, "a batch")
+
+
+def _is_time(value: object) -> TypeGuard[int | float]:
+    return is_number(value) and 0 <= value <= _LATEST
+
+
+def _unusable(thing: str, body: object) -> EndpointError:
+    return unusable_response_error(f"the answer does not describe {thing}: {short_repr(body, LONGEST_QUOTE)}")
 
 
 def _list_request(options: Any) -> _Send:  # noqa: ANN401 - keyword arguments of the client

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
-from toolmark._internal.markers import REDACTED
 from toolmark._internal.model import drop_none
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, MissingPackageError
 from toolmark.judge.cost import CHARACTERS_PER_TOKEN, Price, Prices, add_usage, cost_of, read_prices
 from toolmark.judge.openai.errors import EndpointError, connection_error, status_error, timeout_error
+from toolmark.judge.openai.key_filter import NO_KEY, remember, without_keys
+from toolmark.judge.openai.response_guard import guard
 from toolmark.judge.openai.throttle import Budget, CoolDown, Slots, Spent, pause
 from toolmark.judge.openai.wire import Rung, read_object, usage_of
 
@@ -32,7 +33,6 @@ T = TypeVar("T")
 ENVIRONMENT = "TOOLMARK_JUDGE_"
 """Prefix of toolmark's environment variables."""
 
-_NO_KEY = "not-needed"
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 _Lifetime: TypeAlias = "AsyncGenerator[AsyncOpenAI, None]"
@@ -222,10 +222,10 @@ class Endpoint:
         attempts.sent += 1
         try:
             seconds = max(0.0, min(self._timeout, attempts.deadline - time.monotonic()))
-            raw = await _carry(client, self._post(client, body), seconds)
+            raw = await _carry(self._post(client, body), seconds)
             attempts.request_id = raw.headers.get("x-request-id")
             self._cool_down.accepted(sent)
-            content = read_object(raw.text)
+            content = read_object(raw.content)
             usage = usage_of(content)
             if usage:
                 attempts.usage = add_usage(attempts.usage, usage)
@@ -263,7 +263,7 @@ class Endpoint:
         failures = 0
         while True:
             try:
-                return decode(await _carry(client, send(client), timeout or self._timeout))
+                return decode(await _carry(send(client), timeout or self._timeout))
             except EndpointError as error:
                 failures += 1
                 if not error.retry or failures >= most:
@@ -321,7 +321,9 @@ class Endpoint:
                 return self._clients[loop][0]
         # A loop that shuts down closes the asynchronous generators that began on it, and with this one the client. The
         # timer, which never fires, keeps the generator alive as long as the loop, even if this object is gone sooner.
-        lifetime = _lifetime(self._build_client())
+        built: Any = self._build_client()
+        guard(built._client)  # noqa: SLF001 - the only way to the HTTP client of a client that the user built
+        lifetime = _lifetime(built)
         client = await anext(lifetime)
         timer = loop.call_later(_NEVER, lifetime.aclose)
         with self._lock:
@@ -355,15 +357,16 @@ class Endpoint:
             return self._client_factory().with_options(max_retries=0, timeout=self._timeout)
         address = self._address()
         # A server at an explicit address may need no key, but OpenAI's client demands one.
-        key = self._api_key or _from_environment("API_KEY") or (_NO_KEY if address else None)
+        key = self._api_key or _from_environment("API_KEY") or (NO_KEY if address else None)
         if key is None:
             message = f"no key for {self.model!r}: give `api_key`, or set {ENVIRONMENT}API_KEY or OPENAI_API_KEY"
             raise JudgeError(message, JudgeOutcome.FATAL)
+        remember([key])
         try:
             return openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, timeout=self._timeout)
         except (openai.OpenAIError, ValueError, TypeError) as error:
-            message = f"OpenAI's client cannot be built: {error}"
-            raise JudgeError(message.replace(key, REDACTED), JudgeOutcome.FATAL) from None
+            message = without_keys(f"OpenAI's client cannot be built: {error}")
+            raise JudgeError(message, JudgeOutcome.FATAL) from None
 
 
 def _from_environment(name: str) -> str | None:
@@ -374,7 +377,7 @@ def _wait_after(error: EndpointError, failures: int) -> float:
     return max(pause(failures), error.retry_after or 0.0)
 
 
-async def _carry(client: AsyncOpenAI, sending: Awaitable[Any], seconds: float) -> Any:  # noqa: ANN401 - a raw response
+async def _carry(sending: Awaitable[Any], seconds: float) -> Any:  # noqa: ANN401 - a raw response
     """Return the raw response to a request.
 
     Raises:
@@ -384,17 +387,19 @@ async def _carry(client: AsyncOpenAI, sending: Awaitable[Any], seconds: float) -
 
     try:
         return await asyncio.wait_for(sending, seconds)
+    except EndpointError as error:  # of the guard
+        failure = error
     except (asyncio.TimeoutError, openai.APITimeoutError):
         failure = timeout_error(seconds)
     except openai.APIConnectionError as error:
-        failure = connection_error(error)
+        failure = error.__cause__ if isinstance(error.__cause__, EndpointError) else connection_error(error)
     except openai.APIStatusError as error:
         failure = status_error(error)
     except (openai.OpenAIError, ValueError, TypeError) as error:  # the latter two: an invalid key or address
         failure = EndpointError(JudgeOutcome.FATAL, f"{type(error).__name__}: {error}")
-    # Endpoints quote the key that they reject.
-    failure.message = failure.message.replace(client.api_key or _NO_KEY, REDACTED)
-    raise failure
+    # The HTTP client quotes what it cannot read, and an endpoint may have sent the key there.
+    failure.message = without_keys(failure.message)
+    raise failure from None
 
 
 async def _lifetime(client: AsyncOpenAI) -> _Lifetime:

@@ -6,12 +6,13 @@ and Responses return text. The Decisions API returns a probability for each opti
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from toolmark._internal.json import JsonObject, json_text, parse_json, short_repr
+from toolmark._internal.json import JsonObject, is_number, json_text, parse_json_value, short_repr
 from toolmark.errors import InvalidDataError
 from toolmark.judge.cost import add_usage
 from toolmark.judge.openai.errors import unusable_response_error
@@ -23,6 +24,13 @@ TextApi: TypeAlias = Literal["chat", "responses"]
 LONGEST_QUOTE = 200
 """Characters of a response that an error message quotes."""
 
+MOST_TOKENS = 1_000_000_000
+"""The largest token count of one response that is believed; a larger one counts as not reported."""
+
+_LONGEST_NAME = 64
+_MOST_COUNTS = 40
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _USAGE = (
     ("prompt_tokens", "input_tokens"),
     ("input_tokens", "input_tokens"),
@@ -145,7 +153,7 @@ def _decision(answer: object, question: Question) -> Answer:
     probabilities = {
         entry["value"]: float(entry["probability"])
         for entry in _objects(fields.get("probabilities"))
-        if isinstance(entry.get("value"), str) and isinstance(entry.get("probability"), (int, float))
+        if isinstance(entry.get("value"), str) and _is_probability(entry.get("probability"))
     }
     if probabilities.keys() != set(question.options):
         raise unusable_response_error(
@@ -154,18 +162,34 @@ def _decision(answer: object, question: Question) -> Answer:
     return Answer(probabilities=probabilities)
 
 
-def read_object(text: str | bytes) -> JsonObject:
-    """Return the JSON object in the text of a response.
+def _is_probability(value: object) -> bool:
+    return is_number(value) and 0 <= value <= 1
+
+
+def read_object(content: bytes) -> JsonObject:
+    """Return the JSON object in the body of a response; what no file can hold is replaced in its texts.
 
     Raises:
-        EndpointError: The text is not a JSON object.
+        EndpointError: The body is not a JSON object.
     """
+    text = content.decode("utf-8-sig", "replace")
     with suppress(InvalidDataError):
-        content = parse_json(text, allow_nan=True)
-        if isinstance(content, dict):
-            return cast("JsonObject", content)
+        value = parse_json_value(text, allow_nan=True)
+        if isinstance(value, dict):
+            return cast("JsonObject", _without_surrogates(value) if _SURROGATE.search(text) else value)
     quote = short_repr(text, LONGEST_QUOTE)
     raise unusable_response_error(f"the answer is not a JSON object; is the address that of an API? It begins {quote}")
+
+
+def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a value with `?` in place of lone surrogates, which are no characters, so that it can be written."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
 
 
 def usage_of(body: Mapping[str, Any]) -> dict[str, int]:
@@ -184,7 +208,13 @@ def usage_of(body: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _counts(fields: Mapping[str, object]) -> dict[str, int]:
-    return {name: value for name, value in fields.items() if type(value) is int and value >= 0}
+    """Return the token counts among some fields, without names and numbers that cannot be those of tokens."""
+    counts: dict[str, int] = {}
+    for name, value in fields.items():
+        is_name = name.isascii() and name.isidentifier() and len(name) <= _LONGEST_NAME
+        if is_name and type(value) is int and 0 <= value <= MOST_TOKENS and len(counts) < _MOST_COUNTS:
+            counts[name] = value
+    return counts
 
 
 def object_or_empty(value: object) -> JsonObject:
@@ -223,8 +253,7 @@ def _raise_reported_error(body: JsonObject) -> None:
 
 
 def _quote(value: object) -> str:
-    text = json_text(value)
-    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
+    return short_repr(value, LONGEST_QUOTE)
 
 
 def _messages(prompt: Prompt, rung: Rung) -> tuple[Message, ...]:

@@ -55,7 +55,8 @@ class _Batch:
             return self.final
         status = "validating" if self.requests == 0 else "in_progress"
         unknown = dict.fromkeys(("output_file_id", "error_file_id", "errors", "completed_at"))
-        return {**self.final, "status": status, **unknown}
+        counts = {"total": 0, "completed": 0, "failed": 0}
+        return {**self.final, "status": status, "request_counts": counts, **unknown}
 
 
 @dataclass
@@ -105,6 +106,8 @@ class Batches:
         return {**about, "filename": f"{key}.jsonl", "purpose": "batch", "status": "processed"}
 
     def _create(self, options: JsonObject) -> HttpFault:
+        if options.get("input_file_id") not in self._files:
+            return HttpFault.status(400, "there is no file with this id")
         number = len(self._batches)
         plan = self.plans[number] if number < len(self.plans) else BatchPlan()
         lines = [parse_json(line) for line in self._files[options["input_file_id"]].split("\n") if line]
