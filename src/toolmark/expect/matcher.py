@@ -102,6 +102,8 @@ def to_plain(value: Any) -> Any:
 
 def value_text(value: Any) -> str:
     """Return an expected value as text for messages."""
+    if value is ABSENT:
+        return "the value at its place"
     if isinstance(value, ValuePattern):
         return value.describe()
     return short_json(to_plain(value))
