@@ -10,6 +10,7 @@ from fnmatch import translate
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from toolmark._internal.budget import current_budget
 from toolmark._internal.json import is_number
 from toolmark._internal.options import require
 from toolmark._internal.regex import BoundedPattern
@@ -212,6 +213,7 @@ class AnyOf(Matcher, kind="any_of"):
 
     def credit(self, value: Any) -> Ratio | None:
         """Return the best credit among the values; `None` if one of them accepts a missing value."""
+        current_budget().spend(len(self.values) - 1, "an AnyOf")
         ratios = [credit_of(one, value) for one in self.values]
         if None in ratios:
             return None
@@ -219,6 +221,7 @@ class AnyOf(Matcher, kind="any_of"):
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is one of them."""
+        current_budget().spend(len(self.values) - 1, "an AnyOf")
         return any(fits(one, value) for one in self.values)
 
     def describe(self) -> str:
