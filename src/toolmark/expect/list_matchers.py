@@ -15,6 +15,9 @@ from toolmark.matching.argument_pattern import fits, holds_matcher
 from toolmark.matching.json_compare import ABSENT, frozen
 from toolmark.matching.redacted_values import has_mark
 
+_CHEAP = 64
+"""Choices of an item that are looked at again in about the time of one comparison."""
+
 
 @dataclass(frozen=True)
 class _CollectionMatcher(ValueMatcher):
@@ -129,7 +132,7 @@ def _place(start: int, choices: Sequence[set[int]], holders: dict[int, int], bud
     queue = [start]
     for item in queue:
         new = choices[item].difference(came_from)
-        budget.spend(1 + len(new), "a matcher of lists")
+        budget.spend(1 + len(new) // _CHEAP, "a matcher of lists")
         came_from.update(dict.fromkeys(new, item))
         free = new.difference(holders)
         if free:
