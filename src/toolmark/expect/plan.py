@@ -14,6 +14,7 @@ from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.expect.argument_paths import parse_argument_path
 from toolmark.expect.matcher import Matcher, tree_of, value_text
+from toolmark.expect.value_matchers import Exact
 from toolmark.matching.json_compare import ABSENT
 
 MOST_WAYS = 1_000
@@ -338,6 +339,8 @@ def _arguments(value: Any) -> Any:
     if value is ABSENT:
         return value
     arguments = {} if value is None else tree_of(value)
+    if isinstance(value, Mapping) and isinstance(arguments, Exact):  # an argument has the name `$is`
+        arguments = arguments.value
     require(isinstance(arguments, dict), "input_parameters must be an object of arguments", value)
     return arguments
 

@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Any
 
 from toolmark._argument_validation import violation_text
-from toolmark._internal.json import canonical_json, json_path
-from toolmark._internal.text import short_json
+from toolmark._internal.json import canonical_json, json_items, json_path
+from toolmark._internal.text import join_first, short_json
 from toolmark._json_schema import BrokenRule, BrokenSchemaError, Validator, build_validator
 from toolmark.calls import ToolSpec
 from toolmark.errors import LimitError, ToolmarkError
@@ -25,6 +25,9 @@ from toolmark.result import redact_at_path
 
 _SHALLOW_RULES = frozenset({"type", "required", "additionalProperties", "minItems", "maxItems"})
 """Rules that depend on the type, the keys or the length of an object or list, but not on the values inside."""
+
+_MOST_NAMES = 50
+"""Names that a suggestion compares, or lists."""
 
 _CONDITIONS = frozenset({"then", "else", "dependentSchemas"})
 """Parts of a schema that apply depending on other values."""
@@ -93,10 +96,21 @@ def _proven_misfits(validator: Validator, arguments: Mapping[str, Any], *, extra
     # Without another choice, nothing avoids an error, whichever values it depends on. Only the order of an `unordered`
     # list may still differ, which makes no samples of its own; `_proves` allows for it.
     has_no_choices = len(tested) == 1 and not tested[0].marks and not extras
+    # The items of an `unordered` list may come in another order, where a schema has rules for positions.
+    has_positions = _has_positions(validator.schema)
     for sample in tested:
         for error in validator.broken_rules(sample.value):
+            if has_positions and any(isinstance(key, int) for key in error.keys):
+                continue
             if (has_no_choices or _depends_on_one_value(error)) and _proves(error, sample.marks):
                 yield from _misfits_of_error(error, sample, arguments, extras=extras)
+
+
+def _has_positions(schema: object) -> bool:
+    """Return whether a schema has rules for the items at certain positions of a list."""
+    if isinstance(schema, Mapping) and ("prefixItems" in schema or isinstance(schema.get("items"), list)):
+        return True
+    return any(_has_positions(item) for _, item in json_items(schema))
 
 
 def _misfits_of_error(
@@ -133,8 +147,11 @@ def _unexpected_arguments(error: BrokenRule, keys: Steps) -> Iterator[Misfit]:
 
 def suggestion(name: str, names: Sequence[str], verb: str) -> str:
     """Return `did you mean 'x'?` with the nearest of these names, or all of them after the verb."""
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"{verb} {', '.join(map(repr, names)) or 'none'}"
+    # Comparing names letter by letter is slow: of many names, only those that begin alike are compared.
+    close = names if len(names) <= _MOST_NAMES else [one for one in names if one[:2] == name[:2]][:_MOST_NAMES]
+    near = difflib.get_close_matches(name, close, n=1)
+    listed = join_first(list(map(repr, names[: _MOST_NAMES + 1])), _MOST_NAMES)
+    return f"did you mean {near[0]!r}?" if near else f"{verb} {listed or 'none'}"
 
 
 def _depends_on_one_value(error: BrokenRule) -> bool:
@@ -172,9 +189,7 @@ def _proves(error: BrokenRule, marks: Mapping[Steps, Mark]) -> bool:
     # Above a marked part, the error remains if it does not depend on the values inside.
     if any(steps[: len(keys)] == keys for steps in marks):
         return rule in _SHALLOW_RULES
-    # Away from all marks, the value is the only accepted one. But its position in a list may differ: the items of an
-    # `unordered` list may come in another order, and `prefixItems` has one schema for each position.
-    return "prefixItems" not in error.schema_keys
+    return True  # away from all marks, the value is the only accepted one
 
 
 def _rejects_all(error: BrokenRule, rule: str, mark: Mark) -> bool:
