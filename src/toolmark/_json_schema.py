@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from toolmark._internal.budget import Budget, current_budget
-from toolmark._internal.json import MAX_DEPTH, JsonObject, is_number, json_items, json_path, short_repr
+from toolmark._internal.json import MAX_DEPTH, JsonObject, is_deeper, is_number, json_items, json_path, short_repr
 from toolmark._internal.lazy_imports import import_extra
 from toolmark._internal.regex import LONGEST_PATTERN, BoundedPattern
 from toolmark.errors import ConfigurationError, ToolmarkError
@@ -197,7 +197,7 @@ class Validator:
             BrokenSchemaError: The schema cannot be used: a `$ref` or a pattern in it is wrong.
             LimitError: The check needs more than what is left of the budget of the case.
         """
-        if _is_deeper(value, MAX_DEPTH):
+        if is_deeper(value, MAX_DEPTH):
             return [BrokenRule((), TOO_DEEP, MAX_DEPTH, value, self.schema, ())]
         budget = current_budget()
         # A stack of generators in place of Python's own: each yields the places that it needs the outcomes of.
@@ -279,16 +279,6 @@ def build_validator(schema: JsonObject, *, formats: bool) -> Validator | str:
         value = short_repr(first.value)
         return f"its input_schema is invalid: {value} at {place} does not fit {first.rule} {short_repr(first.limit)}"
     return Validator(schema, formats, draft, registry.resolver_with_root(draft.create_resource(schema)))
-
-
-def _is_deeper(value: object, levels: int) -> bool:
-    """Return whether a value has more than so many levels of lists and objects."""
-    inside = [value]
-    for _ in range(levels + 1):
-        inside = [item for one in inside for _, item in json_items(one) if isinstance(item, (list, dict))]
-        if not inside:
-            return False
-    return True
 
 
 # Rules that look at the value alone

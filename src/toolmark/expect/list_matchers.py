@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from toolmark._internal.budget import Budget, current_budget
+from toolmark._internal.json import MAX_DEPTH, is_deeper
 from toolmark._internal.options import require
 from toolmark.expect.matcher import ValueMatcher
 from toolmark.matching.argument_pattern import fits, holds_matcher
@@ -35,7 +36,8 @@ class _CollectionMatcher(ValueMatcher):
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is a collection of the same type, and has the expected items."""
-        return type(value) is type(self.value) and self._agrees(value)
+        # No call has a deeper value, and looking into one would overflow the stack.
+        return type(value) is type(self.value) and not is_deeper(value, MAX_DEPTH) and self._agrees(value)
 
     @abstractmethod
     def _agrees(self, value: Any) -> bool:
