@@ -577,7 +577,7 @@ def _format_checker() -> Any:
 
 
 def _is_pattern(value: object) -> bool:
-    return not isinstance(value, str) or (len(value) <= LONGEST_PATTERN and re.compile(value) is not None)
+    return not isinstance(value, str) or (len(value) <= LONGEST_PATTERN and bool(re.compile(value)))
 
 
 def _is_date_time(value: object) -> bool:

@@ -6,7 +6,7 @@ the exception: the package regex can only be stopped by the clock, so a case has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def current_budget() -> Budget:
 
 
 @contextmanager
-def case_budget() -> Iterator[Budget]:
+def case_budget() -> Generator[Budget, None, None]:
     """Give all checks inside one new budget."""
     budget = Budget()
     token = _budget.set(budget)

@@ -122,7 +122,7 @@ class Approx(_LeafMatcher, kind="approx"):
 
 def _size_text(size: float) -> str:
     # No float holds a large integer, so `:g` raises for it.
-    return f"{size:g}" if isinstance(size, float) or size < 10**15 else short_json(size)
+    return f"{size:g}" if size < 10**15 else short_json(size)
 
 
 def _decimal(value: float) -> Fraction:

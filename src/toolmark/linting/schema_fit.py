@@ -179,7 +179,7 @@ def _proves(error: BrokenRule, marks: Mapping[Steps, Mark]) -> bool:
     in common with the part: `nothing`, the `type` of the part, or the `types` of the part and of everything inside.
     """
     keys = error.keys
-    rule: str = error.rule
+    rule = error.rule
     if keys in marks:  # the error is of a marked part itself
         return _rejects_all(error, rule, marks[keys])
     # Below a marked part, only types can be common to all values. A matcher is a leaf, so at most one mark is above.
@@ -192,7 +192,7 @@ def _proves(error: BrokenRule, marks: Mapping[Steps, Mark]) -> bool:
     return True  # away from all marks, the value is the only accepted one
 
 
-def _rejects_all(error: BrokenRule, rule: str, mark: Mark) -> bool:
+def _rejects_all(error: BrokenRule, rule: str | None, mark: Mark) -> bool:
     """Return whether the error of a marked part is one of all values that the part stands for.
 
     This is proven for the rule `type` if all these values have the same type, and for `enum` and `const` if the matcher
