@@ -489,3 +489,32 @@ def test_cases_themselves() -> None:
         "kind": "duplicate_id",
         "message": "the id 'a' is already used by item 1",
     }
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [
+        {"prefixItems": [{"type": "integer"}, {"type": "string"}]},
+        {"prefixItems": [{"type": "integer"}], "items": {"type": "string"}},
+        {"items": [{"type": "integer"}, {"type": "string"}]},
+        {"items": [{"type": "integer"}], "additionalItems": {"type": "string"}},
+    ],
+)
+def test_lists_in_any_order_may_fit_rules_for_positions(positions: dict[str, Any]) -> None:
+    """Another order of the items fits, so there is no finding."""
+    draft = {"$schema": "http://json-schema.org/draft-07/schema#"} if positions.get("prefixItems") is None else {}
+    tools = [{"name": "t", "parameters": {**draft, "properties": {"l": positions}}}]
+    for items in ([Regex("x"), 5], ["x", 5]):
+        assert findings_of(Plan([Expect("t", {"l": Unordered(items)})]), tools) == []
+    assert findings_of(
+        Plan([Expect("t", {"l": "x"})]), [{"name": "t", "parameters": {"properties": {"l": {"type": "array"}}}}]
+    )
+
+
+def test_many_unknown_names() -> None:
+    """Suggestions stay short, whatever the number of tools."""
+    tools = [{"name": f"tool_{number}"} for number in range(1_000)]
+    plan = Plan([Expect(f"tol_{number}") for number in range(1_000)])
+    messages = [message for _, _, message in findings_of(plan, tools)]
+    assert len(messages) == 1_000
+    assert max(map(len, messages)) < 1_000

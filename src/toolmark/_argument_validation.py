@@ -1,18 +1,17 @@
 """Validation of call arguments against the JSON Schemas of tools.
 
-The package jsonschema validates: by draft 2020-12, or by the draft that a schema names in `$schema`. A `$ref` that
-leads out of the schema is never fetched; such a schema, and an invalid one, decides nothing.
+By draft 2020-12, or by the draft that a schema names in `$schema`. A `$ref` that leads out of the schema is never
+fetched; such a schema, and an invalid one, decides nothing. Every value is decided, however large or deep it is.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from toolmark._internal.json import JsonObject, json_path, short_repr
-from toolmark._internal.json_schema import build_validator
+from toolmark._json_schema import TOO_DEEP, BrokenRule, BrokenSchemaError, Validator, build_validator
 from toolmark.calls import CallStatus, ToolCall, ToolCallType, ToolSpec
 from toolmark.matching.redacted_values import has_mark
 
@@ -60,7 +59,7 @@ class Schemas:
 
     tools: Sequence[ToolSpec]
     formats: bool = False
-    _validators: dict[int, Any] = field(default_factory=dict[int, Any], init=False, repr=False)
+    _validators: dict[int, Validator | str] = field(default_factory=dict[int, Validator | str], init=False, repr=False)
 
     def offers(self, call: ToolCall) -> bool:
         """Return whether the called tool was available, or the provider runs it under a name of its own."""
@@ -70,6 +69,7 @@ class Schemas:
         """Validate the arguments of a call.
 
         Raises:
+            LimitError: Checking the calls of this case needs more steps or time than it may take.
             MissingPackageError: The tool has a schema, and jsonschema is not installed.
         """
         if call.execution is not None and call.execution.status is CallStatus.INVALID_ARGUMENTS:
@@ -98,12 +98,12 @@ class Schemas:
         if isinstance(validator, str):
             return Validation("unusable", note=validator)
         try:
-            errors = sorted(validator.iter_errors(arguments), key=lambda error: list(map(str, error.absolute_path)))
-        except Exception as error:  # noqa: BLE001 - a $ref that leads nowhere, an invalid pattern
-            return Validation("unusable", note=f"its input_schema cannot be used ({type(error).__name__}: {error})")
-        if not errors:
+            broken = sorted(validator.broken_rules(arguments), key=lambda rule: list(map(str, rule.keys)))
+        except BrokenSchemaError as error:
+            return Validation("unusable", note=f"its input_schema cannot be used: {error}")
+        if not broken:
             return Validation("valid")
-        return Validation("invalid", tuple(map(_violation, errors[:MOST_VIOLATIONS])))
+        return Validation("invalid", tuple(map(_violation, broken[:MOST_VIOLATIONS])))
 
 
 def _provided(call: ToolCall) -> bool:
@@ -115,25 +115,16 @@ def _provided(call: ToolCall) -> bool:
     return call.type in {ToolCallType.HOSTED, ToolCallType.MCP} and not unknown
 
 
-def _violation(error: Any) -> Violation:  # noqa: ANN401 - an error of jsonschema, which has no types
-    keys = tuple(error.absolute_path)
-    return Violation(json_path(("input_parameters", *keys)), violation_text(error), keys)
+def _violation(broken: BrokenRule) -> Violation:
+    return Violation(json_path(("input_parameters", *broken.keys)), violation_text(broken), broken.keys)
 
 
-def violation_text(error: Any) -> str:  # noqa: ANN401 - as above
-    """Return the text of an error of jsonschema, without the value, which may be long or secret."""
-    rule = str(error.validator)
-    if rule == "required":
-        missing = [name for name in error.validator_value if name not in error.instance]
-        return f"lacks {', '.join(map(repr, missing))}"
-    if rule == "additionalProperties" and error.validator_value is False:
-        return f"has arguments that the tool does not take: {', '.join(map(short_repr, not_taken(error)))}"
-    return f"does not fit {rule} {short_repr(error.validator_value)}"
-
-
-def not_taken(error: Any) -> list[str]:  # noqa: ANN401 - as above
-    """Return the arguments that a schema with `"additionalProperties": false` does not take."""
-    schema: Mapping[str, Any] = error.schema
-    patterns = schema.get("patternProperties", {})
-    others = [name for name in error.instance if name not in schema.get("properties", {})]
-    return [name for name in others if not any(re.search(pattern, name) for pattern in patterns)]
+def violation_text(broken: BrokenRule) -> str:
+    """Return the text of a broken rule, without the value, which may be long or secret."""
+    if broken.rule == "required":
+        return f"lacks {', '.join(repr(name) for name in broken.limit if name not in broken.value)}"
+    if broken.rule == "additionalProperties" and broken.limit is False:
+        return f"has arguments that the tool does not take: {', '.join(map(short_repr, broken.other_names()))}"
+    if broken.rule == TOO_DEEP:
+        return f"is deeper than {broken.limit} levels of lists and objects"
+    return f"does not fit {broken.rule} {short_repr(broken.limit)}"

@@ -5,6 +5,7 @@ ToolmarkError                     catch this to catch all of them
 ├── InvalidDataError (ValueError)     a value cannot be a call, a case or a record
 │   └── DataFileError                 the same for a file: every bad line at once
 ├── ConfigurationError (ValueError)   an option is out of range or contradicts another
+├── LimitError                        checking a case needs more steps or time than it may take
 ├── MissingFieldError                 a case lacks a field that the metric needs
 ├── NotMeasuredError                  a score was read where none was measured
 ├── NothingRecordedError (LookupError)      a run was asked for where none was recorded
@@ -39,6 +40,7 @@ __all__ = [
     "InvalidDataError",
     "JudgeError",
     "JudgeOutcome",
+    "LimitError",
     "MetricAssertionError",
     "MissingFieldError",
     "MissingPackageError",
@@ -104,6 +106,10 @@ class DataFileError(InvalidDataError):
 
 class ConfigurationError(ToolmarkError, ValueError):
     """An option is out of range, of the wrong type, or contradicts another."""
+
+
+class LimitError(ToolmarkError):
+    """Checking a case needs more steps, or more time in regular expressions, than it may take; it is not measured."""
 
 
 class MissingFieldError(ToolmarkError):

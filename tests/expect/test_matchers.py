@@ -313,8 +313,8 @@ def test_call_is_forbidden_only_if_its_arguments_are_visible() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Approx(1, rel=-1), "rel of Approx must be a number from 0"),
-        (lambda: Approx(1, abs="x"), "abs of Approx must be a number from 0"),  # type: ignore[arg-type]
+        (lambda: Approx(1, rel=-1), "rel of Approx must be a finite number from 0"),
+        (lambda: Approx(1, abs="x"), "abs of Approx must be a finite number from 0"),  # type: ignore[arg-type]
         (AnyOf, "AnyOf needs at least one value"),
         (lambda: Regex("("), "is not a regular expression"),
         (lambda: Unordered({"a": 1}), "Unordered needs a list, got"),

@@ -205,6 +205,16 @@ def json_items(value: Any) -> Iterable[tuple[str | int, Any]]:
     return enumerate(value) if isinstance(value, list) else ()
 
 
+def is_deeper(value: object, levels: int) -> bool:
+    """Return whether a value has more than so many levels of lists and objects."""
+    inside = [value]
+    for _ in range(levels + 1):
+        inside = [item for one in inside for _, item in json_items(one) if isinstance(item, (list, dict))]
+        if not inside:
+            return False
+    return True
+
+
 def is_number(value: object) -> TypeGuard[int | float]:
     """Return whether a value is a number; true and false are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

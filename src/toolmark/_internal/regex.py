@@ -1,4 +1,4 @@
-"""Regular expressions with a time limit: a pattern that takes too long on a text raises an error instead of hanging.
+"""Regular expressions with a time limit: patterns that take too long in one case raise an error instead of hanging.
 
 Patterns come from people who write expectations, texts from models. `(a|aa)+$` on sixty letters would occupy Python's
 own `re` for years, and it cannot be interrupted; the package regex, which reads the same patterns, can.
@@ -6,22 +6,46 @@ own `re` for years, and it cannot be interrupted; the package regex, which reads
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from importlib import import_module
+from time import thread_time
 from typing import Any, Literal
 
+from toolmark._internal.budget import REGEX_SECONDS, current_budget
 from toolmark._internal.json import short_repr
-from toolmark.errors import ConfigurationError, ToolmarkError
+from toolmark._internal.options import require
+from toolmark.errors import ConfigurationError, LimitError
 
-SECONDS = 2.0
-"""Time limit of one search. A usual search takes microseconds, so the limit holds on a busy machine, too."""
+LONGEST_PATTERN = 10_000
+"""Characters of a pattern, and ten times as many with its repetitions written out: nothing can interrupt compiling."""
+
+_USUAL_SECONDS = 1e-5
+
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d{1,9})(?:,\d*)?\}|.", re.DOTALL)
+
+
+def _written_out(pattern: str) -> int:
+    """Return about how long a pattern is when `(ab){3}` is written as `ababab`, as it is compiled."""
+    lengths = [0]
+    last = 0
+    for token in _TOKEN.finditer(pattern):
+        if token[0] == "(":
+            lengths.append(0)
+            continue
+        if token["least"]:
+            last *= max(int(token["least"]) - 1, 0)
+        else:
+            last = lengths.pop() if token[0] == ")" and len(lengths) > 1 else 1
+        lengths[-1] += last
+    return sum(lengths)
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedPattern:
-    """A regular expression in Python's notation whose searches have a time limit.
+    """A regular expression in Python's notation, whose searches take their time from the budget of the case.
 
-    Both methods raise `ToolmarkError` after `SECONDS`.
+    Both methods raise `LimitError` when the case has no time left.
 
     Raises:
         ConfigurationError: `pattern` is not a regular expression.
@@ -34,9 +58,13 @@ class BoundedPattern:
     def __post_init__(self) -> None:
         """Compile the expression."""
         regex = import_module("regex")  # loaded with the first pattern
+        require(isinstance(self.pattern, str), "a regular expression must be text", self.pattern)
+        is_short = len(self.pattern) <= LONGEST_PATTERN and _written_out(self.pattern) <= 10 * LONGEST_PATTERN
+        limit = f"{LONGEST_PATTERN:,} characters, and {10 * LONGEST_PATTERN:,} with its repetitions written out"
+        require(is_short, f"a regular expression must have at most {limit}", self.pattern)
         try:
             compiled = regex.compile(self.pattern, regex.IGNORECASE if self.ignore_case else 0)
-        except (regex.error, TypeError) as error:
+        except (regex.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
             message = f"{short_repr(self.pattern)} is not a regular expression: {error}"
             raise ConfigurationError(message) from None
         object.__setattr__(self, "_compiled", compiled)
@@ -54,11 +82,19 @@ class BoundedPattern:
         return self._matches("fullmatch", text)
 
     def _matches(self, method: Literal["search", "fullmatch"], text: str) -> bool:
+        budget = current_budget()
+        started = thread_time()
         try:
-            return getattr(self._compiled, method)(text, timeout=SECONDS) is not None
+            if budget.seconds > 0:
+                return getattr(self._compiled, method)(text, timeout=budget.seconds) is not None
         except TimeoutError:
-            message = (
-                f"the regular expression {short_repr(self.pattern)} took longer than {SECONDS:g} s on a text of "
-                f"{len(text)} characters; write it without nested repetition, as in '(a|aa)+'"
-            )
-            raise ToolmarkError(message) from None
+            budget.seconds = 0
+        finally:
+            # A usual search counts as a step of its caller alone, so that many of them do not use up the time.
+            budget.seconds -= max(thread_time() - started - _USUAL_SECONDS, 0)
+        message = (
+            f"the regular expression {short_repr(self.pattern)} and those before it took longer than the "
+            f"{REGEX_SECONDS:g} s of one case, at last on a text of {len(text)} characters; write it without nested "
+            "repetition, as in '(a|aa)+'"
+        )
+        raise LimitError(message)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolmark._internal.json import short_repr, to_json_value
-from toolmark._internal.json_schema import build_validator
 from toolmark._internal.options import require
 from toolmark._internal.text import short_json
+from toolmark._json_schema import BrokenSchemaError, Validator, build_validator
 from toolmark.errors import ConfigurationError, ToolmarkError
 from toolmark.expect.matcher import MARK, Matcher, set_field
 
@@ -29,7 +29,7 @@ class Schema(Matcher, kind="schema"):
 
     schema: Mapping[str, Any]
     formats: bool = True
-    _validator: Any = field(init=False, repr=False, compare=False)
+    _validator: Validator = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the schema."""
@@ -48,15 +48,13 @@ class Schema(Matcher, kind="schema"):
         """Return whether a value is valid.
 
         Raises:
+            LimitError: The case has no steps or no time left for the check.
             ToolmarkError: The schema cannot be used, such as one with a `$ref` to another document.
         """
         try:
-            return bool(self._validator.is_valid(value))
-        except ToolmarkError:
-            raise
-        except Exception as error:
-            message = f"the schema {short_repr(self.schema)} cannot be used ({type(error).__name__}: {error})"
-            raise ToolmarkError(message) from error
+            return self._validator.is_valid(value)
+        except BrokenSchemaError as error:
+            raise ToolmarkError(f"the schema {short_repr(self.schema)} cannot be used: {error}") from error
 
     def describe(self) -> str:
         """Return the schema as short text."""

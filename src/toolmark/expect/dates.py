@@ -34,7 +34,7 @@ def read_moment(value: object, formats: Sequence[str]) -> Moment | None:
         return None
     text = value.strip()
     for form in formats:
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError, re.error):  # texts and formats may be anything
             return Moment(datetime.strptime(text, form), timed=bool(re.search(r"%[HIMSfpXcz]", form)))  # noqa: DTZ007
     match = _MOMENT.fullmatch(text)
     if match is not None:

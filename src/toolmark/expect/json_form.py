@@ -25,10 +25,10 @@ from toolmark._internal.json import MAX_DEPTH, json_path, short_repr, to_json_va
 from toolmark.calls import ToolCall
 from toolmark.errors import InvalidDataError, MissingPackageError, Problem, ToolmarkError
 from toolmark.expect.check_matchers import Predicate
-from toolmark.expect.matcher import MARK, MATCHERS, Matcher, to_plain
+from toolmark.expect.matcher import MARK, MATCHERS, Matcher, to_plain, without_exact
 from toolmark.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
 from toolmark.expect.value_matchers import AnyOf, Exact
-from toolmark.matching.argument_pattern import json_of
+from toolmark.matching.argument_pattern import holds_matcher, json_of
 from toolmark.matching.json_compare import ABSENT
 
 T = TypeVar("T")
@@ -334,6 +334,8 @@ class _Reader:
                 # What `Exact` contains is never a matcher.
                 nested = key in ("value", "values") and kind is not Exact
                 options[key] = self.tree(item, (*path, key)) if nested else item
+                if key == "value" and not getattr(kind, "nested", True):
+                    options[key] = self.plain_value(kind, options[key], (*path, key))
             elif key != MARK:
                 hint = _hint(key, parameters) or f"expected {', '.join(parameters) or 'no options'}"
                 self.problem((*path, key), f"unknown option {key!r} of {kind.kind!r}; {hint}")
@@ -341,6 +343,17 @@ class _Reader:
             if default is MISSING and key not in options:
                 raise InvalidDataError(f"{kind.kind!r} needs {key!r}")
         return options
+
+    def plain_value(self, kind: type[Matcher], tree: object, path: Path) -> object:
+        """Return the value of a matcher that takes no matchers; those of objects with `$is` are written as `exact`."""
+        value = without_exact(tree)
+        if holds_matcher(value):
+            self.problem(path, f"the value of {kind.kind!r} must not contain matchers")
+        return value
+
+    def arguments(self, value: object, path: Path) -> object:
+        tree = self.tree(value, path)
+        return tree.value if isinstance(tree, Exact) else tree
 
     def list_at(self, value: object, path: Path) -> Sequence[Any]:
         if isinstance(value, (list, tuple)):
@@ -352,7 +365,7 @@ class _Reader:
 _READERS: Final[dict[str, Callable[[_Reader, Any, Path], Any]]] = {
     "expect": _Reader.name,
     "forbid": _Reader.name,
-    "input_parameters": _Reader.tree,
+    "input_parameters": _Reader.arguments,
     "output": _Reader.tree,
     "optional": _Reader.flag,
     "extra_arguments": _Reader.flag,

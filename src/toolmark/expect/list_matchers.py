@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from toolmark._internal.budget import Budget, current_budget
+from toolmark._internal.json import MAX_DEPTH, is_deeper
 from toolmark._internal.options import require
 from toolmark.expect.matcher import ValueMatcher
-from toolmark.matching.argument_pattern import fits
-from toolmark.matching.json_compare import ABSENT
+from toolmark.matching.argument_pattern import fits, holds_matcher
+from toolmark.matching.json_compare import ABSENT, frozen
+from toolmark.matching.redacted_values import has_mark
+
+_CHEAP = 64
+"""Choices of an item that are looked at again in about the time of one comparison."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,8 @@ class _CollectionMatcher(ValueMatcher):
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is a collection of the same type, and has the expected items."""
-        return type(value) is type(self.value) and self._agrees(value)
+        # No call has a deeper value, and looking into one would overflow the stack.
+        return type(value) is type(self.value) and not is_deeper(value, MAX_DEPTH) and self._agrees(value)
 
     @abstractmethod
     def _agrees(self, value: Any) -> bool:
@@ -96,19 +104,47 @@ class Superset(_CollectionMatcher, kind="superset"):
 def _each_has_one(items: Sequence[Any], partners: Sequence[Any], pair: Callable[[Any, Any], bool]) -> bool:
     """Return whether each item can be paired with a partner of its own.
 
-    Augmenting paths (Kuhn 1955): an item may fit several partners, so pairing with the first one could fail.
+    Raises:
+        LimitError: The comparisons need more steps than the case has left.
     """
-    items_by_partner: dict[int, int] = {}
-
-    def place(item: int, visited: set[int]) -> bool:
-        for index, partner in enumerate(partners):
-            if index in visited or not pair(items[item], partner):
-                continue
-            visited.add(index)
-            # A partner in use becomes free if its item can move to another one.
-            if index not in items_by_partner or place(items_by_partner[index], visited):
-                items_by_partner[index] = item
-                return True
+    if len(items) > len(partners):
         return False
+    if not any(map(_is_open, (*items, *partners))):
+        # Values that only equal ones fit: counting them is enough.
+        return not Counter(map(frozen, items)) - Counter(map(frozen, partners))
+    budget = current_budget()
+    budget.spend(len(items) * len(partners), "a matcher of lists")
+    choices = [{index for index, partner in enumerate(partners) if pair(item, partner)} for item in items]
+    holders: dict[int, int] = {}
+    return all(_place(item, choices, holders, budget) for item in range(len(items)))
 
-    return len(items) <= len(partners) and all(place(item, set()) for item in range(len(items)))
+
+def _is_open(value: Any) -> bool:
+    """Return whether a value may fit others than equal ones."""
+    return holds_matcher(value) or has_mark(value)
+
+
+def _place(start: int, choices: Sequence[set[int]], holders: dict[int, int], budget: Budget) -> bool:
+    """Give an item a partner that `holders` maps to it, and move others where needed; return whether that is possible.
+
+    A breadth-first augmenting path (Kuhn 1955): an item may fit several partners, so the first one could be wrong.
+    """
+    came_from: dict[int, int] = {}
+    held: dict[int, int] = {}
+    queue = [start]
+    for item in queue:
+        new = choices[item].difference(came_from)
+        budget.spend(1 + len(new) // _CHEAP, "a matcher of lists")
+        came_from.update(dict.fromkeys(new, item))
+        free = new.difference(holders)
+        if free:
+            partner = free.pop()
+            while True:
+                mover = came_from[partner]
+                holders[partner] = mover
+                if mover == start:
+                    return True
+                partner = held[mover]
+        held.update((holders[partner], partner) for partner in new)
+        queue += [holders[partner] for partner in new]
+    return False

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from toolmark._internal.json import MAX_DEPTH, to_json_value
 from toolmark._internal.text import short_json
 from toolmark.errors import InvalidDataError
-from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern
+from toolmark.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern, holds_matcher
 from toolmark.matching.json_compare import ABSENT, Absent
 
 MARK = "$is"
@@ -62,7 +62,7 @@ class Matcher(ValuePattern):
         for entry in fields(self):  # type: ignore[arg-type]
             value = getattr(self, entry.name)
             if entry.init and value != entry.default:
-                plain[entry.name] = to_plain(value)
+                plain[entry.name] = to_plain(value) if entry.name in _TREES else _listed(value)
         return plain
 
     def describe(self) -> str:
@@ -70,11 +70,21 @@ class Matcher(ValuePattern):
         return self.kind.replace("_", " ")
 
 
+_TREES = ("value", "values")
+"""The fields with expected values; others are options, in which an object with `$is` is a plain value."""
+
+
+def _listed(option: Any) -> Any:
+    return list(option) if isinstance(option, tuple) else option
+
+
 def tree_of(value: Any, depth: int = 0) -> Any:
     """Return an expected value as JSON values with matchers among them.
 
+    An object with the key `$is` becomes an `Exact`, as which it is written and read.
+
     Raises:
-        InvalidDataError: The value is nested too deeply, or contains itself.
+        InvalidDataError: The value is nested too deeply, contains itself, or has matchers in an object with `$is`.
     """
     if isinstance(value, Matcher):
         return value
@@ -82,19 +92,38 @@ def tree_of(value: Any, depth: int = 0) -> Any:
         message = f"deeper than {MAX_DEPTH} levels of lists and objects, or containing itself; flatten it first"
         raise InvalidDataError(message)
     if isinstance(value, Mapping):
-        return {str(key): tree_of(item, depth + 1) for key, item in value.items()}
+        tree = {str(key): tree_of(item, depth + 1) for key, item in value.items()}
+        return _exact(tree) if MARK in tree else tree
     if isinstance(value, (list, tuple)):
         return [tree_of(item, depth + 1) for item in value]
     return to_json_value(value)
 
 
+def _exact(tree: dict[str, Any]) -> Matcher:
+    """Return the matcher of an object with the key `$is`."""
+    plain = without_exact(tree)
+    if holds_matcher(plain):
+        raise InvalidDataError(f"an object with the key {MARK!r} must not contain matchers; use another key")
+    return MATCHERS["exact"](plain)  # type: ignore[call-arg]
+
+
+def without_exact(value: Any) -> Any:
+    """Return a value with the values of the `Exact` matchers in it in their places."""
+    if isinstance(value, MATCHERS["exact"]):
+        return value.value  # type: ignore[attr-defined]
+    if isinstance(value, dict):
+        return {key: without_exact(item) for key, item in value.items()}
+    return list(map(without_exact, value)) if isinstance(value, list) else value
+
+
 def to_plain(value: Any) -> Any:
-    """Return the JSON form of a value that `tree_of` returned."""
+    """Return the JSON form of an expected value."""
     if isinstance(value, ValuePattern):
         return value.to_json()
     if isinstance(value, dict):
-        plain = {key: to_plain(item) for key, item in value.items()}
-        return {MARK: "exact", "value": plain} if MARK in value else plain
+        if MARK in value:
+            return {MARK: "exact", "value": value}
+        return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
     return value
@@ -102,6 +131,8 @@ def to_plain(value: Any) -> Any:
 
 def value_text(value: Any) -> str:
     """Return an expected value as text for messages."""
+    if value is ABSENT:
+        return "the value at its place"
     if isinstance(value, ValuePattern):
         return value.describe()
     return short_json(to_plain(value))

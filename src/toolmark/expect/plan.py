@@ -14,10 +14,13 @@ from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.expect.argument_paths import parse_argument_path
 from toolmark.expect.matcher import Matcher, tree_of, value_text
+from toolmark.expect.value_matchers import Exact
 from toolmark.matching.json_compare import ABSENT
 
 MOST_WAYS = 1_000
-"""Upper limit on the combinations of alternatives in a plan."""
+"""Upper limit on the combinations of alternatives in a plan, and in all plans of an `Alternatives`."""
+MOST_CALLS = 10_000
+"""Upper limit on the calls that a plan requires, those of all alternatives and of `times` included."""
 
 Name: TypeAlias = "str | Matcher"
 """The name of a tool, or a matcher of names, such as `Glob("search_*")`."""
@@ -216,7 +219,7 @@ class Plan:
         require(isinstance(self.tools, Mapping), "tools must map tools to places to matchers", self.tools)
         for tool, places in self.tools.items():
             check_at(places, f"tools[{tool!r}]")
-        problems = [*_label_problems(self.calls), *_way_problems(self.calls)]
+        problems = [*_size_problems(self.calls), *_label_problems(self.calls), *_way_problems([self])]
         if problems:
             raise InvalidDataError("; ".join(problem.message for problem in problems), problems)
 
@@ -243,6 +246,7 @@ class Alternatives:
 
     Raises:
         ConfigurationError: No plan is passed, or one is not a plan.
+        InvalidDataError: The plans have too many combinations of alternatives together.
     """
 
     plans: Sequence[Plan]
@@ -252,6 +256,10 @@ class Alternatives:
         plans: Any = self.plans
         require(isinstance(plans, (list, tuple)) and plans, "Alternatives needs a list of at least one plan", plans)
         object.__setattr__(self, "plans", tuple(plan if isinstance(plan, Plan) else Plan(plan) for plan in plans))
+
+        problems = list(_way_problems(self.plans))
+        if problems:
+            raise InvalidDataError(problems[0].message, problems)
 
     def expected_calls(self) -> Iterator[Call]:
         """Yield every expected call of every plan."""
@@ -331,6 +339,8 @@ def _arguments(value: Any) -> Any:
     if value is ABSENT:
         return value
     arguments = {} if value is None else tree_of(value)
+    if isinstance(value, Mapping) and isinstance(arguments, Exact):  # an argument has the name `$is`
+        arguments = arguments.value
     require(isinstance(arguments, dict), "input_parameters must be an object of arguments", value)
     return arguments
 
@@ -405,11 +415,21 @@ def _all_predecessors(label: str, predecessors: Mapping[str, set[str]]) -> set[s
     return reached
 
 
-def _way_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
-    ways = count_ways(items)
+def _way_problems(plans: Iterable[Plan]) -> Iterator[Problem]:
+    ways = sum(count_ways(plan.calls) for plan in plans)
     if ways > MOST_WAYS:
-        message = f"its alternatives have {ways} combinations, more than the limit of {MOST_WAYS}"
+        amount = str(ways) if ways < 10**9 else "more than a billion"
+        message = f"its alternatives have {amount} combinations, more than the limit of {MOST_WAYS}"
         yield Problem("$", f"{message}; split it into several cases, or use AnyOf where only names or values differ")
+
+
+def _size_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
+    needed = sum(getattr(item, "least", 1) for item in walk(items) if isinstance(item, (ToolCall, Expect)))
+    if needed > MOST_CALLS:
+        amount = str(needed) if needed < 10**9 else "more than a billion"
+        yield Problem(
+            "$", f"it requires {amount} calls, more than the limit of {MOST_CALLS:,}; require fewer with times"
+        )
 
 
 def count_ways(items: Iterable[PlanItem]) -> int:

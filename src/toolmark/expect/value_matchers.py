@@ -6,10 +6,12 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from toolmark._internal.budget import current_budget
+from toolmark._internal.json import is_number
 from toolmark._internal.options import require
 from toolmark._internal.regex import BoundedPattern
 from toolmark._internal.text import short_json, shorten
@@ -21,6 +23,8 @@ from toolmark.matching.json_compare import json_equal
 
 _LONGEST = 80
 """Longest list of alternatives in messages."""
+_MOST_COMBINING = 1_000
+"""Combining characters in a row that are normalized."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Exact(ValueMatcher, kind="exact"):
 
     def describe(self) -> str:
         """Return the value."""
-        return short_json(self.value)
+        return short_json(self.value) if self.complete else value_text(self.value)
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class Approx(_LeafMatcher, kind="approx"):
         abs: Absolute tolerance, at least 0. With neither, `rel` is 1e-6.
 
     Raises:
-        ConfigurationError: A tolerance is negative or not a number.
+        ConfigurationError: A tolerance is negative, infinite or not a number.
     """
 
     rel: float | None = None
@@ -92,8 +96,8 @@ class Approx(_LeafMatcher, kind="approx"):
         """Check the tolerances."""
         for name in ("rel", "abs"):
             tolerance = getattr(self, name)
-            valid = tolerance is None or (_is_number(tolerance) and tolerance >= 0)
-            require(valid, f"{name} of Approx must be a number from 0", tolerance)
+            valid = tolerance is None or (_is_finite(tolerance) and tolerance >= 0)
+            require(valid, f"{name} of Approx must be a finite number from 0", tolerance)
         super().__post_init__()
 
     @property
@@ -112,20 +116,21 @@ class Approx(_LeafMatcher, kind="approx"):
     def describe(self) -> str:
         """Return `about 100 (rel 0.01)`."""
         rel, abs_ = self._tolerances
-        within = ", ".join(f"{name} {size:g}" for name, size in (("rel", rel), ("abs", abs_)) if size)
+        within = ", ".join(f"{name} {_size_text(size)}" for name, size in (("rel", rel), ("abs", abs_)) if size)
         return f"about {value_text(self.value)}" + (f" ({within})" if within else "")
+
+
+def _size_text(size: float) -> str:
+    # No float holds a large integer, so `:g` raises for it.
+    return f"{size:g}" if size < 10**15 else short_json(size)
 
 
 def _decimal(value: float) -> Fraction:
     return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _is_finite(value: Any) -> bool:
-    return _is_number(value) and abs(value) < math.inf  # `math.isfinite` cannot take integers of hundreds of digits
+    return is_number(value) and abs(value) < math.inf  # `math.isfinite` cannot take integers of hundreds of digits
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ class Regex(Matcher, kind="regex"):
     """A text that fully matches a Python regular expression. Also accepted as the name of a tool.
 
     Args:
-        pattern: The expression; a search that takes longer than two seconds is an error.
+        pattern: The expression; all searches of a case may take two seconds, then the case is not measured.
         ignore_case: Ignore the case of letters.
         search: Match anywhere in the text instead of the whole text.
 
@@ -208,6 +213,7 @@ class AnyOf(Matcher, kind="any_of"):
 
     def credit(self, value: Any) -> Ratio | None:
         """Return the best credit among the values; `None` if one of them accepts a missing value."""
+        current_budget().spend(len(self.values) - 1, "an AnyOf")
         ratios = [credit_of(one, value) for one in self.values]
         if None in ratios:
             return None
@@ -215,6 +221,7 @@ class AnyOf(Matcher, kind="any_of"):
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is one of them."""
+        current_budget().spend(len(self.values) - 1, "an AnyOf")
         return any(fits(one, value) for one in self.values)
 
     def describe(self) -> str:
@@ -236,7 +243,8 @@ class IgnoreCase(_LeafMatcher, kind="ignore_case"):
 class Normalized(_LeafMatcher, kind="normalized"):
     """The value, ignoring case, white space and Unicode forms of texts, also in lists and objects.
 
-    Texts are normalized to NFKC and case-folded; white space is stripped, and inside it becomes one space.
+    Texts are normalized to NFKC and case-folded; white space is stripped, and inside it becomes one space. A text with
+    more than 1,000 combining characters in a row, which no language has, keeps its Unicode form.
 
     Args:
         value: The expected value.
@@ -248,8 +256,19 @@ class Normalized(_LeafMatcher, kind="normalized"):
 
     def _normal(self, text: str) -> str:
         # Case folding can leave a text that is no longer in normal form.
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        folded = _nfkc(_nfkc(text).casefold())
         return " ".join("".join(letter for letter in folded if letter not in self.drop).split())
+
+
+def _nfkc(text: str) -> str:
+    # Python sorts the combining characters in a row in quadratic time: 200,000 of them take minutes.
+    if len(text) > _MOST_COMBINING:
+        length = 0
+        for letter in text:
+            length = length + 1 if unicodedata.combining(letter) else 0
+            if length > _MOST_COMBINING:
+                return text
+    return unicodedata.normalize("NFKC", text)
 
 
 @dataclass(frozen=True)
@@ -264,7 +283,7 @@ class DateEqual(ValueMatcher, kind="date"):
         formats: Further formats for `strptime`, such as `%d.%m.%Y`.
 
     Raises:
-        ConfigurationError: The value is not a date in any of these forms.
+        ConfigurationError: The value is not a date in any of these forms, or `formats` is not a list of texts.
     """
 
     formats: Sequence[str] = ()
@@ -272,7 +291,10 @@ class DateEqual(ValueMatcher, kind="date"):
     def __post_init__(self) -> None:
         """Normalize and check the value."""
         super().__post_init__()
-        set_field(self, "formats", tuple(self.formats))
+        formats: Any = self.formats
+        are_texts = isinstance(formats, (list, tuple)) and all(isinstance(form, str) for form in formats)
+        require(are_texts, "formats of DateEqual must be a list of formats of strptime", formats)
+        set_field(self, "formats", tuple(formats))
         valid = not self.complete or read_moment(self.value, self.formats) is not None
         require(valid, "DateEqual needs a date or a time in ISO 8601, or in one of its formats", self.value)
 
@@ -283,7 +305,7 @@ class DateEqual(ValueMatcher, kind="date"):
 
     def describe(self) -> str:
         """Return the date."""
-        return f"the date {self.value}"
+        return f"the date {self.value}" if self.complete else super().describe()
 
 
 @dataclass(frozen=True)
@@ -291,14 +313,23 @@ class Glob(Matcher, kind="glob"):
     """A text that matches a shell pattern (`*`, `?`, `[...]`), case-sensitive. Also accepted as the name of a tool.
 
     Args:
-        pattern: The pattern.
+        pattern: The pattern; its searches have the time limit of `Regex`.
+
+    Raises:
+        ConfigurationError: The pattern is not text, or too long.
     """
 
     pattern: str
+    _bounded: BoundedPattern = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile the pattern."""
+        require(isinstance(self.pattern, str), "the pattern of Glob must be text", self.pattern)
+        set_field(self, "_bounded", BoundedPattern(translate(self.pattern)))
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is a text that matches."""
-        return isinstance(value, str) and fnmatchcase(value, self.pattern)
+        return isinstance(value, str) and self._bounded.fullmatch(value)
 
     def describe(self) -> str:
         """Return the pattern."""

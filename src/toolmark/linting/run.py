@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
+from toolmark._internal.budget import case_budget
 from toolmark._internal.json import parse_json, short_repr
 from toolmark.calls import ToolSpec, read_tool_spec
 from toolmark.cases import Golden, TestCase
@@ -154,7 +155,9 @@ class _Linter:
         expected = spot.at("expected_tools")
         if expected == spot:  # `at` returns the same spot if there is no such field
             expected = spot.at(_RECORD_FIELD)
-        yield from check_expectation(case.expected_tools, expected, tools)
+        with case_budget():
+            findings = list(check_expectation(case.expected_tools, expected, tools))
+        yield from findings
 
     def _check_id(self, case_id: object, document: Document) -> Iterator[LintFinding]:
         """Yield a finding if an earlier case has the same id."""

@@ -13,18 +13,21 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from toolmark._argument_validation import not_taken, violation_text
-from toolmark._internal.json import canonical_json, json_path
-from toolmark._internal.json_schema import build_validator
-from toolmark._internal.text import short_json
+from toolmark._argument_validation import violation_text
+from toolmark._internal.json import canonical_json, json_items, json_path
+from toolmark._internal.text import join_first, short_json
+from toolmark._json_schema import BrokenRule, BrokenSchemaError, Validator, build_validator
 from toolmark.calls import ToolSpec
-from toolmark.errors import ToolmarkError
+from toolmark.errors import LimitError, ToolmarkError
 from toolmark.expect import Absent, Predicate, Schema
 from toolmark.linting.sample_values import MOST_SAMPLES, Mark, Sample, Steps, samples
 from toolmark.result import redact_at_path
 
 _SHALLOW_RULES = frozenset({"type", "required", "additionalProperties", "minItems", "maxItems"})
 """Rules that depend on the type, the keys or the length of an object or list, but not on the values inside."""
+
+_MOST_NAMES = 50
+"""Names that a suggestion compares, or lists."""
 
 _CONDITIONS = frozenset({"then", "else", "dependentSchemas"})
 """Parts of a schema that apply depending on other values."""
@@ -44,7 +47,7 @@ class Tools:
     """The available tools (`None` if they are unknown), and the validators of their schemas."""
 
     specs: Sequence[ToolSpec] | None
-    validators: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    validators: dict[str, Validator | str] = field(default_factory=dict[str, Validator | str], repr=False)
 
     def of(self, specs: Sequence[ToolSpec] | None) -> Tools:
         """Return other tools that share the validators, so that each is built once."""
@@ -74,93 +77,92 @@ class Tools:
             return
         try:
             yield from _proven_misfits(self._validator(spec.input_schema), arguments, extras=extras)
-        except _UnusableSchemaError as fault:
+        except (BrokenSchemaError, LimitError) as fault:
             yield Misfit((), f"the tool {spec.name!r} cannot be checked against: {fault}", broken=True)
 
-    def _validator(self, schema: dict[str, Any]) -> Any:
+    def _validator(self, schema: dict[str, Any]) -> Validator:
         key = canonical_json(schema)
         if key not in self.validators:
             self.validators[key] = build_validator(schema, formats=False)
         validator = self.validators[key]
         if isinstance(validator, str):  # `build_validator` returns the reason why a schema is invalid
-            raise _UnusableSchemaError(validator)
+            raise BrokenSchemaError(validator)
         return validator
 
 
-class _UnusableSchemaError(Exception):
-    """A schema cannot be used; the message says why."""
-
-
-def _proven_misfits(validator: Any, arguments: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
+def _proven_misfits(validator: Validator, arguments: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
     """Yield the problems of expected arguments that are proven, as the docstring of the module defines it."""
     tested = list(islice(samples(dict(arguments)), MOST_SAMPLES))
     # Without another choice, nothing avoids an error, whichever values it depends on. Only the order of an `unordered`
     # list may still differ, which makes no samples of its own; `_proves` allows for it.
     has_no_choices = len(tested) == 1 and not tested[0].marks and not extras
+    # The items of an `unordered` list may come in another order, where a schema has rules for positions.
+    has_positions = _has_positions(validator.schema)
     for sample in tested:
-        for error in _errors(validator, sample.value):
+        for error in validator.broken_rules(sample.value):
+            if has_positions and any(isinstance(key, int) for key in error.keys):
+                continue
             if (has_no_choices or _depends_on_one_value(error)) and _proves(error, sample.marks):
                 yield from _misfits_of_error(error, sample, arguments, extras=extras)
 
 
-def _errors(validator: Any, value: object) -> list[Any]:
-    """Return the errors of a value.
-
-    Raises:
-        _UnusableSchemaError: The schema has an unresolvable `$ref` or an invalid pattern.
-    """
-    try:
-        return list(validator.iter_errors(value))
-    except Exception as fault:
-        text = f"its input_schema cannot be used ({type(fault).__name__}: {fault})"
-        raise _UnusableSchemaError(text) from fault
+def _has_positions(schema: object) -> bool:
+    """Return whether a schema has rules for the items at certain positions of a list."""
+    if isinstance(schema, Mapping) and ("prefixItems" in schema or isinstance(schema.get("items"), list)):
+        return True
+    return any(_has_positions(item) for _, item in json_items(schema))
 
 
-def _misfits_of_error(error: Any, sample: Sample, arguments: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
+def _misfits_of_error(
+    error: BrokenRule, sample: Sample, arguments: Mapping[str, Any], *, extras: bool
+) -> Iterator[Misfit]:
     """Yield the problems in one error of the validator: one for each argument that is missing or not accepted."""
-    keys: Steps = tuple(error.absolute_path)
-    if error.validator == "required":
+    keys = error.keys
+    if error.rule == "required":
         yield from _missing_arguments(error, keys, sample, arguments, extras=extras)
-    elif error.validator == "additionalProperties" and error.validator_value is False:
+    elif error.rule == "additionalProperties" and error.limit is False:
         yield from _unexpected_arguments(error, keys)
     else:
         mark = sample.marks.get(keys)
-        value = mark.matcher.describe() if mark else short_json(redact_at_path(error.instance, json_path(keys)))
+        value = mark.matcher.describe() if mark else short_json(redact_at_path(error.value, json_path(keys)))
         yield Misfit(keys, f"{value} {violation_text(error)}")
 
 
 def _missing_arguments(
-    error: Any, keys: Steps, sample: Sample, arguments: Mapping[str, Any], *, extras: bool
+    error: BrokenRule, keys: Steps, sample: Sample, arguments: Mapping[str, Any], *, extras: bool
 ) -> Iterator[Misfit]:
-    for name in error.validator_value:
+    for name in error.limit:
         # At the top level, a call with further arguments may have the one that is missing here.
         may_be_extra = extras and not keys and name not in arguments
-        if name not in error.instance and not may_be_extra:
+        if name not in error.value and not may_be_extra:
             yield Misfit((*keys, name), _missing_text(name, sample.left_out.get((*keys, name))))
 
 
-def _unexpected_arguments(error: Any, keys: Steps) -> Iterator[Misfit]:
+def _unexpected_arguments(error: BrokenRule, keys: Steps) -> Iterator[Misfit]:
     properties = list(error.schema.get("properties", {}))
-    for name in not_taken(error):
+    for name in error.other_names():
         hint = suggestion(name, properties, "it takes")
         yield Misfit((*keys, name), f"the tool does not take {name!r}; {hint}")
 
 
 def suggestion(name: str, names: Sequence[str], verb: str) -> str:
     """Return `did you mean 'x'?` with the nearest of these names, or all of them after the verb."""
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"{verb} {', '.join(map(repr, names)) or 'none'}"
+    # Comparing names letter by letter is slow: of many names, only those that begin alike are compared.
+    close = names if len(names) <= _MOST_NAMES else [one for one in names if one[:2] == name[:2]][:_MOST_NAMES]
+    near = difflib.get_close_matches(name, close, n=1)
+    listed = join_first(list(map(repr, names[: _MOST_NAMES + 1])), _MOST_NAMES)
+    return f"did you mean {near[0]!r}?" if near else f"{verb} {listed or 'none'}"
 
 
-def _depends_on_one_value(error: Any) -> bool:
+def _depends_on_one_value(error: BrokenRule) -> bool:
     """Return whether an error depends on one value alone, so that no choice for another value avoids it.
 
     An error under a condition depends on the values that the condition tests. An error of an object or list depends on
     all values inside, unless the rule is a shallow one.
     """
-    if not _CONDITIONS.isdisjoint(map(str, error.absolute_schema_path)):
+    if not _CONDITIONS.isdisjoint(map(str, error.schema_keys)):
         return False
-    return not isinstance(error.instance, (dict, list)) or str(error.validator) in _SHALLOW_RULES
+    return not isinstance(error.value, (dict, list)) or error.rule in _SHALLOW_RULES
 
 
 def _missing_text(name: str, left_out: object) -> str:
@@ -170,14 +172,14 @@ def _missing_text(name: str, left_out: object) -> str:
     return f"{name!r} {how}, and the tool requires it"
 
 
-def _proves(error: Any, marks: Mapping[Steps, Mark]) -> bool:
+def _proves(error: BrokenRule, marks: Mapping[Steps, Mark]) -> bool:
     """Return whether an error of a sample remains, whichever accepted values stand in the place of the marked parts.
 
     A mark is at a part of a sample that stands for all values that a matcher accepts. Its `certainty` is what they have
     in common with the part: `nothing`, the `type` of the part, or the `types` of the part and of everything inside.
     """
-    keys: Steps = tuple(error.absolute_path)
-    rule: str = error.validator
+    keys = error.keys
+    rule = error.rule
     if keys in marks:  # the error is of a marked part itself
         return _rejects_all(error, rule, marks[keys])
     # Below a marked part, only types can be common to all values. A matcher is a leaf, so at most one mark is above.
@@ -187,19 +189,17 @@ def _proves(error: Any, marks: Mapping[Steps, Mark]) -> bool:
     # Above a marked part, the error remains if it does not depend on the values inside.
     if any(steps[: len(keys)] == keys for steps in marks):
         return rule in _SHALLOW_RULES
-    # Away from all marks, the value is the only accepted one. But its position in a list may differ: the items of an
-    # `unordered` list may come in another order, and `prefixItems` has one schema for each position.
-    return "prefixItems" not in error.absolute_schema_path
+    return True  # away from all marks, the value is the only accepted one
 
 
-def _rejects_all(error: Any, rule: str, mark: Mark) -> bool:
+def _rejects_all(error: BrokenRule, rule: str | None, mark: Mark) -> bool:
     """Return whether the error of a marked part is one of all values that the part stands for.
 
     This is proven for the rule `type` if all these values have the same type, and for `enum` and `const` if the matcher
     accepts none of the values that the schema allows. No other rule is proven.
     """
     if rule in ("enum", "const"):
-        allowed = error.validator_value if rule == "enum" else [error.validator_value]
+        allowed = error.limit if rule == "enum" else [error.limit]
         return not any(_may_accept(mark, value) for value in allowed)
     return rule == "type" and mark.certainty != "nothing"
 

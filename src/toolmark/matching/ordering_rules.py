@@ -21,12 +21,13 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from toolmark._internal.budget import current_budget
 from toolmark.matching.plan_slots import Board, Partners
 
 Rule = Literal["after", "parallel"]
 
 MOST_NODES = 20_000
-"""Steps after which the search is given up; about a second."""
+"""Nodes after which the search is given up; about a second. All searches of a case have `MOST_SEARCH_NODES`."""
 _DEEPEST = 300
 """Slots that are searched; Python's stack bounds how many can be."""
 
@@ -193,6 +194,7 @@ class _Search:
         self.fixed = {slot: call for slot, call in start.items() if slot not in searched_set}
         self.best, self.best_value = start, rules.value(start)
         self.nodes = 0
+        self.budget = current_budget()
 
     def _choices(self, slot: int) -> list[int]:
         """Return the calls that a slot would take at a similarity above 0, the best and then the nearest first."""
@@ -227,7 +229,8 @@ class _Search:
     def _fill(self, place: int, pairs: dict[int, int], used: set[int], weight: Fraction) -> bool:
         """Fill the slots from a place on; return whether everything was looked at."""
         self.nodes += 1
-        if self.nodes > MOST_NODES:
+        self.budget.search_nodes -= 1
+        if self.nodes > MOST_NODES or self.budget.search_nodes < 0:
             return False
         if (weight + self.rest[place], 0) <= self.best_value:
             return True

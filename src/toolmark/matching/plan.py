@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from toolmark._internal.budget import current_budget
 from toolmark.matching.align_calls import align, total
 from toolmark.matching.alignment import Alignment, Item, Pair
 from toolmark.matching.argument_pattern import ONE, Template
@@ -77,6 +78,7 @@ def align_layout(
         output: Compare the outputs, all or nothing.
     """
     slots = list(_slots(layout, called))
+    current_budget().spend(len(slots) + len(called), "a plan with these calls")
     if all(map(_plain, slots)):
         items = [slot.patterns[0].item for slot in slots]
         alignment = align(items, called, ordered=ordered, arguments=arguments, output=output)

@@ -19,6 +19,7 @@ from itertools import accumulate
 from math import lcm
 from typing import NamedTuple
 
+from toolmark._internal.budget import current_budget
 from toolmark.matching.alignment import Item
 from toolmark.matching.argument_pattern import ONE, Ratio, ValuePattern
 from toolmark.matching.assignment import best_partners
@@ -69,6 +70,21 @@ class Slot:
     group: int | None = None
 
 
+_WHAT = "a plan with these calls"
+_STEPS = 4
+"""Steps of one comparison of an expected call with a called one."""
+_CHEAP = 16
+"""Pairs of a slot and a call that are listed in about the time of one step."""
+
+
+class _Compared(NamedTuple):
+    """What the calls are worth to a slot, those that are similar at all, and the pattern that each call fits best."""
+
+    ratios: dict[int, Ratio]
+    similar: dict[int, Ratio]
+    best: dict[int, int]
+
+
 class Board:
     """Slots and calls, and what each call is worth to each slot that it can take.
 
@@ -97,32 +113,34 @@ class Board:
         """The position of the first pattern of each slot among those of all."""
         items = [pattern.item for slot in slots for pattern in slot.patterns]
         self.sides = Comparison(items, called, arguments=arguments, output=output)
-        self._best: dict[tuple[int, int], int] = {}
+        self._best: list[dict[int, int]] = []
         self.ratios: list[dict[int, Ratio]] = []
-        same: dict[tuple[int, ...], tuple[dict[int, Ratio], dict[int, int]]] = {}
-        for index, slot in enumerate(slots):
+        self._budget = current_budget()
+        same: dict[tuple[int, ...], _Compared] = {}
+        for slot in slots:
             key = tuple(map(id, slot.patterns))  # slots of one family share their patterns, and so their similarities
             if key not in same:
                 same[key] = self._compared(slot)
-            ratios, best = same[key]
-            self.ratios.append({call: ratio for call, ratio in ratios.items() if slot.required or ratio[0]})
-            self._best.update({(index, call): pattern for call, pattern in best.items()})
+            compared = same[key]
+            self.ratios.append(compared.ratios if slot.required else compared.similar)
+            self._best.append(compared.best)
 
-    def _compared(self, slot: Slot) -> tuple[dict[int, Ratio], dict[int, int]]:
+    def _compared(self, slot: Slot) -> _Compared:
         ratios: dict[int, Ratio] = {}
         best: dict[int, int] = {}
         for number, pattern in enumerate(slot.patterns):
             for call, item in enumerate(self.called):
                 if not pattern.named(item.name):
                     continue
+                self._budget.spend(_STEPS, _WHAT)
                 ratio = self.sides.ratio(pattern.item, item)
                 if call not in ratios or ratio[0] * ratios[call][1] > ratios[call][0] * ratio[1]:
                     ratios[call], best[call] = ratio, number
-        return ratios, best
+        return _Compared(ratios, {call: ratio for call, ratio in ratios.items() if ratio[0]}, best)
 
     def pattern_at(self, slot: int, call: int) -> int:
         """Return which want of a slot a call fits best, as its position among those of all slots."""
-        return self._first[slot] + self._best[slot, call]
+        return self._first[slot] + self._best[slot][call]
 
     def in_parts(self, slots: Iterable[int], calls: Iterable[int]) -> list[tuple[list[int], list[int]]]:
         """Return the connected parts of who can take whom among these slots and calls."""
@@ -133,6 +151,7 @@ class Board:
         for partners in reach.values():
             roots.join(partners)
         parts: dict[int, tuple[list[int], set[int]]] = {}
+        self._budget.spend(sum(map(len, reach.values())) // _CHEAP, _WHAT)
         for slot, partners in reach.items():
             if partners:
                 members, reached = parts.setdefault(roots.of(partners[0]), ([], set()))
@@ -208,6 +227,7 @@ def _one_family(board: Board, members: list[int], reached: list[int]) -> Partner
 
 def _assigned(board: Board, worth: Worth, members: Sequence[int], reached: Sequence[int]) -> tuple[int, Partners]:
     """Return the best pairs of one part, and their weight."""
+    current_budget().spend(_STEPS + len(members) * len(reached), _WHAT)
     # One more column for each slot, at which it stays alone for nothing.
     edges = [
         [
@@ -313,9 +333,13 @@ def _stretches(board: Board, worth: Worth, block: Sequence[int]) -> dict[tuple[i
     usable = {call for slot in block for call in board.ratios[slot]}
     partners: dict[tuple[int, int], tuple[int, Partners]] = {}
     for start in sorted(usable):
-        for stop in range(start + 1, _step_end(board.steps, start) + 1):
+        end = _step_end(board.steps, start)
+        most = _best_of_stretch(board, worth, block, range(start, end))[0]
+        for stop in range(start + 1, end + 1):
             if stop - 1 in usable:
                 partners[start, stop] = _best_of_stretch(board, worth, block, range(start, stop))
+                if partners[start, stop][0] == most:
+                    break  # a longer stretch leaves fewer calls to the next blocks, and is worth no more
     return partners
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from weakref import WeakKeyDictionary
 
+from toolmark._internal.budget import case_budget
 from toolmark._internal.json import is_number
 from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
@@ -109,7 +110,12 @@ class Metric(ABC):
         Raises:
             ToolmarkError: The case cannot be measured; the message names the missing or wrong field.
         """
-        return self._remember(self._finished(self._measure(case)), case)
+        return self._remember(self._finished(self._outcome(case)), case)
+
+    def _outcome(self, case: Any) -> MetricResult | Flow[MetricResult]:
+        """Return what `_measure` returns, within the limits of one case."""
+        with case_budget():
+            return self._measure(case)
 
     def _finished(self, outcome: MetricResult | Flow[MetricResult]) -> MetricResult:
         """Return the result; ask the judge for it if `outcome` is a generator."""
@@ -121,7 +127,7 @@ class Metric(ABC):
 
     async def a_measure(self, case: Any, /) -> MetricResult:
         """Return what `measure` returns; await the judge instead of blocking."""
-        outcome = self._measure(case)
+        outcome = self._outcome(case)
         if not isinstance(outcome, MetricResult):
             from toolmark.judge.driver import a_drive  # noqa: PLC0415 - loaded only when a judge is asked
 
@@ -134,7 +140,7 @@ class Metric(ABC):
         Raises:
             ToolmarkError: As for `measure`.
         """
-        outcome = self._measure(case)
+        outcome = self._outcome(case)
         if isinstance(outcome, MetricResult):
             return ()
         first_request = next(outcome, None)

@@ -254,7 +254,7 @@ class ToolCorrectnessMetric(Metric):
             [0.5]
         """
         read = (LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case for case in cases)
-        return [self._finished(self._measure(case)).score for case in read]
+        return [self._finished(self._outcome(case)).score for case in read]
 
 
 def read_params(params: object) -> tuple[ToolCallParams, ...]:
