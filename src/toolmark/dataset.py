@@ -19,7 +19,7 @@ from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 
 from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress
-from toolmark._internal.json import parse_json
+from toolmark._internal.json import parse_json, within_limits
 from toolmark._internal.markers import CANCEL_MARK
 from toolmark._internal.text import printable
 from toolmark.cases import AnyCase, ConversationalTestCase, Golden, LLMTestCase, MLLMTestCase, TestCase
@@ -184,6 +184,7 @@ def problems_of(error: InvalidDataError) -> tuple[Problem, ...]:
     return error.problems or (Problem("$", str(error)),)
 
 
+@within_limits
 def read_case(value: object, place: str, *, tolerant_arguments: bool = False) -> TestCase:
     """Return the test case or the record that a JSON value holds, named after its `place` without a name and an id.
 
@@ -203,6 +204,7 @@ def read_case(value: object, place: str, *, tolerant_arguments: bool = False) ->
     return case if case.id or case.name else case.model_copy(update={"name": place})
 
 
+@within_limits
 def read_any_case(value: object, place: str, *, tolerant_arguments: bool = False) -> AnyCase:
     """Return the case or the conversation that a JSON value holds; see `read_case`."""
     if not isinstance(value, dict) or "turns" not in value:

@@ -18,7 +18,8 @@ import numbers
 import reprlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias, TypeGuard
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeGuard, TypeVar
 
 from pydantic import BaseModel
 
@@ -35,6 +36,12 @@ _Trail: TypeAlias = "tuple[_Trail, str | int] | None"
 """The keys that lead to a value, innermost first. It becomes a JSON path only if a warning needs one."""
 
 _MAX_BITS = 13_000
+
+_TOO_MANY_DIGITS = "integer string conversion"
+"""In Python's message about an integer that is too long to be converted from or to text."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
@@ -79,6 +86,30 @@ def _too_deep() -> InvalidDataError:
     return InvalidDataError.of(
         f"deeper than {MAX_DEPTH} levels of lists and objects, or containing itself; flatten it first"
     )
+
+
+def within_limits(read: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Return a reader that raises `InvalidDataError` where a value is nested too deeply or has an integer too large.
+
+    Python raises `RecursionError` and `ValueError` for these wherever a reader first meets them, which may be anywhere.
+    """
+
+    @wraps(read)
+    def checked(*args: _P.args, **options: _P.kwargs) -> _T:
+        try:
+            return read(*args, **options)
+        except RecursionError:
+            raise _too_deep() from None
+        except ValueError as error:
+            if _TOO_MANY_DIGITS not in str(error) or isinstance(error, InvalidDataError):
+                raise
+            raise _too_many_digits() from None
+
+    return checked
+
+
+def _too_many_digits() -> InvalidDataError:
+    return InvalidDataError.of("an integer has more than 4,000 digits; write it as text")
 
 
 def _convert(value: Any, trail: _Trail, depth: int, notes: list[str] | None) -> Any:
@@ -260,7 +291,7 @@ def parse_json(text: str | bytes, *, allow_nan: bool = False) -> Any:
     except RecursionError:
         raise InvalidDataError.of("nested too deeply to be read") from None
     except ValueError as error:
-        raise InvalidDataError.of(f"not JSON: {error}") from None
+        raise _too_many_digits() if _TOO_MANY_DIGITS in str(error) else _not_json(error) from None
     if not allow_nan:
         problems = [
             Problem(json_path(path), f"bare {_nonfinite_text(number)} is not JSON; write it as text, or allow NaN")
@@ -268,6 +299,10 @@ def parse_json(text: str | bytes, *, allow_nan: bool = False) -> Any:
         ]
         raise InvalidDataError("; ".join(map(str, problems)), problems)
     return value
+
+
+def _not_json(error: ValueError) -> InvalidDataError:
+    return InvalidDataError.of(f"not JSON: {error}")
 
 
 def parse_json_value(text: str | bytes) -> Any:

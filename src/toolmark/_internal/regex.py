@@ -36,7 +36,7 @@ class BoundedPattern:
         regex = import_module("regex")  # loaded with the first pattern
         try:
             compiled = regex.compile(self.pattern, regex.IGNORECASE if self.ignore_case else 0)
-        except (regex.error, TypeError) as error:
+        except (regex.error, TypeError, OverflowError, RecursionError) as error:
             message = f"{short_repr(self.pattern)} is not a regular expression: {error}"
             raise ConfigurationError(message) from None
         object.__setattr__(self, "_compiled", compiled)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic.alias_generators import to_camel
 
-from toolmark._internal.json import short_repr
+from toolmark._internal.json import short_repr, within_limits
 from toolmark._internal.model import drop_none
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import LLMTestCase, Run
@@ -44,6 +44,7 @@ def looks_like_record(value: object) -> bool:
     return isinstance(value, Mapping) and any(_BY_SPELLING.get(key) in _RECORD_ONLY for key in value)
 
 
+@within_limits
 def case_from_record(
     record: Mapping[str, object],
     *,

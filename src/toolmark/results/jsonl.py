@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, TypeGuard
 
 from pydantic import Field, JsonValue
 
-from toolmark._internal.json import json_path
+from toolmark._internal.json import json_path, within_limits
 from toolmark.dataset import Document, FileProblems, file_error, problems_of, read_documents
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.results.case_json import case_from_json
@@ -138,6 +138,7 @@ def is_header(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping) and MARK in value
 
 
+@within_limits
 def read_lines(data: bytes, name: str) -> ResultsContent:
     """Parse a file of results of this name.
 
