@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 
 from toolmark._internal.atomic_files import atomic_write
-from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress
+from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress, lines_of, read_whole
 from toolmark._internal.json import parse_json, within_limits
 from toolmark._internal.markers import CANCEL_MARK
 from toolmark._internal.text import printable
@@ -132,7 +132,7 @@ def read_bytes(source: Source) -> bytes:
     """
     try:
         with _opened(source) as file:
-            return file.read().removeprefix(_BOM)
+            return read_whole(file).removeprefix(_BOM)
     except CORRUPTION_ERRORS as error:
         raise file_error(source, [Problem("$", corruption_message(error))]) from None
 
@@ -221,11 +221,11 @@ def read_documents(source: Source, *, allow_nan: bool = False) -> Iterator[Docum
     number, is_empty = 0, True
     with _opened(source) as file:
         try:
-            for number, raw in enumerate(file, start=1):
+            for number, raw in enumerate(lines_of(file), start=1):
                 line = raw.removeprefix(_BOM) if number == 1 else raw
                 if is_empty and line.lstrip().startswith(b"["):
                     begin = line.strip().rstrip(CANCEL_MARK)
-                    yield from _items(b"\n" * (number - 1) + begin + b"\n" + file.read(), allow_nan=allow_nan)
+                    yield from _items(b"\n" * (number - 1) + begin + b"\n" + read_whole(file), allow_nan=allow_nan)
                     return
                 if (document := read_line(line, number, allow_nan=allow_nan)) is not None:
                     is_empty = False
