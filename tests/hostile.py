@@ -118,11 +118,58 @@ def report_with_secrets(metric: Metric) -> Report:
 #: Values that are rarely where a reader expects them, or at the edge of what a reader can hold.
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 1.5, -0.0, 1e308, float("nan"), float("inf"), 2**63, 10**30, -(10**400), 10**5000),
-    *("", "x", "\u00b2", "\ud800", "\x00", "9" * 5000, "-", "--5", "0x1F", "1e999", "NaN", "null", "[]", "{}", '{"a":', "[" * 5000),
-    *('{"a": 1, "a": 2}', "%Y %Y", "%", "*" * 60, "[!", "()" * 200, "(a|aa)+$", "2024-02-30T25:61:00Z", "9999-12-31T23:59:59-23:59"),
+    *(
+        "",
+        "x",
+        "\u00b2",
+        "\ud800",
+        "\x00",
+        "9" * 5000,
+        "-",
+        "--5",
+        "0x1F",
+        "1e999",
+        "NaN",
+        "null",
+        "[]",
+        "{}",
+        '{"a":',
+        "[" * 5000,
+    ),
+    *(
+        '{"a": 1, "a": 2}',
+        "%Y %Y",
+        "%",
+        "*" * 60,
+        "[!",
+        "()" * 200,
+        "(a|aa)+$",
+        "2024-02-30T25:61:00Z",
+        "9999-12-31T23:59:59-23:59",
+    ),
     *("$.a[0]", "a..b", "::error::x", "2024-01-01", "tool_calls", "assistant", "function_call", "user", "tool"),
-    *([], {}, [[]], [None], ["x"], [{}], {"": 0}, {"a": None}, [1, [2, [3]]], {"type": [1]}, {"$glob": "["}, {"$matches": "("}),
-    *({"$date": "%Y %Y"}, {"name": "add"}, {"unknown": 1}, [{"name": 1}], [0] * 50, {str(key): key for key in range(50)}),
+    *(
+        [],
+        {},
+        [[]],
+        [None],
+        ["x"],
+        [{}],
+        {"": 0},
+        {"a": None},
+        [1, [2, [3]]],
+        {"type": [1]},
+        {"$glob": "["},
+        {"$matches": "("},
+    ),
+    *(
+        {"$date": "%Y %Y"},
+        {"name": "add"},
+        {"unknown": 1},
+        [{"name": 1}],
+        [0] * 50,
+        {str(key): key for key in range(50)},
+    ),
 )
 
 
@@ -183,7 +230,9 @@ def mutated_bytes(data: bytes, chance: random.Random) -> bytes:
             case 0:
                 changed[start:end] = b""
             case 1:
-                changed[start:start] = chance.choice((b"\xff", b"\x00", b"\xed\xa0\x80", b"\x18", b"\n", b'"', b"[", b"{", b"\r"))
+                changed[start:start] = chance.choice(
+                    (b"\xff", b"\x00", b"\xed\xa0\x80", b"\x18", b"\n", b'"', b"[", b"{", b"\r")
+                )
             case 2:
                 changed[start:start] = changed[start:end]
             case _ if start < len(changed):

@@ -145,7 +145,7 @@ class _RecordKeys:
                 self._add(_SYNONYMS.get(key, key), spelled, value)
 
     def _add(self, key: str, spelled: str, value: object) -> None:
-        if self.values.get(key, value) != value:
+        if key in self.values and self.values[key] != value:
             other = self._spelling[key]
             self._notes.problem(f"$.{spelled}", f"has another value than {other!r}, which is the same field; give one")
         self.values[key], self._spelling[key] = value, spelled
