@@ -420,7 +420,7 @@ class _AnthropicStream(_Stream):
         self.is_begun = True
         if kind == "message_start":
             self.body |= self.object(event.get("message"), "message")
-            self.blocks += self.objects(parts_of(self.body.get("content")), "content")
+            self.blocks += map(dict, self.objects(parts_of(self.body.get("content")), "content"))
         elif kind == "content_block_start":
             block = dict(self.object(event.get("content_block"), "content_block"))
             self._open[index] = block
