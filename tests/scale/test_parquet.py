@@ -129,7 +129,7 @@ def test_empty_and_broken_files(tmp_path: Path) -> None:
     data = bytearray(write(tmp_path / "damaged", rows).read_bytes())
     data[10:200] = bytes(190)
     (tmp_path / "damaged").write_bytes(data)
-    with pytest.raises(DataFileError, match="damaged: .*broken Parquet data: .*; write the file again"):
+    with pytest.raises(DataFileError, match=r"damaged: .*broken Parquet data: .*; write the file again"):
         score_files([tmp_path / "damaged"], metrics(), processes=1)
     assert is_parquet(str(tmp_path / "broken"))
     assert not is_parquet(str(tmp_path / "nowhere"))

@@ -90,7 +90,8 @@ def _broken_data(path: str) -> Generator[None, None, None]:
     except (ValueError, OSError, NotImplementedError) as error:  # pyarrow's errors are of these types
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the file cannot be opened
-        problem = Problem("$", f"broken Parquet data: {error}; write the file again")
+        reason = " ".join(str(error).split())
+        problem = Problem("$", f"broken Parquet data: {reason}; write the file again")
         raise DataFileError(f"{printable(path)}: {problem}", [problem]) from None
 
 
