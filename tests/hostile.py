@@ -1,6 +1,12 @@
-"""Hostile text for every display: control sequences, markup and instructions."""
+"""Hostile text for every display, and mutations of valid data for every reader."""
 
 from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
 
 from toolmark import LLMTestCase, Metric, MetricResult, Report, ResultStatus, Run, ToolCall, evaluate
 
@@ -107,3 +113,130 @@ def report_with_secrets(metric: Metric) -> Report:
     broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
     broken.label = "broken"
     return evaluate([case], [metric, broken], show_progress=False)
+
+
+#: Values that are rarely where a reader expects them, or at the edge of what a reader can hold.
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1, 1.5, -0.0, 1e308, float("nan"), float("inf"), 2**63, 10**30, -(10**400), 10**5000),
+    *(
+        "",
+        "x",
+        "\u00b2",
+        "\ud800",
+        "\x00",
+        "9" * 5000,
+        "-",
+        "--5",
+        "0x1F",
+        "1e999",
+        "NaN",
+        "null",
+        "[]",
+        "{}",
+        '{"a":',
+        "[" * 5000,
+    ),
+    *(
+        '{"a": 1, "a": 2}',
+        "%Y %Y",
+        "%",
+        "*" * 60,
+        "[!",
+        "()" * 200,
+        "(a|aa)+$",
+        "2024-02-30T25:61:00Z",
+        "9999-12-31T23:59:59-23:59",
+    ),
+    *("$.a[0]", "a..b", "::error::x", "2024-01-01", "tool_calls", "assistant", "function_call", "user", "tool"),
+    *(
+        [],
+        {},
+        [[]],
+        [None],
+        ["x"],
+        [{}],
+        {"": 0},
+        {"a": None},
+        [1, [2, [3]]],
+        {"type": [1]},
+        {"$glob": "["},
+        {"$matches": "("},
+    ),
+    *(
+        {"$date": "%Y %Y"},
+        {"name": "add"},
+        {"unknown": 1},
+        [{"name": 1}],
+        [0] * 50,
+        {str(key): key for key in range(50)},
+    ),
+)
+
+
+def nested(depth: int, *, in_objects: bool) -> Any:
+    """Return lists or objects inside of one another."""
+    value: Any = "inner"
+    for _ in range(depth):
+        value = {"a": value} if in_objects else [value]
+    return value
+
+
+def _holders(value: Any) -> Iterator[Any]:
+    """Yield every object and list that is not empty, also those in JSON texts, which are decoded in place."""
+    waiting = [value]
+    while waiting:
+        holder = waiting.pop()
+        if holder and isinstance(holder, (dict, list)):
+            yield holder
+            waiting.extend(holder.values() if isinstance(holder, dict) else holder)
+
+
+def mutated(value: Any, chance: random.Random, *, changes: int = 2) -> Any:
+    """Return a copy of a JSON value with some entries replaced, removed, repeated, moved, renamed or wrapped."""
+    value = [copy.deepcopy(value)]
+    for _ in range(chance.randint(1, changes)):
+        holders = list(_holders(value))
+        holder = chance.choice(holders)
+        key = chance.choice(list(holder)) if isinstance(holder, dict) else chance.randrange(len(holder))
+        other = chance.choice(holders)
+        match chance.randrange(8):
+            case 0 | 1 | 2:
+                holder[key] = copy.deepcopy(chance.choice(VALUES))
+            case 3:
+                holder[key] = nested(chance.choice((3, 60, 150, 250, 400)), in_objects=chance.random() < 0.5)
+            case 4 if len(value[0] if isinstance(value[0], (dict, list)) else ()) > 1:
+                del holder[key]
+            case 5 if isinstance(holder, list):
+                holder.insert(key, copy.deepcopy(holder[key]))
+            case 5:
+                holder[chance.choice(("type", "role", "content", "id", "name", "index", "x"))] = holder.pop(key)
+            case 6:
+                taken = chance.choice(list(other.values()) if isinstance(other, dict) else other)
+                holder[key] = copy.deepcopy(taken)
+            case _:
+                holder[key] = [holder[key]] if chance.random() < 0.5 else json.dumps(holder[key], default=str)
+        if not value:
+            return None
+    return value[0]
+
+
+def mutated_bytes(data: bytes, chance: random.Random) -> bytes:
+    """Return data with some bytes changed, removed or repeated."""
+    changed = bytearray(data)
+    for _ in range(chance.randint(1, 4)):
+        start = chance.randrange(len(changed) + 1)
+        end = min(len(changed), start + chance.randint(0, 12))
+        match chance.randrange(4):
+            case 0:
+                changed[start:end] = b""
+            case 1:
+                changed[start:start] = chance.choice(
+                    (b"\xff", b"\x00", b"\xed\xa0\x80", b"\x18", b"\n", b'"', b"[", b"{", b"\r")
+                )
+            case 2:
+                changed[start:start] = changed[start:end]
+            case _ if start < len(changed):
+                changed[start] ^= 1 << chance.randrange(8)
+            case _:
+                pass
+    return bytes(changed)

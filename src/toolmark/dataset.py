@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 
 from toolmark._internal.atomic_files import atomic_write
-from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress
-from toolmark._internal.json import parse_json
+from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress, lines_of, read_whole
+from toolmark._internal.json import parse_json, within_limits
 from toolmark._internal.markers import CANCEL_MARK
 from toolmark._internal.resumed_runs import ResumedRuns
 from toolmark._internal.text import plural, printable
@@ -158,7 +158,7 @@ def read_bytes(source: Source) -> bytes:
     """
     try:
         with _opened(source) as file:
-            return file.read().removeprefix(_BOM)
+            return read_whole(file).removeprefix(_BOM)
     except CORRUPTION_ERRORS as error:
         raise file_error(source, [Problem("$", corruption_message(error))]) from None
 
@@ -217,6 +217,7 @@ def problems_of(error: InvalidDataError) -> tuple[Problem, ...]:
     return error.problems or (Problem("$", str(error)),)
 
 
+@within_limits
 def read_case(value: object, place: str, *, tolerant_arguments: bool = False) -> TestCase:
     """Return the test case or the record that a JSON value holds, named after its `place` without a name and an id.
 
@@ -236,6 +237,7 @@ def read_case(value: object, place: str, *, tolerant_arguments: bool = False) ->
     return case if case.id or case.name else case.model_copy(update={"name": place})
 
 
+@within_limits
 def read_any_case(value: object, place: str, *, tolerant_arguments: bool = False) -> AnyCase:
     """Return the case or the conversation that a JSON value holds; see `read_case`."""
     if not isinstance(value, dict) or "turns" not in value:
@@ -255,11 +257,11 @@ def read_documents(
     number, is_empty = 0, True
     with _opened(source) as file:
         try:
-            for number, raw in enumerate(file, start=1):
+            for number, raw in enumerate(lines_of(file), start=1):
                 line = raw.removeprefix(_BOM) if number == 1 else raw
                 if is_empty and line.lstrip().startswith(b"["):
                     begin = line.strip().rstrip(CANCEL_MARK)
-                    yield from _items(b"\n" * (number - 1) + begin + b"\n" + file.read(), allow_nan=allow_nan)
+                    yield from _items(b"\n" * (number - 1) + begin + b"\n" + read_whole(file), allow_nan=allow_nan)
                     return
                 if select is not None and not select(line):
                     is_empty = is_empty and not line.strip()

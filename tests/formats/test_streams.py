@@ -231,3 +231,54 @@ def test_stream_may_replace_a_response() -> None:
     }
 
     assert (read(pair).run.input, read(pair).run.actual_output) == ("Go.", "Hi")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [chunk({}, "tool_calls")],
+        {"choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "tool_calls"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "I look."}], "stop_reason": "tool_use"},
+    ],
+    ids=["stream", "chat", "anthropic"],
+)
+def test_response_that_ended_for_a_call_without_one_is_a_warning(value: Any) -> None:
+    """The reason to stop says that there was a call, so an empty list of calls is not a choice of the model."""
+    (warning,) = read(value).run.warnings
+
+    assert "has no call; at least one call is missing" in warning
+
+
+def test_parts_of_a_stream_with_wrong_types_are_counted() -> None:
+    """Choices, calls and deltas that cannot be read, and values that are not events, are warnings."""
+    events: list[Any] = [
+        chunk(piece("{}", index=0, id="a", name="add")),
+        {"object": "chat.completion.chunk", "choices": "abc"},
+        chunk({"tool_calls": "abc"}),
+        chunk({"tool_calls": [7]}),
+        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "sub", "arguments": "{}"}}]},
+        "text",
+        "[DONE]",
+        chunk({}, "tool_calls"),
+    ]
+    run = read(events).run
+
+    assert [call.name for call in run.calls] == ["add"]
+    assert run.warnings == [
+        "$[4] (and 1 more): is not an event of a stream; it was left out",
+        "$: 'choices' must be a list, got 'abc'; it was left out",
+        "$: 'tool_calls' must be a list, got 'abc'; it was left out",
+        "$: 'tool_calls' must hold objects, got 7; it was left out",
+    ]
+
+
+def test_items_that_the_last_response_lacks_are_added() -> None:
+    """The events hold a call more than the response at the end."""
+    other = {"type": "function_call", "call_id": "c2", "name": "sub", "arguments": "{}"}
+    events = responses(None)
+    events.append({"type": "response.output_item.done", "output_index": 1, "item": other})
+    events.append({"type": "response.completed", "response": {"status": "completed", "output": [CALL]}})
+    run = read(events).run
+
+    assert [call.name for call in run.calls] == ["add", "sub"]
+    assert run.warnings == ["$: the last form of the response lacks 1 item of the stream; 1 item added"]

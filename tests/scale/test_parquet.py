@@ -125,6 +125,12 @@ def test_empty_and_broken_files(tmp_path: Path) -> None:
         score_files([tmp_path / "empty"], metrics(), processes=1)
     with pytest.raises(DataFileError, match="broken Parquet data"):
         score_files([tmp_path / "broken"], metrics(), processes=1)
+    rows = [{"case": json.dumps({"query": "q" * 500, "id": str(number)})} for number in range(50)]
+    data = bytearray(write(tmp_path / "damaged", rows).read_bytes())
+    data[10:200] = bytes(190)
+    (tmp_path / "damaged").write_bytes(data)
+    with pytest.raises(DataFileError, match=r"damaged: .*broken Parquet data: .*; write the file again"):
+        score_files([tmp_path / "damaged"], metrics(), processes=1)
     assert is_parquet(str(tmp_path / "broken"))
     assert not is_parquet(str(tmp_path / "nowhere"))
 

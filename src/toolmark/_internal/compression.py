@@ -1,30 +1,106 @@
-"""Reading of compressed files: gzip and zstd are detected by their first bytes and decompressed on the way."""
+"""Reading of files: gzip and zstd are detected by their first bytes and decompressed on the way.
+
+A small file may unpack to any size, so what must be in memory at once is limited: a record, which is a line, and a file
+that is read as a whole. Files with short lines may have any length.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
+import os
+import re
+import sys
 import zlib
+from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, cast
 
 from toolmark._internal.lazy_imports import import_extra
+from toolmark.errors import ConfigurationError
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
-_CHUNK = 1 << 14
-"""Bytes that are decompressed at once; data of the best ratio makes half a gigabyte of them."""
+_PIECE = 1 << 20
+_CHUNK = 1 << 10
+"""Bytes of zstd data that are decompressed at once; data of the best ratio makes 32 MiB of them."""
+
+MAX_RECORD_SETTING: Final = "TOOLMARK_MAX_RECORD_MIB"
+"""Environment variable with the size that a record may have."""
+_MAX_RECORD_MIB = 256
+_RECORDS_IN_MEMORY = 4
+"""A file that is read as a whole, such as a JSON array, may be as large as so many records."""
+
+
+class TooLargeError(Exception):
+    """A record, or a file that must be read as a whole, is larger than memory should hold."""
 
 
 class CorruptZstdError(Exception):
     """Data with the first bytes of zstd is not zstd data, or ends too early."""
 
 
-CORRUPTION_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error, CorruptZstdError)
-"""Exceptions that reading corrupt compressed data raises."""
+CORRUPTION_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error, CorruptZstdError, TooLargeError)
+"""Exceptions that reading corrupt compressed data raises, or data that is too large."""
+
+
+def max_record_bytes() -> int:
+    """Return the bytes that a record may have: 256 MiB, or what `TOOLMARK_MAX_RECORD_MIB` says.
+
+    Raises:
+        ConfigurationError: The variable is not a number from 1.
+    """
+    text = os.environ.get(MAX_RECORD_SETTING, "").strip()
+    if text and not re.fullmatch("[1-9][0-9]{0,8}", text):
+        message = f"{MAX_RECORD_SETTING} must be a number of MiB from 1 to 999999999, got {text[:60]!r}; correct it"
+        raise ConfigurationError(message)
+    return (int(text) if text else _MAX_RECORD_MIB) << 20
+
+
+def lines_of(file: BinaryIO, size: int | None = None) -> Iterator[bytes]:
+    """Yield the lines of the next `size` bytes of a file with their ends; none may be larger than a record.
+
+    Raises:
+        TooLargeError: A line is larger.
+        ConfigurationError: See `max_record_bytes`.
+    """
+    limit = max_record_bytes()
+    readline = file.readline
+    left = sys.maxsize if size is None else size
+    while left > 0 and (line := readline(min(limit + 1, left))):
+        if len(line) > limit:
+            raise _too_large("a record", limit)
+        left -= len(line)
+        yield line
+
+
+def read_whole(file: BinaryIO) -> bytes:
+    """Return the rest of a file, at most four times as large as a record may be.
+
+    Raises:
+        TooLargeError: It is larger.
+        ConfigurationError: See `max_record_bytes`.
+    """
+    limit = _RECORDS_IN_MEMORY * max_record_bytes()
+    pieces: list[bytes] = []
+    size = 0
+    while piece := file.read(min(_PIECE, limit + 1 - size)):
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise _too_large("a file that is read as a whole", limit)
+    return b"".join(pieces)
+
+
+def _too_large(what: str, limit: int) -> TooLargeError:
+    mebibytes = limit >> 20
+    message = f"{what} must have at most {mebibytes} MiB unpacked; split it, or set {MAX_RECORD_SETTING} higher"
+    return TooLargeError(message)
 
 
 def corruption_message(error: BaseException) -> str:
     """Return a message for one of `CORRUPTION_ERRORS`."""
+    if isinstance(error, TooLargeError):
+        return str(error)
     return f"broken {'zstd' if isinstance(error, CorruptZstdError) else 'gzip'} data: {error}"
 
 

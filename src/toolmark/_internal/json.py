@@ -18,7 +18,8 @@ import numbers
 import reprlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias, TypeGuard
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeAlias, TypeGuard, TypeVar
 
 from pydantic import BaseModel
 
@@ -35,6 +36,12 @@ _Trail: TypeAlias = "tuple[_Trail, str | int] | None"
 """The keys that lead to a value, innermost first. It becomes a JSON path only if a warning needs one."""
 
 _MAX_BITS = 13_000
+
+_TOO_MANY_DIGITS = "integer string conversion"
+"""In Python's message about an integer that is too long to be converted from or to text."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
@@ -79,6 +86,30 @@ def _too_deep() -> InvalidDataError:
     return InvalidDataError.of(
         f"deeper than {MAX_DEPTH} levels of lists and objects, or containing itself; flatten it first"
     )
+
+
+def within_limits(read: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Return a reader that raises `InvalidDataError` where a value is nested too deeply or has an integer too large.
+
+    Python raises `RecursionError` and `ValueError` for these wherever a reader first meets them, which may be anywhere.
+    """
+
+    @wraps(read)
+    def checked(*args: _P.args, **options: _P.kwargs) -> _T:
+        try:
+            return read(*args, **options)
+        except RecursionError:
+            raise _too_deep() from None
+        except ValueError as error:
+            if _TOO_MANY_DIGITS not in str(error) or isinstance(error, InvalidDataError):
+                raise
+            raise _too_many_digits() from None
+
+    return checked
+
+
+def _too_many_digits() -> InvalidDataError:
+    return InvalidDataError.of("an integer has more than 4,000 digits; write it as text")
 
 
 def _convert(value: Any, trail: _Trail, depth: int, notes: list[str] | None) -> Any:
@@ -254,30 +285,51 @@ def _refuse_constant(_name: str) -> float:
     raise _ConstantError
 
 
-_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+class _DuplicateKeyError(Exception):
+    """An object of a JSON text has a key twice."""
+
+
+def _object_with_unique_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
+    fields = dict(pairs)
+    if len(fields) == len(pairs):
+        return fields
+    keys = [key for key, _ in pairs]
+    raise _DuplicateKeyError(next(key for key in keys if keys.count(key) > 1))
+
+
+_UNIQUE: Final[dict[str, Any]] = {"object_pairs_hook": _object_with_unique_keys}
+
+_decode = json.JSONDecoder(parse_constant=_refuse_constant, **_UNIQUE).decode
+_decode_any = json.JSONDecoder(parse_constant=_refuse_constant).decode
 """One decoder for all: `json.loads` with an option makes a new one for each text."""
 
 
-def parse_json(text: str | bytes, *, allow_nan: bool = False) -> Any:
+def parse_json(text: str | bytes, *, allow_nan: bool = False, unique_keys: bool = True) -> Any:
     """Return the value of a JSON text, which is text or UTF-8 bytes.
 
-    `allow_nan` accepts bare NaN, Infinity and -Infinity, which JSON does not have, as floats.
+    `allow_nan` accepts bare NaN, Infinity and -Infinity, which JSON does not have, as floats. Without `unique_keys`,
+    the last value of a key counts: for texts inside of data, which other programs have read in this way before.
 
     Raises:
-        InvalidDataError: It is not JSON, is nested too deeply to be read, or holds a bare NaN or infinity (each is
-            named with its path).
+        InvalidDataError: It is not JSON, is nested too deeply to be read, has a key twice in one object, or holds a
+            bare NaN or infinity (each is named with its path).
     """
+    options = _UNIQUE if unique_keys else {}
     try:
         try:
             if isinstance(text, str) and not text.startswith("\ufeff"):
-                return _decode(text)
-            return json.loads(text, parse_constant=_refuse_constant)
+                return _decode(text) if unique_keys else _decode_any(text)
+            return json.loads(text, parse_constant=_refuse_constant, **options)
         except _ConstantError:
-            value = json.loads(text)
+            value = json.loads(text, **options)
     except RecursionError:
         raise InvalidDataError.of("nested too deeply to be read") from None
+    except _DuplicateKeyError as error:
+        raise InvalidDataError.of(
+            f"the key {short_repr(error.args[0])} occurs twice in one object; remove one"
+        ) from None
     except ValueError as error:
-        raise InvalidDataError.of(f"not JSON: {error}") from None
+        raise _too_many_digits() if _TOO_MANY_DIGITS in str(error) else _not_json(error) from None
     if not allow_nan:
         problems = [
             Problem(json_path(path), f"bare {_nonfinite_text(number)} is not JSON; write it as text, or allow NaN")
@@ -287,13 +339,17 @@ def parse_json(text: str | bytes, *, allow_nan: bool = False) -> Any:
     return value
 
 
-def parse_json_value(text: str | bytes, *, allow_nan: bool = False) -> Any:
+def _not_json(error: ValueError) -> InvalidDataError:
+    return InvalidDataError.of(f"not JSON: {error}")
+
+
+def parse_json_value(text: str | bytes, *, allow_nan: bool = False, unique_keys: bool = True) -> Any:
     """Return the value of a JSON text as `parse_json` does, at most `MAX_DEPTH` levels deep.
 
     Raises:
         InvalidDataError: As `parse_json` and `to_json_value`.
     """
-    value = parse_json(text, allow_nan=allow_nan)
+    value = parse_json(text, allow_nan=allow_nan, unique_keys=unique_keys)
     brackets = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
     # What a parser returns is JSON already; only a text with so many brackets can be too deep.
     return value if brackets <= MAX_DEPTH else to_json_value(value)

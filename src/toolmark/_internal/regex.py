@@ -64,7 +64,7 @@ class BoundedPattern:
         require(is_short, f"a regular expression must have at most {limit}", self.pattern)
         try:
             compiled = regex.compile(self.pattern, regex.IGNORECASE if self.ignore_case else 0)
-        except (regex.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
+        except (regex.error, TypeError, ValueError, RecursionError, OverflowError, MemoryError) as error:
             message = f"{short_repr(self.pattern)} is not a regular expression: {error}"
             raise ConfigurationError(message) from None
         object.__setattr__(self, "_compiled", compiled)

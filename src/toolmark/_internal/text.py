@@ -1,18 +1,26 @@
 r"""Text for people: values shortened, numbers rounded, characters escaped that a terminal would interpret.
 
 A trace may hold any characters. Control characters (escape sequences among them) and invisible ones, such as those that
-reverse the direction of writing, are written as `\x1b` or `\u202e`, so that a terminal does not obey them.
+reverse the direction of writing, are written as `\x1b` or `\u202e`, so that a terminal does not obey them. So is the
+first character of a workflow command, such as `::error::`, which CI services obey in a log.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from toolmark._internal.json import json_text
 
+_LOG_COMMAND = re.compile(r"(?:(?<!\S)|(?=::[A-Za-z-]+(?: [^:]*)?::)):(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
+"""The first character of what CI services obey in a log: `::error::` at the start of a line, which may be anywhere in a
+text that is wrapped, and `##[error]`, `##vso[...]` and `##teamcity[...]`."""
+
 
 def printable(text: str) -> str:
-    """Return `text` on one line, with every non-printing character escaped."""
+    """Return `text` on one line, with every non-printing character escaped, and the start of a command of a CI log."""
+    if "::" in text or "##" in text:
+        text = _LOG_COMMAND.sub(lambda match: f"\\x{ord(match[0]):x}", text)
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -114,7 +114,8 @@ def json_document(plain: Mapping[str, Any], target: str) -> str:
     """Return JSON text for a file, or for standard output if the target is `-`."""
     if target == "-":
         # ASCII only: a terminal obeys none of it, and every encoding of a pipe has it.
-        return json.dumps(replace_nonfinite(plain), indent=2).replace("\x7f", "\\u007f") + "\n"
+        text = json.dumps(replace_nonfinite(plain), indent=2).replace("\x7f", "\\u007f")
+        return text.replace("##", "#\\u0023") + "\n"  # `##[` begins a command in the log of a CI service
     return json_text(plain, indent=2) + "\n"
 
 

@@ -1,15 +1,29 @@
 """The `toolmark` command, whose subcommands are loaded when they are called.
 
-Exit codes: 0 success, 1 the scores are not good enough, 2 the command line or the input is wrong.
+Exit codes: 0 success, 1 the scores are not good enough, 2 the command line or the input is wrong, 70 an error in
+toolmark itself (`EX_SOFTWARE`), 130 interrupted.
 """
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import click
+
+WRONG_OUTPUT = 2
+"""Exit code if standard output cannot be written."""
+
+EX_SOFTWARE = 70
+"""Exit code of an error in toolmark itself, as in `sysexits.h`."""
 
 # Module and summary of each command. The summary is the first sentence of the command's own help; `toolmark --help`
 # prints it without importing the module.
@@ -44,6 +58,15 @@ class _LazyCommand(click.Command):
 class _LazyGroup(click.Group):
     """A group that imports a command when it is called, and none to list them."""
 
+    def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as click declares it
+        """Run the command; an error that nobody expected becomes one line and the exit code 70."""
+        with _one_line_errors():
+            try:
+                return super().main(*args, **options)
+            finally:
+                if sys.stdout is not None:
+                    sys.stdout.flush()  # a full disk is noticed here, not when the interpreter ends
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the imported command, or `None` if there is no such name."""
         command = super().get_command(ctx, cmd_name)
@@ -53,6 +76,38 @@ class _LazyGroup(click.Group):
         """List the commands by their summaries."""
         # A plain group finds the placeholders; `get_command` of this one would import every command.
         click.Group(commands=self.commands).format_commands(ctx, formatter)
+
+
+@contextmanager
+def _one_line_errors() -> Generator[None, None, None]:
+    """Print one line for an exception that no command handles, and exit."""
+    try:
+        yield
+    except (click.ClickException, click.Abort, click.exceptions.Exit):
+        raise  # only without click's standalone mode
+    except OSError as error:
+        _discard_output()
+        if error.errno == errno.EPIPE:
+            sys.exit(1)  # the reader of a pipe has ended, as `head` does: click's own exit code
+        click.echo(f"error: cannot write standard output: {error.strerror or error}", err=True)
+        sys.exit(WRONG_OUTPUT)
+    except Exception as error:  # noqa: BLE001 - whatever it is, a user should not have to read a traceback
+        from toolmark._internal.text import printable  # noqa: PLC0415 - not loaded for --help
+        from toolmark._internal.version import installed_version  # noqa: PLC0415
+
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"this is an error in toolmark {installed_version()}: {type(error).__name__}: {error}"
+        place = f"{Path(last.filename).name}, line {last.lineno}"
+        click.echo(printable(f"{text} ({place}); please report it, with this line and the command"), err=True)
+        sys.exit(EX_SOFTWARE)
+
+
+def _discard_output() -> None:
+    """Discard what is left of standard output, which Python would try to write once more at the end."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # it is not a file of the system
+        return
 
 
 @click.group(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic.alias_generators import to_camel
 
-from toolmark._internal.json import short_repr
+from toolmark._internal.json import short_repr, within_limits
 from toolmark._internal.message_content import Fields, as_object
 from toolmark._internal.model import drop_none
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
@@ -45,6 +45,7 @@ def looks_like_record(value: object) -> bool:
     return isinstance(value, Mapping) and any(_BY_SPELLING.get(key) in _RECORD_ONLY for key in value)
 
 
+@within_limits
 def case_from_record(
     record: Mapping[str, object],
     *,
@@ -145,7 +146,7 @@ class _RecordKeys:
                 self._add(_SYNONYMS.get(key, key), spelled, value)
 
     def _add(self, key: str, spelled: str, value: object) -> None:
-        if self.values.get(key, value) != value:
+        if key in self.values and self.values[key] != value:
             other = self._spelling[key]
             self._notes.problem(f"$.{spelled}", f"has another value than {other!r}, which is the same field; give one")
         self.values[key], self._spelling[key] = value, spelled

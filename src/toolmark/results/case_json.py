@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from toolmark._internal.json import to_json_value
+from toolmark._internal.json import short_repr, to_json_value
 from toolmark._internal.model import Model
 from toolmark.calls import Execution, ToolCall, ToolSpec
 from toolmark.cases import AnyCase, ConversationalTestCase, Handoff, LLMTestCase, MLLMImage, MLLMTestCase, Run, Turn
-from toolmark.errors import InvalidDataError
+from toolmark.errors import InvalidDataError, Problem
 from toolmark.expect import read_expectation
 from toolmark.expect.json_form import is_expectation
 from toolmark.redact import DEFAULT, Redactor
@@ -51,7 +51,10 @@ def case_from_json(type_name: str | None, content: Mapping[str, Any] | None, **n
     """
     if content is None:
         return LLMTestCase.model_validate({name: value for name, value in names.items() if value is not None})
-    model = _TYPES[type_name or "case"]
+    model = _TYPES.get(type_name or "case")
+    if model is None:
+        message = f"expected one of {', '.join(_TYPES)}, got {short_repr(type_name)}"
+        raise InvalidDataError(message, [Problem("$.type", message)])
     # A predicate is written as its name; only `read_expectation(allow_predicates=True)` accepts that.
     if '"$is": "predicate"' not in json.dumps(content.get("expected_tools")):
         return model.model_validate(content)

@@ -10,6 +10,8 @@ resumed.
 from __future__ import annotations
 
 import io
+import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -17,7 +19,7 @@ from typing import Annotated, Any, Final, TypeGuard
 
 from pydantic import Field, JsonValue
 
-from toolmark._internal.json import json_path
+from toolmark._internal.json import json_path, within_limits
 from toolmark.dataset import Document, FileProblems, file_error, problems_of, read_documents
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.results.case_json import case_from_json
@@ -29,6 +31,27 @@ FORMAT: Final = 1
 
 MARK: Final = "toolmark_results"
 """Key that only headers have; its value is the version."""
+
+
+_CHECKSUM: Final = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\s*\Z')
+"""The end of a line: the CRC-32 of the bytes before it."""
+
+
+_CHANGED: Final = (
+    "the line must be as it was written, and its checksum differs; restore the file, or remove the key 'checksum'"
+)
+
+
+def sealed(line: bytes) -> bytes:
+    """Return the line of an object with a checksum as its last key, and an end of line."""
+    start = line[:-1]
+    return b'%b, "checksum": "%08x"}\n' % (start, zlib.crc32(start))
+
+
+def _has_changed(line: bytes) -> bool:
+    """Return whether a line differs from the one that was written; one without a checksum cannot tell."""
+    checksum = _CHECKSUM.search(line)
+    return checksum is not None and zlib.crc32(line[: checksum.start()]) != int(checksum[1], 16)
 
 
 class WrittenMetric(Written):
@@ -138,6 +161,7 @@ def is_header(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping) and MARK in value
 
 
+@within_limits
 def read_lines(data: bytes, name: str) -> ResultsContent:
     """Parse a file of results of this name.
 
@@ -147,8 +171,14 @@ def read_lines(data: bytes, name: str) -> ResultsContent:
     file_problems = FileProblems()
     content = ResultsContent(torn=file_problems.torn)
     pending: list[Line] = []  # the lines of a unit whose last line was not read yet
-    ends = list(accumulate((len(line) for line in io.BytesIO(data)), initial=0))
-    documents = list(read_documents(io.BytesIO(data)))
+    lines = list(io.BytesIO(data))
+    ends = list(accumulate(map(len, lines), initial=0))
+    documents = [
+        document._replace(problems=(Problem("$", _CHANGED, document.line),))
+        if document.line and not document.problems and _has_changed(lines[document.line - 1])
+        else document
+        for document in read_documents(io.BytesIO(data))
+    ]
     for document, entry in file_problems.read(documents, _read_entry):
         if isinstance(entry, Header) or not _continues(entry, pending):
             _drop_incomplete(pending, content, document)

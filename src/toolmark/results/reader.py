@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from toolmark._internal.json import parse_json, short_repr
+from toolmark._internal.json import parse_json, short_repr, within_limits
 from toolmark.dataset import Source, file_error, problems_of, read_bytes, source_name, torn_text
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.report import CaseResult, Report
@@ -127,6 +127,7 @@ def _report_of_lines(data: bytes, name: str) -> Report:
     )
 
 
+@within_limits
 def report_of(value: object, name: str) -> Report:
     """Return a report from its JSON form, which messages call `name`.
 

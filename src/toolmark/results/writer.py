@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timezone
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from toolmark._internal.atomic_files import refuse_foreign_link
 from toolmark._internal.json import canonical_json, json_text, short_repr, to_json_value
 from toolmark._internal.model import drop_none
 from toolmark._internal.text import printable
@@ -22,7 +24,7 @@ from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
 from toolmark.report.report import case_names
 from toolmark.results.case_json import case_to_json, to_plain
-from toolmark.results.jsonl import FORMAT, Header, ResultsContent, WrittenMetric, read_lines
+from toolmark.results.jsonl import FORMAT, Header, ResultsContent, WrittenMetric, read_lines, sealed
 from toolmark.results.layout import Row
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class ResultsFile:
         name = os.fspath(path)
         self = cls(name, fingerprints)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY
+        refuse_foreign_link(Path(path))
         try:
             self._file = os.open(name, flags if resume else flags | os.O_EXCL, 0o666)
         except FileExistsError:
@@ -112,7 +115,7 @@ class ResultsFile:
             return  # nothing is left to write
         complete = data[: self.content.size]
         line_end = b"" if not complete or complete.endswith(b"\n") else b"\n"
-        self._append(line_end + header.to_json().encode() + b"\n")
+        self._append(line_end + sealed(header.to_json().encode()))
         self.content.headers.append(header)
 
     def write(self, rows: Sequence[Row], seconds: float) -> None:
@@ -121,11 +124,11 @@ class ResultsFile:
         Raises:
             OSError: They cannot be written; readers ignore the part that was.
         """
-        lines: list[str] = []
+        lines: list[bytes] = []
         for number, row in enumerate(rows, start=1):
             plain = _row_to_json(row, self.fingerprints[row.place], case_to_json(row.case), number, len(rows))
-            lines.append(_json_line({**plain, "seconds": seconds}))
-        self._append("".join(lines).encode())
+            lines.append(sealed(_text_of({**plain, "seconds": seconds}).encode()))
+        self._append(b"".join(lines))
 
     def _append(self, data: bytes) -> None:
         # One write for the whole unit, so that a program that is killed leaves all rows or an incomplete end.

@@ -10,7 +10,8 @@ argument `null` looks like a missing one, and the two have different scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pydantic.alias_generators import to_camel
@@ -63,18 +64,34 @@ def read_rows(path: str, group: int, first: int, *, allow_nan: bool = False) -> 
         names: list[str] = file.schema_arrow.names
         columns = [CASE] if CASE in names else names
         number = first
-        for batch in file.iter_batches(batch_size=BATCH, row_groups=[group], columns=columns):
-            for row in batch.to_pylist():
+        batches = file.iter_batches(batch_size=BATCH, row_groups=[group], columns=columns)
+        while True:
+            with _broken_data(path):
+                batch = next(batches, None)
+                rows = [] if batch is None else batch.to_pylist()
+            if batch is None:
+                return
+            for row in rows:
                 yield read_row(row, number, allow_nan=allow_nan)
                 number += 1
 
 
 def _open(path: str) -> Any:  # noqa: ANN401 - pyarrow has no types
     parquet = import_extra("pyarrow.parquet", "parquet", f"reading the Parquet file {printable(path)}")
-    try:
+    with _broken_data(path):
         return parquet.ParquetFile(path)
-    except ValueError as error:  # pyarrow's ArrowInvalid is one
-        raise file_error(path, [Problem("$", f"broken Parquet data: {error}")]) from None
+
+
+@contextmanager
+def _broken_data(path: str) -> Generator[None, None, None]:
+    """Raise `DataFileError` for data that pyarrow, or Python's UTF-8, cannot read."""
+    try:
+        yield
+    except (ValueError, OSError, NotImplementedError) as error:  # pyarrow's errors are of these types
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the file cannot be opened
+        reason = " ".join(str(error).split())
+        raise file_error(path, [Problem("$", f"broken Parquet data: {reason}; write the file again")]) from None
 
 
 def check_columns(schema: Any, name: str) -> None:  # noqa: ANN401 - as above

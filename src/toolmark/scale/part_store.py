@@ -22,7 +22,7 @@ from toolmark._internal.model import Model
 from toolmark._internal.text import plural, printable
 from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.report import CaseResult
-from toolmark.results.jsonl import Header, Line
+from toolmark.results.jsonl import Header, Line, sealed
 from toolmark.results.writer import CombinedFingerprint
 from toolmark.scale.detect import MANIFEST, parts_of
 from toolmark.scale.partition import Part
@@ -227,10 +227,9 @@ class Folder(Store):
         header = manifest.header.model_copy(update={"count": combined.count, "fingerprint": combined.fingerprint})
         draft = self.path / "joined.new"
         with draft.open("wb") as file:
-            file.write(header.to_json().encode() + b"\n")
+            file.write(sealed(header.to_json().encode()))
             for place, line in enumerate(self._all_lines(manifest.parts)):
-                file.write(b'{"place": %d, ' % place)
-                file.write(line[1:])
+                file.write(sealed(b'{"place": %d, ' % place + line[1:].rstrip(b"\n")))
         write_bytes(self.path / _JOINED, json_text(record).encode())
         replace_durably(draft, self.target)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from toolmark._internal.compression import GZIP, ZSTD
+from toolmark._internal.compression import GZIP, ZSTD, TooLargeError, lines_of
 from toolmark._internal.model import Model
 from toolmark._internal.resumed_runs import INTERRUPTED
 from toolmark._internal.text import printable
@@ -195,14 +195,20 @@ def survey_part(part: Part, path: str) -> Part:
 
 
 def part_lines(part: Part, path: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a part with their numbers."""
+    """Yield the lines of a part with their numbers.
+
+    Raises:
+        DataFileError: A line is larger than a record may be.
+    """
+    number = part.first
     with Path(path).open("rb") as file:
         file.seek(part.start)
-        left, number = part.end - part.start, part.first
-        while left > 0 and (raw := file.readline(left)):
-            left -= len(raw)
-            yield number, raw if part.start or number > 1 else raw.removeprefix(BOM)
-            number += 1
+        try:
+            for raw in lines_of(file, part.end - part.start):
+                yield number, raw if part.start or number > 1 else raw.removeprefix(BOM)
+                number += 1
+        except TooLargeError as error:
+            raise file_error(path, [Problem("$", str(error), number)]) from None
 
 
 def size_of(part: Part) -> int:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toolmark._internal.json import short_repr, to_json_value
-from toolmark._internal.message_content import Fields, object_of, text_of
+from toolmark._internal.message_content import Fields, object_of, part_type, parts_of, text_of
 from toolmark.cases import RunStatus
 from toolmark.formats.messages.detect import Hint, evidence_of
 from toolmark.formats.messages.field_readers import Notes, present_keys, read_list, read_object
-from toolmark.formats.messages.stream_assembly import assemble_response
+from toolmark.formats.messages.stream_assembly import assemble_responses
 from toolmark.formats.messages.transcript import Entry, entries_of
 
 _TOKENS = {
@@ -33,6 +33,9 @@ _CONTENT_KEYS = ("role", "content", "tool_calls", "function_call")
 _EARLY_ENDS = frozenset({"length", "content_filter", "max_tokens", "model_context_window_exceeded", "pause_turn"})
 """Reasons for which a response stops before its end."""
 
+_CALL_REASONS = frozenset({"tool_calls", "function_call", "tool_use"})
+"""Reasons for which a response ends so that tools are called."""
+
 
 @dataclass
 class Envelope:
@@ -51,15 +54,15 @@ class Envelope:
     end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
 
     def add(self, value: object, path: str) -> None:
-        """Add a list of messages, a stream, a message, a request, a response, or a pair of the two."""
+        """Add a list of messages, streams, a message, a request, a response, or a pair of the two."""
         if not isinstance(value, (list, tuple)):
             self._add_object(value, path)
             return
-        response = assemble_response(value, path, self.notes)
-        if response is None:
+        responses = assemble_responses(value, path, self.notes)
+        if responses is None:
             self.entries += entries_of(value, path, self.notes)
-        else:
-            self._add_object(response, path)
+        for place, response in responses or ():
+            self._add_object(response, place)
 
     def _add_object(self, value: object, path: str) -> None:
         """Add anything but a list."""
@@ -80,7 +83,7 @@ class Envelope:
         self.entries.append((path, fields))
         if "stop_reason" in fields:
             self.hints.append(("anthropic", path, "a response of Anthropic's Messages API"))
-            self._set_end(fields["stop_reason"])
+            self._set_end(fields["stop_reason"], fields, path)
             self._add_usage(fields)
 
     def _add_body(self, fields: Fields, path: str) -> None:
@@ -135,7 +138,7 @@ class Envelope:
             self.notes.problem(f"{path}[0]", f"expected a choice with a message, got {short_repr(choices[0])}")
             return
         self.entries.append((f"{path}[0].message", choice["message"]))
-        self._set_end(choice.get("finish_reason"))
+        self._set_end(choice.get("finish_reason"), object_of(choice["message"]), f"{path}[0].message")
 
     def _drop_repeated(self, before: int) -> None:
         """Drop the messages from a position on, if those just before it are the same: they would count twice.
@@ -159,7 +162,9 @@ class Envelope:
         counts = {name: usage[key] for key, name in _TOKENS.items() if type(usage.get(key)) is int}
         self.usage.append((text_of(fields.get("model")), counts))
 
-    def _set_end(self, reason: object) -> None:
+    def _set_end(self, reason: object, message: Fields, path: str) -> None:
+        if text_of(reason) in _CALL_REASONS and not _has_calls(message):
+            self.notes.warn(path, f"the response ended with {reason!r} and has no call; at least one call is missing")
         self.end = (RunStatus.STOPPED, str(reason)) if text_of(reason) in _EARLY_ENDS else (RunStatus.OK, None)
 
     def _set_response_end(self, fields: Fields) -> None:
@@ -189,6 +194,13 @@ def _is_message(fields: Fields) -> bool:
     """Return whether an object is a message or an item of a supported format."""
     evidence = None if "role" in fields else evidence_of(fields)
     return "role" in fields or (evidence is not None and evidence.format is not None)
+
+
+def _has_calls(message: Fields) -> bool:
+    """Return whether a message of Chat Completions or of Anthropic has calls."""
+    if message.get("tool_calls") or message.get("function_call"):
+        return True
+    return any(str(part_type(part)).endswith("tool_use") for part in parts_of(message.get("content")))
 
 
 def _missing_content(fields: Fields) -> str:

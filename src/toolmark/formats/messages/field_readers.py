@@ -76,7 +76,7 @@ def decoded(value: object) -> Any:  # noqa: ANN401 - a JSON value
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
         return value
     try:
-        return parse_json(value)
+        return parse_json(value, unique_keys=False)
     except InvalidDataError:
         return value
 

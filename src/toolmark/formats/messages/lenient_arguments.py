@@ -1,8 +1,8 @@
 """Lenient reader of argument texts that are not JSON objects; used only on request, and every use is a warning.
 
 Models and the programs around them write arguments as Python literals, as JSON text inside JSON text, in a code fence,
-or with a comma after the last entry. Each of these has one reading, so nothing is guessed; any other text stays as it
-is.
+with a comma after the last entry, or with a key twice, of which parsers take the last value. Each of these has one
+reading, so nothing is guessed; any other text stays as it is.
 """
 
 from __future__ import annotations
@@ -74,15 +74,18 @@ def _value_of(text: str) -> tuple[Any, list[str]]:
     value = _json(text)
     if value is not None:
         return value, []
+    value = _json(text, unique_keys=False)
+    if value is not None:
+        return value, ["with the last value of each key"]
     value = _json(_STRING_OR_COMMA.sub(lambda match: "" if match[0] == "," else match[0], text))
     if isinstance(value, dict):
         return value, ["without trailing commas"]
     return _literal(text), ["as a Python literal"]
 
 
-def _json(text: str) -> Any:  # noqa: ANN401 - a JSON value
+def _json(text: str, *, unique_keys: bool = True) -> Any:  # noqa: ANN401 - a JSON value
     try:
-        return parse_json_value(text)
+        return parse_json_value(text, unique_keys=unique_keys)
     except InvalidDataError:
         return None
 

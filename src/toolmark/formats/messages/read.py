@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Literal, get_args
 
+from toolmark._internal.json import within_limits
 from toolmark.errors import ConfigurationError
 from toolmark.formats.messages import anthropic, langchain, openai_chat, openai_responses
 from toolmark.formats.messages.detect import detect_format, entries_in_format
@@ -24,6 +25,7 @@ _READERS: dict[FormatName, Callable[[Iterable[Entry], TranscriptBuilder], None]]
 }
 
 
+@within_limits
 def read(
     value: object,
     *,

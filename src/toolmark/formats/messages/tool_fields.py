@@ -18,7 +18,8 @@ from toolmark.matching.json_compare import ABSENT
 _ARGUMENT_KEYS = ("input_parameters", "inputParameters", "args", "arguments")
 _ID_KEYS = ("id", "tool_call_id")
 _PLAIN_KEYS = ("description", "reasoning", "execution", "output")
-_KEYS = frozenset({"name", "function", "custom", "type", "kind", "index", *_ARGUMENT_KEYS, *_ID_KEYS, *_PLAIN_KEYS})
+_FLAT_KEYS = frozenset({"name", "type", "kind", "index", *_ARGUMENT_KEYS, *_ID_KEYS, *_PLAIN_KEYS})
+_KEYS = _FLAT_KEYS | {"function", "custom"}
 
 _TYPES = frozenset(member.value for member in ToolCallType)
 _STEP_KINDS = frozenset({"tool_call", "tool", "tool_use", "function_call"})
@@ -98,8 +99,11 @@ def _read_tool(entry: object, path: str, notes: Notes, *, expected: bool) -> Jso
     call_type: str | None = None if expected else kind
     if body is fields:
         call_type = _read_type(fields, path, notes, expected=expected)
-    plain = {key: fields.get(key) for key in _PLAIN_KEYS}
-    tool = drop_none({"name": name, "id": call_id, "type": call_type, **plain})
+    tool: JsonObject = {"name": name, "id": call_id, "type": call_type}
+    for key in _PLAIN_KEYS:
+        if key in fields:
+            tool[key] = fields[key]
+    tool = drop_none(tool)
     arguments = _one_of(_ARGUMENT_KEYS, body, path, notes)
     if kind is ToolCallType.CUSTOM and body.get("input") is not None:
         tool["input_parameters"] = {"input": body["input"]}
@@ -116,6 +120,8 @@ def _invalid(path: str, message: str) -> InvalidDataError:
 
 def _one_of(keys: tuple[str, ...], fields: Fields, path: str, notes: Notes) -> object:
     """Return the value under one of several names for the same field, `None` if there is none."""
+    if fields.keys().isdisjoint(keys):
+        return None
     names = present_keys(fields, keys)
     if len(names) > 1:
         first, *others = (to_json_value(fields[key]) for key in names)
@@ -172,6 +178,8 @@ def _set_other_arguments(tool: JsonObject, value: object, path: str, notes: Note
 
 def _ignored_fields(fields: Fields, path: str) -> Iterator[tuple[str, str]]:
     """Yield a message and a path for each field of an entry that is null or that a call does not have."""
+    if fields.keys() <= _FLAT_KEYS and None not in fields.values():
+        return
     body, _ = call_body(fields)
     for key in _null_keys(fields, ("output", "type")) + _null_keys(body, _ARGUMENT_KEYS):
         yield f"{key!r} is null and was read as not set", f"{path}.{key}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolmark._internal.json import within_limits
 from toolmark.cases import Run
 from toolmark.formats.messages.detect import entries_in_format
 from toolmark.formats.messages.field_readers import Notes
@@ -9,6 +10,7 @@ from toolmark.formats.messages.openai_chat import read_messages
 from toolmark.formats.messages.transcript import TranscriptBuilder, entries_of
 
 
+@within_limits
 def run_from_messages(messages: object, *, path: str = "$.messages", tolerant_arguments: bool = False) -> Run:
     """Return the run that a list of OpenAI chat messages records.
 

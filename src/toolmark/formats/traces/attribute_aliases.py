@@ -108,6 +108,6 @@ def _printed_list(text: object) -> list[Any] | None:
 def _mlflow_value(value: object) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value of an MLflow attribute: MLflow writes every value as JSON, also numbers and booleans."""
     try:
-        return parse_json(value) if isinstance(value, str) else value
+        return parse_json(value, unique_keys=False) if isinstance(value, str) else value
     except InvalidDataError:
         return value

@@ -6,6 +6,7 @@ rest of the package names a field and needs no test of its type.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from toolmark._internal.json import JsonObject
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of
 from toolmark.formats.messages.field_readers import decoded, list_of
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
+
+_INTEGER = re.compile(r"-?[0-9]{1,400}")
 
 
 def json_object(value: object) -> Fields:
@@ -36,6 +39,11 @@ def string_of(value: object) -> str:
     return str(value or "")
 
 
+def integer_in(text: str) -> int | None:
+    """Return the integer that the ASCII digits of a text stand for; `None` for any other text."""
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
 def first_key(fields: Fields, *keys: str) -> str | None:
     """Return the first of these keys that has a value."""
     return next((key for key in keys if fields.get(key) is not None), None)
@@ -46,8 +54,8 @@ def token_counts(fields: Fields, keys: Mapping[str, tuple[str, ...]], *, least: 
     counts: dict[str, int] = {}
     for name, aliases in keys.items():
         count = first_of(fields, *aliases)
-        if isinstance(count, str) and count.isdigit():
-            count = int(count)  # some exports write all attributes as text
+        if isinstance(count, str):  # some exports write all attributes as text
+            count = integer_in(count)
         if type(count) is int and count >= least:
             counts[name] = count
     return counts

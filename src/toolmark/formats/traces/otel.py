@@ -18,7 +18,7 @@ from typing import Any
 from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.formats.messages.field_readers import Notes, list_of
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of, flat, string_of
+from toolmark.formats.traces.attribute_readers import all_entries, entries_of, flat, integer_in, string_of
 from toolmark.formats.traces.semantic_conventions import interpret
 from toolmark.formats.traces.span_messages import Event, RawSpan
 from toolmark.formats.traces.span_tree import Span
@@ -265,7 +265,8 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
 
 def _integer(value: object) -> object:
     # Protobuf's JSON mapping writes 64-bit integers as text.
-    return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
+    number = integer_in(value) if isinstance(value, str) else None
+    return value if number is None else number
 
 
 def _array(value: object) -> list[Any]:

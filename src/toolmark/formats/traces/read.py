@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
+from toolmark._internal.json import within_limits
 from toolmark._internal.message_content import Fields
 from toolmark.capture import conversation
 from toolmark.cases import ConversationalTestCase, Run
@@ -67,11 +68,13 @@ class Traces:
         return [conversation(runs) for runs in self.sessions]
 
 
+@within_limits
 def trace_format_of(value: object) -> TraceFormat | None:
     """Return the trace format of a JSON value, `None` if it is not a trace."""
     return next((name for name, (is_export, _) in _FORMS.items() if all_entries(value, is_export)), None)
 
 
+@within_limits
 def read_traces(
     value: object,
     *,
@@ -104,6 +107,7 @@ def read_traces(
     )
 
 
+@within_limits
 def read_trace_documents(
     documents: Iterable[tuple[str, Any]],
     *,

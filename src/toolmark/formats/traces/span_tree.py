@@ -213,9 +213,23 @@ def _most_complete(spans: Iterable[Span]) -> dict[str | None, Span]:
     """Return the spans by their ids; a span may be exported while it runs, and once more when it ends."""
     by_id: dict[str | None, Span] = {}
     for span in spans:
-        if span.id not in by_id or _completeness(span) >= _completeness(by_id[span.id]):
+        other = by_id.get(span.id)
+        if other is None or _completeness(span) >= _completeness(other):
             by_id[span.id] = span
+        if other is not None and _differs(span, other):
+            message = f"the id {span.id!r} is that of another span, too; the more complete one counts"
+            by_id[span.id].doubt(span.path, message)
     return by_id
+
+
+def _differs(span: Span, other: Span) -> bool:
+    """Return whether two spans with one id are not copies of the same span."""
+    run, other_run = span.tool_run, other.tool_run
+    if (span.name, span.kind, run.tool) != (other.name, other.kind, other_run.tool):
+        return True
+    if span.ended_at is None or other.ended_at is None:  # one was exported while it ran
+        return False
+    return span.interval != other.interval or not may_be_equal(run.arguments, other_run.arguments)
 
 
 def _mark_ancestors(model: Span, by_id: dict[str | None, Span]) -> None:
