@@ -174,6 +174,19 @@ def test_tool_named_like_the_structured_answer_of_another_agent() -> None:
     assert names(run) == ["Ans"]
 
 
+@scenario("N8", needs="tool_strategy")
+def test_unknown_tool_before_a_structured_answer() -> None:
+    """A call of a tool that does not exist stays, where another agent of the graph has a structured answer."""
+    first = make_agent(scripted(asks(("nope", {"x": 1}, "c0")), "done"), [add])
+
+    run = recorded(around(first, strategist(Ans, {"value": 3}, "c1", "c2")))
+
+    assert [(call.name, call.execution.status.value) for call in run.calls if call.execution] == [
+        ("nope", "unknown_tool"),
+        ("add", "ok"),
+    ]
+
+
 # Messages of the input
 
 
