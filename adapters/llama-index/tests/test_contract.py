@@ -31,6 +31,7 @@ from llama_index.core.workflow import (
 )
 from pydantic import BaseModel
 
+from programs import FEATURES, check_programs
 from toolmark.capture import JsonlSink
 from toolmark.cases import ConversationalTestCase, MLLMImage, Run
 from toolmark.testing import (
@@ -321,3 +322,8 @@ class TestContract(AdapterContract):
 
         asyncio.run(lifespan())
         return rec.runs
+
+
+def test_random_programs() -> None:
+    """What was recorded of random programs is what their scripts and their tools say."""
+    check_programs(TestContract(), FEATURES if WORKFLOWS_2 else FEATURES - {"approvals"})

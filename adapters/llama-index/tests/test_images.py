@@ -16,7 +16,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 DATA = base64.b64encode(PNG).decode()
 
 
-def asked(*blocks: Any, way: str = "message", mode: str = "C") -> Run:
+def run_with(*blocks: Any, way: str = "message", mode: str = "C") -> Run:
     """A run to which the user says these blocks."""
     message = ChatMessage(role="user", blocks=list(blocks))
     earlier = [ChatMessage(role="user", blocks=[ImageBlock(image=b"x" + PNG)]), ChatMessage("b", role="assistant")]
@@ -33,7 +33,7 @@ def asked(*blocks: Any, way: str = "message", mode: str = "C") -> Run:
 def test_images_of_the_user(way: str, mode: str) -> None:
     """Texts and images of the user's last message stand in their order; addresses are kept."""
     image, address = ImageBlock(image=PNG, image_mimetype="image/png"), ImageBlock(url="https://example.com/a.png")
-    run = asked(TextBlock(text="see"), image, TextBlock(text="and"), address, way=way, mode=mode)
+    run = run_with(TextBlock(text="see"), image, TextBlock(text="and"), address, way=way, mode=mode)
 
     assert run.input == "see\nand"
     assert run.to_mllm_test_case().input == [
@@ -50,7 +50,7 @@ def test_image_in_a_file(tmp_path: Path) -> None:
     file.write_bytes(PNG)
     block = ImageBlock(path=file)
     file.unlink()
-    run = asked(TextBlock(text="see"), block)
+    run = run_with(TextBlock(text="see"), block)
 
     assert run.to_mllm_test_case().input == ["see", MLLMImage(path=str(file), mime_type="image/png")]
 
@@ -68,7 +68,7 @@ def test_images_in_streams(tmp_path: Path) -> None:
         for each in (buffer, stream):
             each.seek(5)
         blocks = [ImageBlock(image=each, image_mimetype="image/png") for each in (buffer, stream)]
-        run = asked(TextBlock(text="see"), *blocks)
+        run = run_with(TextBlock(text="see"), *blocks)
         assert (buffer.tell(), stream.tell()) == (5, 5)
 
     assert run.to_mllm_test_case().input == ["see", MLLMImage(data=DATA, mime_type="image/png")]
@@ -77,7 +77,7 @@ def test_images_in_streams(tmp_path: Path) -> None:
 
 def test_image_without_text() -> None:
     """A message may be an image alone."""
-    run = asked(ImageBlock(image=PNG, image_mimetype="image/png"))
+    run = run_with(ImageBlock(image=PNG, image_mimetype="image/png"))
 
     assert run.to_mllm_test_case().input == [MLLMImage(data=DATA, mime_type="image/png")]
 
