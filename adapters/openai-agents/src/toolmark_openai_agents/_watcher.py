@@ -7,7 +7,7 @@ method is called by the recorder, which holds its lock and turns errors into war
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -159,6 +159,7 @@ class Watcher:
             self.response_ids.append(response_id)
         self.builder.model_used(_messages.model_name(agent, None) or self._model_name, _messages.usage_of(response))
         self._last_message = requests
+        self._release_ids({request.id for request in requests})
         self._requests += requests
         self._unknown += [request for request in requests if self._is_unknown(request, agent)]
         targets = _tools.handoff_targets(agent)
@@ -336,6 +337,13 @@ class Watcher:
             else:
                 requests.append(request)
         return requests
+
+    def _release_ids(self, ids: Collection[str | None]) -> None:
+        """Forget what became of earlier calls with these ids, which a new message uses again."""
+        for call_id in ids:
+            self._runs_by_id.pop(call_id or "", None)
+        self._unknown = [request for request in self._unknown if request.id not in ids]
+        self._handed_over = [request for request in self._handed_over if request.id not in ids]
 
     def _add_listed_tools(self, item: Any) -> None:
         specs = _tools.listed_tools(item)
