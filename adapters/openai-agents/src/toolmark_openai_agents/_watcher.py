@@ -359,18 +359,31 @@ class Watcher:
         if run is not None and answer.failed and not run.failed:
             run.failed = True
             self.builder.tool_failed(run.key, answer.error)
+        missing, name = self._missing_tool(answer, run), answer.name
+        if missing is not None:
+            run, name = None, missing
+        elif run is not None and any(request.id == answer.call_id for request in self._unknown):
+            name = _tools.tool_name(run.tool)
         self.builder.result_shown(
             answer.content,
             call_id=answer.call_id,
-            name=answer.name,
+            name=name,
             failed=answer.failed or not (ran or run is not None or self._is_accepted_handoff(answer)),
             error=answer.error,
-            unknown_tool=run is None and any(request.id == answer.call_id for request in self._unknown),
+            unknown_tool=missing is not None,
             scope=self.scope,
             strand=self.strand,
             ran=ran,
             reformatted=reformatted,
         )
+
+    def _missing_tool(self, answer: Answer, run: ToolRun | None) -> str | None:
+        """Return the unknown tool that a result is of; a call that ran may have the same id in the same message."""
+        for request in self._unknown:
+            is_named = str(answer.content).startswith(f"Tool {request.name!r} not found.")
+            if request.id == answer.call_id and (run is None or is_named):
+                return request.name
+        return None
 
     def _add_handoff(self, request: Request, to: str, *, took_place: bool) -> None:
         self.builder.handed_off(to=to, call_id=request.id, scope=self.scope, strand=self.strand, took_place=took_place)
