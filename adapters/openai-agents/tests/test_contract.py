@@ -124,29 +124,29 @@ class TestContract(AdapterContract):
 
     async def arun(self, scene: Scene) -> Recorded:
         """Play a scene with `Runner.run`."""
-        starting, asked = agent(scene), question(scene)
+        starting, user_input = agent(scene), question(scene)
         with record() as recorder:
             try:
-                result = await Runner.run(starting, asked, run_config=self.run_config)
+                result = await Runner.run(starting, user_input, run_config=self.run_config)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever ends the agent is returned
                 return Recorded(recorder.last_run, error=error)
             return Recorded(recorder.last_run, answer=answer_of(result))
 
     def run(self, scene: Scene) -> Recorded:
         """Play a scene with `Runner.run_sync`."""
-        starting, asked = agent(scene), question(scene)
+        starting, user_input = agent(scene), question(scene)
         with own_loop(), record() as recorder:
             try:
-                result = Runner.run_sync(starting, asked, run_config=self.run_config)
+                result = Runner.run_sync(starting, user_input, run_config=self.run_config)
             except Exception as error:  # noqa: BLE001 - whatever ends the agent is returned
                 return Recorded(recorder.last_run, error=error)
             return Recorded(recorder.last_run, answer=answer_of(result))
 
     async def astream(self, scene: Scene) -> Recorded:
         """Play a scene with `Runner.run_streamed`, event by event."""
-        starting, asked = agent(scene), question(scene)
+        starting, user_input = agent(scene), question(scene)
         async with record() as recorder:
-            result = Runner.run_streamed(starting, asked, run_config=self.run_config)
+            result = Runner.run_streamed(starting, user_input, run_config=self.run_config)
             async for _ in result.stream_events():
                 pass
             return Recorded(recorder.last_run, answer=answer_of(result))

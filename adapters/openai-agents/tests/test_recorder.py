@@ -13,7 +13,7 @@ import pytest
 from agents import Agent, RunConfig, RunHooks, Runner, SQLiteSession, function_tool
 from agents.agent import AgentBase
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
-from oa_agents import add, called, make_agent, play, run_or_stream, slow, summaries
+from oa_agents import add, called, make_agent, play, run_or_stream, summaries
 from oa_models import Scripted, own_loop
 from pydantic import BaseModel
 
@@ -230,9 +230,17 @@ def test_cancelled_run() -> None:
     """A run that is cancelled was stopped."""
 
     async def go() -> Run:
+        begun = asyncio.Event()
+
+        @function_tool
+        async def hang() -> None:
+            """Do not end."""
+            begun.set()
+            await asyncio.Event().wait()
+
         with record() as recorder:
-            task = asyncio.create_task(Runner.run(make_agent([AskFor("slow", {"d": 5}, "c1")], tools=[slow]), "hi"))
-            await asyncio.sleep(0.05)
+            task = asyncio.create_task(Runner.run(make_agent([AskFor("hang", {}, "c1")], tools=[hang]), "hi"))
+            await begun.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -241,7 +249,7 @@ def test_cancelled_run() -> None:
     run = asyncio.run(go())
 
     assert (run.status.value, run.error) == ("stopped", "CancelledError")
-    assert summaries(run.calls) == [called("slow", {"d": 5}, "c1", status="cancelled")]
+    assert summaries(run.calls) == [called("hang", {}, "c1", status="cancelled")]
 
 
 class Sink:

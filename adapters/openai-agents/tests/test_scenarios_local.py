@@ -37,10 +37,18 @@ from toolmark_openai_agents import available_tools, record, run_from_result
 @scenario("09", LIVE)
 def test_guardrail_that_trips_while_a_tool_runs(mode: str) -> None:
     """The run was stopped; the tool is not to blame, and in a stream it comes to its end."""
+    begun = asyncio.Event()
+
+    @function_tool(strict_mode=False)
+    async def slow(d: float) -> str:
+        """Sleep for the number of seconds."""
+        begun.set()
+        await asyncio.sleep(d)
+        return f"slept {d}"
 
     @input_guardrail
     async def trip(_context: Any, _agent: Any, _input: Any) -> GuardrailFunctionOutput:
-        await asyncio.sleep(0.03)
+        await begun.wait()
         return GuardrailFunctionOutput(output_info=None, tripwire_triggered=True)
 
     agent = make_agent([AskFor("slow", {"d": 0.2}, "c1")], "done", tools=[slow], input_guardrails=[trip])

@@ -71,11 +71,11 @@ def test_images_of_the_user(mode: str) -> None:
     """Images of the user's last messages are in the input, addresses as they are, and those before are not."""
     address = "https://example.com/a.png"
     earlier = {"role": "user", "content": [{"type": "input_image", "image_url": address, "detail": "auto"}]}
-    said = {"role": "assistant", "content": "I see."}
+    reply = {"role": "assistant", "content": "I see."}
     images = [{"type": "input_image", "image_url": url, "detail": "auto"} for url in (address, _URL)]
-    asked = {"role": "user", "content": [{"type": "input_text", "text": "And this?"}, *images]}
+    user_input = {"role": "user", "content": [{"type": "input_text", "text": "And this?"}, *images]}
 
-    run = play(mode, make_agent("done"), [earlier, said, asked, {"role": "user", "content": "Well?"}]).run
+    run = play(mode, make_agent("done"), [earlier, reply, user_input, {"role": "user", "content": "Well?"}]).run
 
     assert run.input == "And this?\nWell?"
     expected = ["And this?", MLLMImage(url=address), MLLMImage(data=PNG, mime_type="image/png"), "Well?"]
@@ -86,9 +86,9 @@ def test_images_of_the_user(mode: str) -> None:
 def test_files_of_the_user_are_not_images(mode: str) -> None:
     """An input without images has no parts."""
     file = {"type": "input_file", "file_id": "f_1"}
-    asked = [{"role": "user", "content": [{"type": "input_text", "text": "Read."}, file]}]
+    user_input = [{"role": "user", "content": [{"type": "input_text", "text": "Read."}, file]}]
 
-    run = play(mode, make_agent("done"), asked).run
+    run = play(mode, make_agent("done"), user_input).run
 
     assert (run.input, run.input_parts) == ("Read.", None)
 

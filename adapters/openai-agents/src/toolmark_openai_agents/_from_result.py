@@ -64,8 +64,10 @@ def run_from_result(
         result = getattr(error, "run_data", None)
     _check_result(result, error)
     builder = RunBuilder(conversation_id=conversation_id)
-    asked = getattr(result, "input", None)
-    builder.started(_messages.question_of(asked) if input is None else input, parts=_messages.images_of_question(asked))
+    user_input = getattr(result, "input", None)
+    builder.started(
+        _messages.question_of(user_input) if input is None else input, parts=_messages.images_of_question(user_input)
+    )
     responses = list(getattr(result, "raw_responses", ()) or ())
     items = list(getattr(result, "new_items", ()) or ())
     interrupted = bool(getattr(result, "interruptions", None))

@@ -7,7 +7,7 @@ method is called by the recorder, which holds its lock and turns errors into war
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -159,6 +159,7 @@ class Watcher:
             self.response_ids.append(response_id)
         self.builder.model_used(_messages.model_name(agent, None) or self._model_name, _messages.usage_of(response))
         self._last_message = requests
+        self._release_ids({request.id for request in requests})
         self._requests += requests
         self._unknown += [request for request in requests if self._is_unknown(request, agent)]
         targets = _tools.handoff_targets(agent)
@@ -337,6 +338,13 @@ class Watcher:
                 requests.append(request)
         return requests
 
+    def _release_ids(self, ids: Collection[str | None]) -> None:
+        """Forget what became of earlier calls with these ids, which a new message uses again."""
+        for call_id in ids:
+            self._runs_by_id.pop(call_id or "", None)
+        self._unknown = [request for request in self._unknown if request.id not in ids]
+        self._handed_over = [request for request in self._handed_over if request.id not in ids]
+
     def _add_listed_tools(self, item: Any) -> None:
         specs = _tools.listed_tools(item)
         if specs:
@@ -351,18 +359,31 @@ class Watcher:
         if run is not None and answer.failed and not run.failed:
             run.failed = True
             self.builder.tool_failed(run.key, answer.error)
+        missing, name = self._missing_tool(answer, run), answer.name
+        if missing is not None:
+            run, name = None, missing
+        elif run is not None and any(request.id == answer.call_id for request in self._unknown):
+            name = _tools.tool_name(run.tool)
         self.builder.result_shown(
             answer.content,
             call_id=answer.call_id,
-            name=answer.name,
+            name=name,
             failed=answer.failed or not (ran or run is not None or self._is_accepted_handoff(answer)),
             error=answer.error,
-            unknown_tool=run is None and any(request.id == answer.call_id for request in self._unknown),
+            unknown_tool=missing is not None,
             scope=self.scope,
             strand=self.strand,
             ran=ran,
             reformatted=reformatted,
         )
+
+    def _missing_tool(self, answer: Answer, run: ToolRun | None) -> str | None:
+        """Return the unknown tool that a result is of; a call that ran may have the same id in the same message."""
+        for request in self._unknown:
+            is_named = str(answer.content).startswith(f"Tool {request.name!r} not found.")
+            if request.id == answer.call_id and (run is None or is_named):
+                return request.name
+        return None
 
     def _add_handoff(self, request: Request, to: str, *, took_place: bool) -> None:
         self.builder.handed_off(to=to, call_id=request.id, scope=self.scope, strand=self.strand, took_place=took_place)
