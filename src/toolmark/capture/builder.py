@@ -363,16 +363,7 @@ class RunBuilder:
             requests = self._requests_of(scope_call, call_id, message=message, strand=strand)
             call = requested_call(requests, name, received, call_id or None)
         if call is None:
-            call = CallRecord(
-                name=name,
-                order=(self._messages, 0),
-                scope=scope_call,
-                origin=CallOrigin.CODE,
-                strand=strand,
-                source=source,
-                id=call_id or None,
-            )
-            self._add(call)
+            call = self._call_by_code(name, scope_call, strand=strand, source=source, id=call_id or None)
             if received is None:
                 call.add_not_captured("input_parameters")
         elif message is not None and call.name != name:
@@ -386,6 +377,13 @@ class RunBuilder:
         execution = Execution(key, received, at)
         call.executions.append(execution)
         self._by_key[key] = call, execution
+
+    def _call_by_code(self, name: str, scope: CallRecord, **fields: Any) -> CallRecord:  # noqa: ANN401 - of the record
+        """Add the call of an execution that no model requested."""
+        order = (self._messages, 0)
+        call = CallRecord(name=name, order=order, scope=scope, origin=CallOrigin.CODE, **fields)
+        self._add(call)
+        return call
 
     def tool_ended(
         self,

@@ -105,29 +105,8 @@ def assemble_responses(values: Sequence[object], path: str, notes: Notes) -> lis
     events = [object_of(value) for value in values]
     if not any(map(_stream_type_of, events)):
         return None
-    has_ids = _ids_identify_streams(events)
-    streams: list[_Stream] = []
-    latest: dict[tuple[type[_Stream], str | None], _Stream] = {}
-    others: list[str] = []
-    response_id: str | None = None
-    for index, event in enumerate(events):
-        place = f"{path}[{index}]"
-        if event.get("error") or _type_of(event) == "error":
-            reason = event.get("error") or event.get("message") or dict(event)
-            notes.warn(place, f"the stream broke off with an error: {short_repr(reason, 500)}")
-        stream_type = _stream_type_of(event)
-        if stream_type is None:
-            if not event.get("error") and _type_of(event) not in _SILENT_EVENTS and values[index] != _END_OF_STREAM:
-                others.append(place)
-            continue
-        if stream_type is _ChatStream and has_ids:
-            response_id = text_of(event.get("id")) or response_id
-        stream = latest.get((stream_type, response_id))
-        if stream is None or not stream.takes(event):
-            stream = latest[stream_type, response_id] = stream_type(place)
-            streams.append(stream)
-        stream.add(event)
-    notes.warn_once(others, "is not an event of a stream; it was left out")
+    _warn_of_events(values, events, path, notes)
+    streams = _split_streams(events, path)
     if len(streams) > 1:
         notes.warn(path, f"holds {len(streams)} streams; each was read as one response, in the order of their starts")
     responses: list[tuple[str, _JsonObject]] = []
@@ -136,6 +115,43 @@ def assemble_responses(values: Sequence[object], path: str, notes: Notes) -> lis
         responses.append((place, stream.response()))
         stream.warn(place, notes)
     return responses
+
+
+def _split_streams(events: Sequence[Fields], path: str) -> list[_Stream]:
+    """Return the streams that the events belong to, with their events, in the order of their starts."""
+    has_ids = _ids_identify_streams(events)
+    streams: list[_Stream] = []
+    latest: dict[tuple[type[_Stream], str | None], _Stream] = {}
+    response_id: str | None = None
+    for index, event in enumerate(events):
+        stream_type = _stream_type_of(event)
+        if stream_type is None:
+            continue
+        if stream_type is _ChatStream and has_ids:
+            response_id = text_of(event.get("id")) or response_id
+        stream = latest.get((stream_type, response_id))
+        if stream is None or not stream.takes(event):
+            stream = latest[stream_type, response_id] = stream_type(f"{path}[{index}]")
+            streams.append(stream)
+        stream.add(event)
+    return streams
+
+
+def _warn_of_events(values: Sequence[object], events: Sequence[Fields], path: str, notes: Notes) -> None:
+    """Warn of errors that the provider sent, and of values that are not events."""
+    others: list[str] = []
+    for index, event in enumerate(events):
+        place = f"{path}[{index}]"
+        if event.get("error") or _type_of(event) == "error":
+            reason = event.get("error") or event.get("message") or dict(event)
+            notes.warn(place, f"the stream broke off with an error: {short_repr(reason, 500)}")
+        elif not _is_event(event) and values[index] != _END_OF_STREAM:
+            others.append(place)
+    notes.warn_once(others, "is not an event of a stream; it was left out")
+
+
+def _is_event(event: Fields) -> bool:
+    return _stream_type_of(event) is not None or _type_of(event) in _SILENT_EVENTS
 
 
 def _stream_type_of(event: Fields) -> type[_Stream] | None:
