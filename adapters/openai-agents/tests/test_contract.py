@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import itertools
 import json
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextvars import Context
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from agents import Agent, Runner, SQLiteSession, function_tool
+import pytest
+from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
 from oa_models import Scripted, own_loop
 from oa_versions import ENFORCES_IDS, FEATURES, TELLS_EXCEPTIONS
 from pydantic import BaseModel
 
+import programs
+from programs import Program, check_programs, random_program
 from toolmark.capture import JsonlSink
 from toolmark.cases import ConversationalTestCase, MLLMImage, Run
 from toolmark.testing import AdapterContract, AgentTool, AskFor, NotSupportedError, Recorded, Scene, ToolDouble
@@ -108,7 +113,6 @@ def reasons() -> dict[str, str]:
         missing = {
             "test_empty_ids": "this release ends a run in which a call has no id, before any hook is called",
             **dict.fromkeys(("test_id_repeated_in_one_message", "test_id_repeated_in_a_later_message"), shared),
-            **dict.fromkeys(("test_agents_in_parallel", "test_fan_out"), f"{shared}, which each of the agents does"),
         }
     for test, feature in (("test_resumed_runs_with_equal_questions", "approvals"), ("test_images", "images")):
         if not FEATURES[feature].is_due():
@@ -272,3 +276,46 @@ class TestContract(AdapterContract):
     def error_text(self, error: Exception, *, handled: bool) -> str:
         """Releases without exceptions in a formatter show only the exception's text in a span, not its type."""
         return str(error) if handled and not TELLS_EXCEPTIONS else super().error_text(error, handled=handled)
+
+
+MISSING = {
+    "repeated ids": ENFORCES_IDS,
+    "unknown tools": not FEATURES["not_found"].is_due(),
+    "approvals": not FEATURES["approvals"].is_due(),
+}
+"""What a program may have, and whether the installed release cannot do it."""
+
+PLAYED = programs.FEATURES - {feature for feature, is_missing in MISSING.items() if is_missing}
+
+
+class Continuing(TestContract):
+    """Plays scenes in which a call of an unknown tool does not end the run."""
+
+    run_config: ClassVar[Any] = (
+        None if MISSING["unknown tools"] else RunConfig(tool_not_found_behavior="return_error_to_model")
+    )
+
+
+def program_with_equal_ids(seed: int, features: frozenset[str]) -> Program:
+    """A program in which the ids of a run are unique, as the SDK wants them, and those of other runs are the same."""
+    program = random_program(seed, features)
+    return replace(program, scenes=[_numbered(scene, itertools.count()) for scene in program.scenes])
+
+
+def _numbered(scene: Scene, numbers: Iterator[int]) -> Scene:
+    """The scene with numbers as ids; an agent that takes over goes on in the same run."""
+    steps = [
+        replace(step, calls=tuple(replace(call, id=f"c{next(numbers)}") for call in step.calls)) for step in scene.steps
+    ]
+    tools = [
+        replace(tool, scene=_numbered(tool.scene, itertools.count())) if isinstance(tool, AgentTool) else tool
+        for tool in scene.tools
+    ]
+    return replace(scene, steps=steps, tools=tools, handoffs=[_numbered(other, numbers) for other in scene.handoffs])
+
+
+def test_random_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was recorded of a program is what its script and its tools say."""
+    if MISSING["repeated ids"]:
+        monkeypatch.setattr(programs, "random_program", program_with_equal_ids)
+    check_programs(Continuing(), PLAYED)

@@ -493,14 +493,14 @@ def _equal(where: str, *rows: tuple[str, object, object]) -> None:
 def _branch(n: int) -> Scene:
     """Return an agent that calls two tools, with ids that all branches share; later branches are faster."""
     calls = [AskFor("slow", {"x": 3 - n}, "c1"), AskFor("add", {"a": n}, "c2")]
-    return Scene([calls, [AskFor("add", {"a": 10 + n}, "c1")], f"answer {n}"], [SLOW, ADD], agent=f"branch {n}")
+    return Scene([calls, [AskFor("add", {"a": 10 + n}, "c3")], f"answer {n}"], [SLOW, ADD], agent=f"branch {n}")
 
 
 def _branch_calls(n: int) -> list[ExpectedCall]:
     return [
         _slowed(3 - n, "c1"),
         ExpectedCall("add", {"a": n}, "c2", n + 2),
-        ExpectedCall("add", {"a": 10 + n}, "c1", n + 12, step=1),
+        ExpectedCall("add", {"a": 10 + n}, "c3", n + 12, step=1),
     ]
 
 
