@@ -211,8 +211,8 @@ def mutated(value: Any, chance: random.Random, *, changes: int = 2) -> Any:
             case 5:
                 holder[chance.choice(("type", "role", "content", "id", "name", "index", "x"))] = holder.pop(key)
             case 6:
-                taken = chance.choice(list(other.values()) if isinstance(other, dict) else other)
-                holder[key] = copy.deepcopy(taken)
+                source = chance.choice(list(other.values()) if isinstance(other, dict) else other)
+                holder[key] = copy.deepcopy(source)
             case _:
                 holder[key] = [holder[key]] if chance.random() < 0.5 else json.dumps(holder[key], default=str)
         if not value:

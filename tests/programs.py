@@ -153,13 +153,13 @@ class _Author:
         return replace(tool, function=function, coroutine=coroutine)
 
     def note(self, name: str, arguments: dict[str, Any], call: Callable[[], Any]) -> Any:
-        given = {key: value for key, value in arguments.items() if key != "b"}  # frameworks may fill in the default
+        own = {key: value for key, value in arguments.items() if key != "b"}  # frameworks may fill in the default
         try:
             output = call()
         except ValueError as error:
-            self.log.append((f"{name} {given}", f"raised {error}"))
+            self.log.append((f"{name} {own}", f"raised {error}"))
             raise
-        self.log.append((f"{name} {given}", f"returned {output}"))
+        self.log.append((f"{name} {own}", f"returned {output}"))
         return output
 
 
@@ -218,9 +218,9 @@ def _call(call: AskFor, tool: ToolDouble | AgentTool | None, step: int, contract
     if call.name == "boom":
         error = contract.error_text(ValueError(f"boom {call.arguments['x']}"), handled=True)
         return replace(expected, status=CallStatus.ERROR, error=error)
-    known = {"add": ADD, "slow": SLOW, "pay": PAY}[call.name]
+    tool_double = {"add": ADD, "slow": SLOW, "pay": PAY}[call.name]
     attempts = EITHER if call.name == "pay" else 1
-    return replace(expected, output=known.function(**call.arguments), attempts=attempts)
+    return replace(expected, output=tool_double.function(**call.arguments), attempts=attempts)
 
 
 # Playing

@@ -205,7 +205,7 @@ def test_changed_digit_in_results_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("::error::x", r"\x3a:error::x"),
         (" ::stop-commands::x", r" \x3a:stop-commands::x"),
@@ -218,9 +218,9 @@ def test_changed_digit_in_results_is_an_error(tmp_path: Path) -> None:
         ("## title", "## title"),
     ],
 )
-def test_commands_of_ci_logs_are_escaped(text: str, shown: str) -> None:
+def test_commands_of_ci_logs_are_escaped(text: str, expected: str) -> None:
     """Services obey `::name::` at the start of a line, and `##[name]` anywhere in it."""
-    assert printable(text) == shown
+    assert printable(text) == expected
 
 
 def test_drafts_follow_no_link(tmp_path: Path) -> None:

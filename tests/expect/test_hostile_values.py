@@ -79,7 +79,7 @@ KEYWORDS: tuple[dict[str, Any], ...] = (
     ),
     *({"if": {"type": "array"}, "then": {"items": {"$ref": "#"}}, "else": False}, {"items": {"$dynamicRef": "#"}}),
 )
-MADE: tuple[Matcher, ...] = (
+MATCHER_SAMPLES: tuple[Matcher, ...] = (
     *(Approx(10**400), Approx(1, abs=10**400), Approx({"a": [1.5]}), Approx(float("nan")), Approx(1, rel=1e308)),
     *(Exact(10**400), Exact([nested(150)]), AnyOf(1, Present(), Approx(2)), Contains("x"), Contains(Glob("*x*"))),
     *(
@@ -118,7 +118,7 @@ def test_each_keyword_decides_each_hostile_value(schema: dict[str, Any]) -> None
             assert Schema(schema).accepts(value) in (True, False)
 
 
-@pytest.mark.parametrize("matcher", MADE, ids=Matcher.describe)
+@pytest.mark.parametrize("matcher", MATCHER_SAMPLES, ids=Matcher.describe)
 def test_each_matcher_decides_each_hostile_value(matcher: Matcher) -> None:
     """A matcher accepts a value or does not, and its credit says the same."""
     for value in HOSTILE:
@@ -129,7 +129,7 @@ def test_each_matcher_decides_each_hostile_value(matcher: Matcher) -> None:
 
 def test_every_matcher_is_tried() -> None:
     """A new matcher must be added to the list above; a predicate is the user's function."""
-    assert {matcher.kind for matcher in MADE} == MATCHERS.keys() - {"predicate"}
+    assert {matcher.kind for matcher in MATCHER_SAMPLES} == MATCHERS.keys() - {"predicate"}
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ marked = st.recursive(
     max_leaves=5,
 )
 any_matcher = st.one_of(
-    st.sampled_from([made for made in MADE if "nan" not in repr(made)]),
+    st.sampled_from([sample for sample in MATCHER_SAMPLES if "nan" not in repr(sample)]),
     st.builds(Exact, marked),
     st.builds(IgnoreCase, marked),
     st.builds(Approx, marked),

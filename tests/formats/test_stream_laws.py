@@ -145,7 +145,7 @@ def test_calls_that_a_list_of_streams_begins_are_read_or_counted(name: str, data
     """Each call with a name is read once; each call without its beginning is counted in a warning, or an error."""
     events, is_whole = data.draw(lists_of_streams(name))
     begun = {number for event in events if event.begins for number in event.calls}
-    seen = {number for event in events for number in event.calls}
+    present = {number for event in events for number in event.calls}
     if not events:
         return
 
@@ -156,12 +156,12 @@ def test_calls_that_a_list_of_streams_begins_are_read_or_counted(name: str, data
     else:
         refusal = ""
     if refusal:
-        is_nameless = "a call needs the name of its tool" in refusal and seen != begun
+        is_nameless = "a call needs the name of its tool" in refusal and present != begun
         assert is_nameless or ("holds no message" in refusal and not begun)
         return
 
     assert sorted(call.id or "" for call in run.calls) == sorted(f"c{number}" for number in begun)
-    if seen != begun:
+    if present != begun:
         assert any("could not be read" in text or "not a JSON object" in text for text in run.warnings)
     if is_whole:
         arguments = [call.execution and call.execution.status.value for call in run.calls]

@@ -212,7 +212,7 @@ def own_agent(model: ContractModel, tools: list[BaseTool], scene: Scene, checkpo
 def shown_errors() -> Any:
     """Return middleware that shows the model what a tool raises."""
 
-    def shown(error: Exception, request: Any) -> ToolMessage:
+    def as_message(error: Exception, request: Any) -> ToolMessage:
         call = request.tool_call
         return ToolMessage(f"Error: {error!r}", tool_call_id=call["id"], name=call["name"], status="error")
 
@@ -221,13 +221,13 @@ def shown_errors() -> Any:
             try:
                 return handler(request)
             except Exception as error:  # noqa: BLE001 - whatever a tool raises
-                return shown(error, request)
+                return as_message(error, request)
 
         async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
             try:
                 return await handler(request)
             except Exception as error:  # noqa: BLE001 - whatever a tool raises
-                return shown(error, request)
+                return as_message(error, request)
 
     return ShownErrors()
 

@@ -44,7 +44,7 @@ ELSEWHERE = {
 """Addresses of images."""
 
 
-def asked(message: Any) -> Run:
+def run_of(message: Any) -> Run:
     """Return the run of an agent that is sent a message."""
     recorder = ToolCallRecorder()
     make_agent(scripted("final"), []).invoke({"messages": [message]}, {"callbacks": [recorder]})
@@ -81,7 +81,7 @@ def question(block: Any) -> list[Any]:
 @pytest.mark.parametrize("form", [*STORED, *READ])
 def test_image_in_the_input(form: str) -> None:
     """The image is in the input of the multimodal case, between the texts; the text of the run has the texts alone."""
-    run = asked(HumanMessage(question({**STORED, **READ}[form])))
+    run = run_of(HumanMessage(question({**STORED, **READ}[form])))
 
     assert image_of(run).data == DATA
     assert run.input == "What is it?"
@@ -90,7 +90,7 @@ def test_image_in_the_input(form: str) -> None:
 @pytest.mark.parametrize("form", ELSEWHERE)
 def test_address_of_an_image_in_the_input(form: str) -> None:
     """An address stays an address."""
-    assert image_of(asked(HumanMessage(question(ELSEWHERE[form])))).url == ADDRESS
+    assert image_of(run_of(HumanMessage(question(ELSEWHERE[form])))).url == ADDRESS
 
 
 @pytest.mark.parametrize("form", ["message", "pair", "dict"])
@@ -103,7 +103,7 @@ def test_image_in_any_form_of_message(form: str) -> None:
         "dict": {"role": "user", "content": content},
     }
 
-    assert image_of(asked(messages[form])).data == DATA
+    assert image_of(run_of(messages[form])).data == DATA
 
 
 def test_image_in_messages_that_were_stored() -> None:

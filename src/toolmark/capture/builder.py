@@ -154,8 +154,8 @@ class RunBuilder:
 
     def warn(self, text: str) -> None:
         """Add a warning, which every result of this run repeats. A repeated warning is dropped."""
-        given: object = text  # a recorder may pass anything, and must not raise
-        text = given if isinstance(given, str) else short_repr(given)
+        value: object = text  # a recorder may pass anything, and must not raise
+        text = value if isinstance(value, str) else short_repr(value)
         if text not in self.warnings:
             self.warnings.append(text)
 

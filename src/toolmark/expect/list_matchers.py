@@ -130,7 +130,7 @@ def _place(start: int, choices: Sequence[set[int]], holders: dict[int, int], bud
     A breadth-first augmenting path (Kuhn 1955): an item may fit several partners, so the first one could be wrong.
     """
     came_from: dict[int, int] = {}
-    held: dict[int, int] = {}
+    partners: dict[int, int] = {}
     queue = [start]
     for item in queue:
         new = choices[item].difference(came_from)
@@ -144,7 +144,7 @@ def _place(start: int, choices: Sequence[set[int]], holders: dict[int, int], bud
                 holders[partner] = mover
                 if mover == start:
                     return True
-                partner = held[mover]
-        held.update((holders[partner], partner) for partner in new)
+                partner = partners[mover]
+        partners.update((holders[partner], partner) for partner in new)
         queue += [holders[partner] for partner in new]
     return False
