@@ -216,7 +216,7 @@ class Watcher:
         for message in messages:
             if isinstance(message, AIMessage):
                 entry = node.recording.log.entry_of(message, node.place)
-                if entry is not None and (entry.strand != node.strand or node.run_id not in entry.around):
+                if entry is not None and (entry.strand != node.strand or entry not in node.messages):
                     entry = None
             elif isinstance(message, ToolMessage) and entry is not None:
                 for index, call in enumerate(entry.calls):
