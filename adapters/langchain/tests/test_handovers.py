@@ -159,24 +159,6 @@ def test_tool_of_a_hand_over_that_raises() -> None:
     assert (call.execution.status.value, call.execution.error) == ("error", "ValueError: busy")
 
 
-def test_tool_of_a_hand_over_that_is_cancelled() -> None:
-    """A marked hand-over whose tool still ran when another one of the message took place failed."""
-
-    @tool
-    async def transfer_to_carol() -> str:
-        """Hand over, and never end."""
-        await asyncio.Event().wait()
-        return "never"
-
-    transfer_to_carol.metadata = {"__handoff_destination": "carol"}
-    calls = asks(("transfer_to_carol", {}, "h1"), ("transfer_to_bob", {}, "h2"))
-    alice = agent("alice", calls, tools=[transfer_to_carol, transfer("bob")])
-
-    run = recorded(team(alice, agent(*BOB), agent(*CAROL)), is_async=True)
-
-    assert handed(run) == ([("h2", "bob")], ["h1"], ["add"])
-
-
 def test_unmarked_tool_that_raises() -> None:
     """A tool that raises, and that nothing marks, is a tool that failed, whatever its name."""
     broken = transfer("bob", error=ValueError("busy"))

@@ -210,13 +210,13 @@ class Watcher:
     def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[tuple[ModelMessage, int]]:
         """Yield the calls that a list of messages both requests and answers, if they did not run.
 
-        Only calls that the node itself requested count: those of a graph inside it may be of tools that do not exist.
+        Calls of a graph inside the graph of the node do not count: they may be of tools that do not exist.
         """
         entry: ModelMessage | None = None
         for message in messages:
             if isinstance(message, AIMessage):
                 entry = node.recording.log.entry_of(message, node.place)
-                if entry is not None and (entry.strand != node.strand or node.run_id not in entry.around):
+                if entry is not None and _is_inside(entry.strand, node.strand):
                     entry = None
             elif isinstance(message, ToolMessage) and entry is not None:
                 for index, call in enumerate(entry.calls):
@@ -542,6 +542,11 @@ class Watcher:
         node.recording.builder.model_asked(
             [Request(action.tool, arguments, type=ToolCallType.FUNCTION)], scope=node.inside, strand=node.strand
         )
+
+
+def _is_inside(strand: str | None, outer: str | None) -> bool:
+    """Return whether a nested graph is inside another one; the outermost one is `None`."""
+    return strand is not None and (outer is None or strand.startswith(f"{outer}|"))
 
 
 def _steps_around(node: Node) -> dict[str | None, int]:
