@@ -124,7 +124,7 @@ class Judge:
         check_positive(1 if max_concurrency is None else max_concurrency, "max_concurrency")
         self.samples: int = samples
         self.canary = canary
-        self.images = ImageAccess(None if image_folder is None else Path(image_folder), image_addresses)
+        self.images: ImageAccess = ImageAccess(None if image_folder is None else Path(image_folder), image_addresses)
         check_positive(max_characters, "max_characters")
         self.max_characters: int = max_characters
         self.redactor = redactor
