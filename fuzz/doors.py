@@ -1,7 +1,7 @@
 """The doors of toolmark: for each way in, a writer of random inputs and a check of what must hold of every input.
 
-An input is bytes, so that it can be kept in a file and tried again. Most hold one JSON value, in Python's dialect, which
-has NaN, lone surrogates and integers of any length.
+An input is bytes, so that it can be kept in a file and tried again. Most hold one JSON value, in the dialect of Python,
+which has NaN, lone surrogates and integers of any length.
 """
 
 from __future__ import annotations
