@@ -23,10 +23,26 @@ from fuzz import conversations, secrets_planted
 from fuzz.recorded import message_seeds, trace_seeds
 from hostile import VALUES, mutated, mutated_bytes
 from hostile_values import KEYWORDS, MATCHERS
-from seeds import CASES, MESSAGES, PLAN, RECORD, STREAM, lines, results_of
+from seeds import (
+    CASE,
+    CASES,
+    CONVERSATION,
+    GOLDEN,
+    MESSAGES,
+    PLAN,
+    POSSIBLE_ANSWER,
+    RECORD,
+    STEPS,
+    STREAM,
+    TOOLS,
+    lines,
+    results_of,
+)
 from toolmark import ArgumentSchemaMetric, LLMTestCase, Report, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark._internal.budget import case_budget
-from toolmark.cases import ConversationalTestCase, TestCase
+from toolmark.cases import ConversationalTestCase, Golden, TestCase
+from toolmark.compat.bfcl import read_possible_answers
+from toolmark.compat.gllm_evals import ToolCallParser
 from toolmark.convert import read_transcripts
 from toolmark.dataset import read_case, read_cases
 from toolmark.errors import ToolmarkError
@@ -38,7 +54,7 @@ from toolmark.judge.batch.answers import read_answers
 from toolmark.judge.openai.errors import EndpointError
 from toolmark.judge.openai.wire import chat_reply, decisions_answers, read_object, responses_reply
 from toolmark.judge.reply_parsing import parse_reply
-from toolmark.linting import lint
+from toolmark.linting import lint, read_tools
 from toolmark.metrics import ToolEfficiencyMetric, ToolErrorRate, ToolPolicyMetric, ToolRecoveryMetric
 from toolmark.report.html import render_html
 from toolmark.report.junit import render_junit
@@ -103,7 +119,7 @@ def _mutated_lines(chance: random.Random, *seeds: Any) -> bytes:
 # What must hold of everything that was read
 
 
-def _check_case(case: TestCase | ConversationalTestCase) -> None:
+def _check_case(case: TestCase | ConversationalTestCase | Golden) -> None:
     """Check that a case is written to a file and read again as the same."""
     text = case.to_json()
     again = type(case).from_json(text).to_json()
@@ -161,6 +177,29 @@ def _check_scores(data: bytes) -> None:
 def _check_case_file(data: bytes) -> None:
     for case in read_cases(io.BytesIO(data), allow_nan=True):
         _check_case(case)
+
+
+def _check_fields(data: bytes) -> None:
+    """Check a case, a conversation or a golden that is built from its fields."""
+    fields = _decoded(data)
+    if isinstance(fields, dict):
+        model = ConversationalTestCase if "turns" in fields else LLMTestCase if "run" in fields else Golden
+        _check_case(model(**fields))
+
+
+def _check_steps(data: bytes) -> None:
+    ToolCallParser().create_tool_call_object(_decoded(data))
+
+
+def _check_possible_answers(data: bytes) -> None:
+    value = _decoded(data)
+    if isinstance(value, dict) and isinstance(value.get("functions"), list):
+        plan = read_possible_answers(value.get("answer"), value["functions"])
+        assert expectation_json(read_expectation(expectation_json(plan))) == expectation_json(plan)
+
+
+def _check_tools(data: bytes) -> None:
+    read_tools(io.BytesIO(data))
 
 
 def _check_lint(data: bytes) -> None:
@@ -334,7 +373,8 @@ def _check_schema(data: bytes) -> None:
     content = _decoded(data)
     tool = {"name": "t", "parameters": content["schema"]}
     call = ToolCall(name="t", input_parameters={"a": content["value"]})
-    _check_score(LLMTestCase(tools_called=[call], available_tools=[tool]), [ArgumentSchemaMetric()])
+    if len(data) % 4 == 0:  # building the validator twice takes twice as long
+        _check_score(LLMTestCase(tools_called=[call], available_tools=[tool]), [ArgumentSchemaMetric()])
     with case_budget():
         assert Schema(content["schema"]).accepts(content["value"]) in (True, False)
 
@@ -455,6 +495,10 @@ def _check_answers(data: bytes) -> None:
 
 
 DOORS: dict[str, Door] = {
+    "cases": Door(lambda chance: _mutated_json(chance, chance.choice([CASE, CONVERSATION, GOLDEN])), _check_fields),
+    "tools": Door(lambda chance: _mutated_lines(chance, TOOLS), _check_tools),
+    "steps": Door(lambda chance: _mutated_json(chance, STEPS), _check_steps),
+    "possible answers": Door(lambda chance: _mutated_json(chance, POSSIBLE_ANSWER), _check_possible_answers),
     "records": Door(lambda chance: _mutated_json(chance, RECORD), _check_record),
     "scores": Door(lambda chance: _mutated_json(chance, RECORD), _check_scores),
     "case files": Door(lambda chance: _mutated_lines(chance, RECORD, RECORD), _check_case_file),

@@ -38,6 +38,81 @@ RECORD: dict[str, Any] = {
     "available_tools": [{"name": "add", "parameters": {"type": "object"}}],
     "metadata": {"reward": 1},
 }
+CALL: dict[str, Any] = {
+    "name": "add",
+    "type": "function",
+    "description": "d",
+    "reasoning": "r",
+    "id": "c1",
+    "input_parameters": {"a": 1},
+    "output": {"x": 1},
+    "execution": {
+        "status": "ok",
+        "executed": True,
+        "attempts": 2,
+        "requested_parameters": {"a": "1"},
+        "agent": "a",
+        "step": 0,
+        "origin": "model",
+        "started_at": "2024-01-01T00:00:00Z",
+        "duration": 1.5,
+        "children": [{"name": "b"}],
+        "not_captured": ["output"],
+        "source": "t/s#p",
+    },
+}
+CASE: dict[str, Any] = {
+    "id": "i",
+    "name": "n",
+    "input": "q",
+    "actual_output": "a",
+    "expected_output": "e",
+    "tools_called": [CALL],
+    "expected_tools": [CALL],
+    "available_tools": [{"name": "add"}],
+    "tags": ["t"],
+    "metadata": {"a": 1},
+    "run": {
+        "input": "q",
+        "actual_output": "x",
+        "calls": [CALL],
+        "handoffs": [{"to_agent": "b", "call": 0}],
+        "status": "ok",
+        "usage": {"input_tokens": 1},
+        "models": ["m"],
+        "conversation_id": "c",
+        "run_id": "r",
+        "tags": ["t"],
+        "started_at": "2024-01-01T00:00:00Z",
+        "duration": 2.0,
+        "warnings": ["w"],
+    },
+}
+CONVERSATION: dict[str, Any] = {
+    "turns": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y", "tools_called": [CALL]}],
+    "id": "i",
+    "available_tools": [{"name": "add"}],
+    "tags": ["a"],
+    "metadata": {"a": 1},
+}
+GOLDEN: dict[str, Any] = {"input": "q", "id": "g", "expected_tools": [CALL], "tags": ["t"], "metadata": {"a": 1}}
+STEPS: list[Any] = [
+    {"name": "add", "args": {"a": 1}, "output": "1", "tool_call_id": "x"},
+    {"name": "add_xg7c", "args": '{"a": 1}', "tool_call_id": "x"},
+]
+#: An answer of BFCL with the functions that it is about.
+POSSIBLE_ANSWER: dict[str, Any] = {
+    "answer": {"id": "simple_0", "ground_truth": [{"f": {"a": [1, ""], "b": [{"x": [1]}]}}]},
+    "functions": [
+        {"name": "f", "parameters": {"type": "dict", "properties": {"a": {"type": "integer", "default": 1}}}}
+    ],
+}
+TOOLS: list[Any] = [
+    {"name": "add", "parameters": {"type": "object"}},
+    {"type": "function", "function": {"name": "b", "parameters": {}}},
+    {"name": "c", "inputSchema": {}},
+    {"name": "d", "input_schema": {"type": "object"}},
+]
 EMITTED = Path(__file__).parent / "formats" / "emitted"
 TRACES: list[Any] = [
     document

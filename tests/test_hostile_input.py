@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,11 @@ from seeds import CASES, MESSAGES, RECORD, lines, results_of
 from toolmark import ToolCorrectnessMetric, evaluate, read_cases
 from toolmark._internal.atomic_files import atomic_write, write_text
 from toolmark._internal.text import printable
+from toolmark.compat.bfcl import read_possible_answers
+from toolmark.compat.gllm_evals import ToolCallParser
 from toolmark.convert import read_transcripts
 from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError, ToolmarkError
+from toolmark.expect import read_expectation
 from toolmark.formats import read, read_traces
 from toolmark.results import read_results
 
@@ -35,12 +39,42 @@ def test_random_input_is_read_or_refused(name: str, monkeypatch: pytest.MonkeyPa
             door.check(door.write(random.Random(f"{name} {number}")))
 
 
+def deep_value(depth: int) -> Any:
+    """Return objects inside of lists inside of objects."""
+    value: Any = "x"
+    for _ in range(depth):
+        value = {"a": [value]}
+    return value
+
+
+@pytest.mark.parametrize("value", [10**5000, deep_value(2000)], ids=["long", "deep"])
+@pytest.mark.parametrize(
+    "door",
+    [
+        lambda value: read_expectation([{"expect": "a", "input_parameters": {"x": {"$is": value}}}]),
+        lambda value: read_expectation([{"expect": "a", "input_parameters": {"x": {"$is": "exact", "value": value}}}]),
+        lambda value: ToolCallParser().create_tool_call_object([{"name": "a", "tool_call_id": value}]),
+        lambda value: read_possible_answers({"ground_truth": [{"f": {}}]}, [{"name": value}]),
+        lambda value: read_possible_answers({"ground_truth": [{"f": {"a": [value]}}]}),
+    ],
+)
+def test_values_beyond_the_limits_are_refused(door: Callable[[Any], object], value: Any) -> None:
+    """Readers of Python values raise an error of toolmark, wherever Python first meets the value, or read it."""
+    with suppress(InvalidDataError):
+        door(value)
+
+
+@pytest.mark.parametrize(("record", "functions"), [("x", []), ({"ground_truth": []}, ["x"])])
+def test_answers_of_bfcl_that_are_not_objects_are_refused(record: Any, functions: Any) -> None:
+    """The error has their place."""
+    with pytest.raises(InvalidDataError, match="expected an object"):
+        read_possible_answers(record, functions)
+
+
 @pytest.mark.parametrize("depth", [500, 5000])
 def test_deep_values_are_refused_with_the_limit(depth: int) -> None:
     """Python's own error about recursion leaves no reader."""
-    deep: Any = "x"
-    for _ in range(depth):
-        deep = {"a": [deep]}
+    deep = deep_value(depth)
     span = {"name": "x", "span_id": "1", "start_time": 1, "attributes": {"gen_ai.tool.name": "a", "deep": deep}}
     for door in (lambda: read([{"role": "user", "content": deep}, *MESSAGES]), lambda: read_traces([span])):
         with suppress(InvalidDataError):

@@ -165,7 +165,7 @@ def check_streams(name: str, events: list[Event], *, is_whole: bool) -> None:
 
 
 def _is_ambiguous(events: list[Event], begun: set[int]) -> bool:
-    """Return whether pieces of a call without its beginning follow the beginning of another, as its own pieces would."""
+    """Return whether pieces of a call that was not begun follow the beginning of another, as its own pieces would."""
     for event, following in pairwise(events):
         if event.begins and following.calls and not begun & set(following.calls):
             return True
