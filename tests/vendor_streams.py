@@ -139,7 +139,7 @@ def _interleaved(streams: list[list[Event]], chance: random.Random) -> list[Even
 def check_streams(name: str, events: list[Event], *, is_whole: bool) -> None:
     """Check that each call with a name is read once, and that others are counted in a warning, or an error."""
     begun = {number for event in events if event.begins for number in event.calls}
-    seen = {number for event in events for number in event.calls}
+    numbers = {number for event in events for number in event.calls}
     if not events:
         return
 
@@ -150,12 +150,12 @@ def check_streams(name: str, events: list[Event], *, is_whole: bool) -> None:
     else:
         refusal = ""
     if refusal:
-        is_nameless = "a call needs the name of its tool" in refusal and seen != begun
+        is_nameless = "a call needs the name of its tool" in refusal and numbers != begun
         assert is_nameless or ("holds no message" in refusal and not begun)
         return
 
     assert sorted(call.id or "" for call in run.calls) == sorted(f"c{number}" for number in begun)
-    if seen != begun:
+    if numbers != begun:
         counted = any("could not be read" in text or "not a JSON object" in text for text in run.warnings)
         assert counted or _is_ambiguous(events, begun)
     if is_whole:
