@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolmark.errors import InvalidDataError
 from toolmark.formats import read
 from vendor_streams import VENDORS, Call, check_streams, random_streams
 
@@ -29,3 +30,12 @@ def test_several_streams_are_a_warning_with_their_number(name: str) -> None:
 
     assert [call.arguments for call in run.calls] == [{"a": 1}, {"b": 2}, {"c": 3}]
     assert run.warnings == ["$: holds 2 streams; each was read as one response, in the order of their starts"]
+
+
+def test_pieces_after_the_end_of_a_stream_are_not_those_of_its_calls() -> None:
+    """Without ids, arguments that come after the reason to stop belong to a call whose beginning is missing."""
+    first = VENDORS["openai-chat"]([Call(0, "", 0), Call(1, '{"b": 2}', 1)], 0, with_ids=False)
+    torn = VENDORS["openai-chat"]([Call(2, '{"c": 3}', 0)], 1, with_ids=False)[2:]
+
+    with pytest.raises(InvalidDataError, match="a call needs the name of its tool"):
+        read([event.plain for event in (*first, *torn)])
