@@ -1,9 +1,10 @@
 # Everything runs in .venv, which the first target that needs it builds from the pins in requirements/.
 # PYTHON=...  the interpreter to build .venv with (default: the first one on PATH that is 3.10 or newer)
-# ARGS=...    more arguments for pytest
+# ARGS=...    more arguments for what is run
+# SECONDS=... time for `make fuzz`
 
 SHELL := /bin/sh
-PYTHON_SOURCES := $(wildcard src tests adapters examples benchmarks .ci)
+PYTHON_SOURCES := $(wildcard src tests adapters examples benchmarks fuzz .ci)
 
 # Editable installs point at this very folder, so a copied or moved .venv must not pass for this folder's own.
 HERE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
@@ -35,6 +36,10 @@ validity: $(TEST_READY) ## Measure which scores tell good runs from bad, beside 
 speed: $(TEST_READY) ## Measure how fast scoring is, beside other libraries, into docs/speed.md
 	@.venv/bin/python benchmarks/scoring.py --peers --write $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(TEST_READY) ## Try random inputs at every door for SECONDS (60), see fuzz/README.md
+	@.venv/bin/python -m fuzz --seconds $(or $(SECONDS),60) $(ARGS)
+
 .PHONY: lint
 lint: $(DEV_READY) ## Check style, format and the direction of imports
 	.venv/bin/ruff check $(PYTHON_SOURCES)
@@ -58,6 +63,7 @@ pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 take
 	@$(COMPILE) pyproject.toml --group test --constraint requirements/dev.txt --output-file requirements/test.txt
 	@$(COMPILE) pyproject.toml --group core --constraint requirements/dev.txt --output-file requirements/core.txt
 	@$(COMPILE) --group engines --constraint requirements/dev.txt --output-file requirements/engines.txt
+	@$(COMPILE) --group fuzz --output-file requirements/fuzz.txt
 	@$(COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/runtime.txt
 	@$(COMPILE) pyproject.toml --resolution lowest-direct --output-file requirements/lowest.txt
 

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hostile import nested
+from hostile_values import HOSTILE, KEYWORDS
+from hostile_values import MATCHERS as HOSTILE_MATCHERS
 from strategies import json_values
 from toolmark import ArgumentSchemaMetric, LLMTestCase, ToolCall, ToolCorrectnessMetric
 from toolmark._internal.budget import case_budget
 from toolmark._json_schema import Validator, build_validator
 from toolmark.errors import ConfigurationError, InvalidDataError, LimitError
 from toolmark.expect import (
-    Absent,
     AnyOf,
     Approx,
     Contains,
@@ -25,7 +27,6 @@ from toolmark.expect import (
     Expect,
     Forbid,
     Glob,
-    Ignore,
     IgnoreCase,
     Matcher,
     Normalized,
@@ -44,62 +45,7 @@ from toolmark.expect import (
 )
 from toolmark.expect.matcher import MATCHERS
 
-
-def nested(levels: int) -> Any:
-    """A list in a list in a list."""
-    value: Any = 1
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
-HOSTILE: tuple[Any, ...] = (
-    *(10**400, -(10**400), 10**5_000, float("inf"), -float("inf"), float("nan"), 5e-324, 1.7e308, -0.0, True, None),
-    *("\ud800", "\ud800" * 3, "x" * 1_000_000, "(" * 20_000, "\u0315\u0300" * 100_000, "1" * 5_000, "\0", ""),
-    *(nested(10_000), nested(199), {"a": nested(10_000)}, {"\ud800": 1, "": {}}, [[], {}, [{}]]),
-    *([float("nan"), 10**400], {str(number): number for number in range(2_000)}, list(range(2_000))),
-)
 hostile_values = st.sampled_from(HOSTILE) | json_values()
-
-KEYWORDS: tuple[dict[str, Any], ...] = (
-    *({"type": name} for name in ("integer", "number", "string", "array", "object", "boolean", "null")),
-    *({keyword: limit} for keyword in ("minimum", "maximum", "exclusiveMinimum") for limit in (0, 0.5, 10**400)),
-    *({"multipleOf": limit} for limit in (0.01, 3, 1e-300, 10**400)),
-    *({"format": name} for name in ("date", "date-time", "email", "ipv4", "ipv6", "regex", "uuid")),
-    *({"minLength": 1, "maxLength": 3}, {"pattern": "^x+$"}, {"enum": [1, "x", [1]]}, {"const": {"a": 1}}),
-    *({"minItems": 1, "maxItems": 2, "uniqueItems": True}, {"minProperties": 1, "maxProperties": 1}),
-    *({"required": ["a"]}, {"dependentRequired": {"a": ["b"]}}, {"dependentSchemas": {"a": {"minProperties": 2}}}),
-    *({"properties": {"a": {"type": "integer"}}, "additionalProperties": False}, {"propertyNames": {"maxLength": 1}}),
-    *({"patternProperties": {"^1": {"type": "integer"}}, "unevaluatedProperties": False}, {"not": {"type": "array"}}),
-    *({"prefixItems": [True], "items": {"type": "array"}}, {"contains": {"type": "array"}, "unevaluatedItems": False}),
-    *(
-        {"allOf": [{"type": "array"}, True]},
-        {"anyOf": [{"type": "array"}, False]},
-        {"oneOf": [True, {"type": "array"}]},
-    ),
-    *({"if": {"type": "array"}, "then": {"items": {"$ref": "#"}}, "else": False}, {"items": {"$dynamicRef": "#"}}),
-)
-MATCHER_SAMPLES: tuple[Matcher, ...] = (
-    *(Approx(10**400), Approx(1, abs=10**400), Approx({"a": [1.5]}), Approx(float("nan")), Approx(1, rel=1e308)),
-    *(Exact(10**400), Exact([nested(150)]), AnyOf(1, Present(), Approx(2)), Contains("x"), Contains(Glob("*x*"))),
-    *(
-        Contains(float("nan")),
-        IgnoreCase("X" * 10),
-        IgnoreCase({"a": "B"}),
-        Normalized("x \u0315\u0300"),
-        Normalized([1]),
-    ),
-    *(DateEqual("2024-01-02"), DateEqual("2.1.2024", formats=["%d.%m.%Y", "%G-%V-%u", "("]), Ignore(), Absent()),
-    *(Glob("*x*y?[!z]"), Regex("x+"), Regex(r"(\d+)\.?", search=True), Present(), Optional(10**400)),
-    *(
-        Unordered([1, Present()]),
-        Subset([Approx(1), "x"]),
-        Subset({"a": 1}),
-        Superset([1, Glob("*")]),
-        Superset({"a": 1}),
-    ),
-    Schema({"type": "array"}),
-)
 
 
 @settings(max_examples=20)
@@ -118,7 +64,7 @@ def test_each_keyword_decides_each_hostile_value(schema: dict[str, Any]) -> None
             assert Schema(schema).accepts(value) in (True, False)
 
 
-@pytest.mark.parametrize("matcher", MATCHER_SAMPLES, ids=Matcher.describe)
+@pytest.mark.parametrize("matcher", HOSTILE_MATCHERS, ids=Matcher.describe)
 def test_each_matcher_decides_each_hostile_value(matcher: Matcher) -> None:
     """A matcher accepts a value or does not, and its credit says the same."""
     for value in HOSTILE:
@@ -129,7 +75,7 @@ def test_each_matcher_decides_each_hostile_value(matcher: Matcher) -> None:
 
 def test_every_matcher_is_tried() -> None:
     """A new matcher must be added to the list above; a predicate is the user's function."""
-    assert {matcher.kind for matcher in MATCHER_SAMPLES} == MATCHERS.keys() - {"predicate"}
+    assert {matcher.kind for matcher in HOSTILE_MATCHERS} == MATCHERS.keys() - {"predicate"}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +147,7 @@ def test_references_that_lead_nowhere_are_broken_schemas(schema: dict[str, Any])
     """They are the schema's fault, whatever the value; a reference at a deeper value is not a circle."""
     case = LLMTestCase(tools_called=[ToolCall(name="t")], available_tools=[{"name": "t", "parameters": schema}])
     assert "cannot be used" in str(ArgumentSchemaMetric().measure(case).reason)
-    assert Schema({"items": {"$ref": "#"}}).accepts(nested(199))
+    assert Schema({"items": {"$ref": "#"}}).accepts(nested(199, in_objects=False))
 
 
 def test_lists_are_paired_without_recursion() -> None:
@@ -252,7 +198,7 @@ marked = st.recursive(
     max_leaves=5,
 )
 any_matcher = st.one_of(
-    st.sampled_from([sample for sample in MATCHER_SAMPLES if "nan" not in repr(sample)]),
+    st.sampled_from([sample for sample in HOSTILE_MATCHERS if "nan" not in repr(sample)]),
     st.builds(Exact, marked),
     st.builds(IgnoreCase, marked),
     st.builds(Approx, marked),

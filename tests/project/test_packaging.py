@@ -22,6 +22,7 @@ TOP_LEVEL = {
     "adapters",
     "docs",
     "examples",
+    "fuzz",
     "pyproject.toml",
     "requirements",
     "src",

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import NoneType
 from typing import Any, Final, TypeAlias
 
-from toolmark._internal.json import json_path, short_repr
+from toolmark._internal.json import json_path, short_repr, within_limits
 from toolmark.calls import ToolCallParams, ToolSpec
 from toolmark.cases import Golden
 from toolmark.compat._bfcl_files import (
@@ -52,6 +52,7 @@ def metric(*, partial_credit: bool = False) -> ToolCorrectnessMetric:
     return ToolCorrectnessMetric(evaluation_params=params, denominator="longest", strict_mode=not partial_credit)
 
 
+@within_limits
 def read_possible_answers(record: Mapping[str, Any], functions: Iterable[Mapping[str, Any]] = ()) -> Plan:
     """Return the calls that a single-turn answer accepts: each once, in any order, and no other call.
 
@@ -82,6 +83,7 @@ def read_possible_answers(record: Mapping[str, Any], functions: Iterable[Mapping
     return Plan(calls, allow_extra=False)
 
 
+@within_limits
 def read_turns(record: Mapping[str, Any], functions: Iterable[Mapping[str, Any]]) -> list[Plan]:
     """Return the calls expected in each turn of a multi-turn answer, which are texts such as `cd(folder='a')`.
 
@@ -112,6 +114,7 @@ def read_turns(record: Mapping[str, Any], functions: Iterable[Mapping[str, Any]]
     return turns
 
 
+@within_limits
 def cases_from_bfcl(questions: Records, answers: Records, *, function_docs: FunctionDocs | None = None) -> list[Golden]:
     """Return the questions of a category with their possible answers as goldens.
 
@@ -177,7 +180,12 @@ class _RecordProblems:
 
 def _argument_descriptions(functions: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return the descriptions of the arguments by the name of the function."""
-    return {str(function.get("name")): properties_of(function.get("parameters")) for function in functions}
+    descriptions: dict[str, Mapping[str, Any]] = {}
+    for index, function in enumerate(functions):
+        if not isinstance(function, Mapping):
+            raise _problem(f"$.functions[{index}]", f"expected an object, got {short_repr(function)}")
+        descriptions[str(function.get("name"))] = properties_of(function.get("parameters"))
+    return descriptions
 
 
 def _raise_problems(problems: Sequence[Problem]) -> None:
@@ -190,6 +198,8 @@ def _problem(path: str, message: str) -> InvalidDataError:
 
 
 def _ground_truth(record: Mapping[str, Any]) -> Sequence[Any]:
+    if not isinstance(record, Mapping):
+        raise _problem("$", f"expected an object with 'ground_truth', got {short_repr(record)}")
     truth = record.get("ground_truth")
     if isinstance(truth, (list, tuple)):
         return truth

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from toolmark._internal.json import JsonObject
+from toolmark._internal.json import JsonObject, within_limits
 from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, JudgeOutcome, ToolmarkWarning
@@ -80,6 +80,7 @@ def _message(place: str) -> int:
 class ToolCallParser:
     """Converts steps into tool calls, and tool calls into steps."""
 
+    @within_limits
     def create_tool_call_object(
         self,
         steps: Sequence[Mapping[str, object] | ToolCall],
@@ -120,6 +121,7 @@ class ToolCallParser:
         """
         return strip_suffix(tool_name)
 
+    @within_limits
     def parse(self, tool_calls: Sequence[Mapping[str, object] | ToolCall]) -> list[JsonObject]:
         """Return one step for each tool call, in any form that `case_from_record` takes.
 

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from pydantic.alias_generators import to_camel
 
-from toolmark._internal.json import MAX_DEPTH, json_path, short_repr, to_json_value
+from toolmark._internal.json import MAX_DEPTH, json_path, short_repr, to_json_value, within_limits
 from toolmark.calls import ToolCall
 from toolmark.errors import InvalidDataError, MissingPackageError, Problem, ToolmarkError
 from toolmark.expect.check_matchers import Predicate
@@ -97,6 +97,7 @@ def _is_plan_item(item: object) -> bool:
     return isinstance(item, (Expect, OneOf, Parallel, Forbid))
 
 
+@within_limits
 def read_expectation(value: object, *, allow_predicates: bool = False) -> Expectation:
     """Return the expectation of a plan, a list of plan items, or their JSON form.
 

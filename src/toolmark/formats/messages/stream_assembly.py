@@ -283,10 +283,10 @@ class _ChatStream(_Stream):
 
 
 def _has_content(delta: Fields) -> bool:
-    """Return whether a delta has text or begins a call."""
-    calls = map(object_of, list_of(delta.get("tool_calls")))
-    names = (object_of(call.get("function")).get("name") for call in calls)
-    return bool(delta.get("content") or object_of(delta.get("function_call")).get("name") or any(names))
+    """Return whether a delta has text, or a name or arguments of a call."""
+    calls = [object_of(delta.get("function_call"))]
+    calls += [object_of(object_of(call).get("function")) for call in list_of(delta.get("tool_calls"))]
+    return bool(delta.get("content")) or any(call.get("name") or call.get("arguments") for call in calls)
 
 
 def _merge(message: _JsonObject, delta: Fields, mixed_keys: list[str]) -> None:

@@ -1,0 +1,523 @@
+"""The doors of toolmark: for each way in, a writer of random inputs and a check of what must hold of every input.
+
+An input is bytes, so that it can be kept in a file and tried again. Most hold one JSON value, in the dialect of Python,
+which has NaN, lone surrogates and integers of any length.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fuzz import conversations, secrets_planted
+from fuzz.recorded import message_seeds, trace_seeds
+from hostile import VALUES, mutated, mutated_bytes
+from hostile_values import KEYWORDS, MATCHERS
+from seeds import (
+    CASE,
+    CASES,
+    CONVERSATION,
+    GOLDEN,
+    MESSAGES,
+    PLAN,
+    POSSIBLE_ANSWER,
+    RECORD,
+    STEPS,
+    STREAM,
+    TOOLS,
+    lines,
+    results_of,
+)
+from toolmark import ArgumentSchemaMetric, LLMTestCase, Report, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark._internal.budget import case_budget
+from toolmark.cases import ConversationalTestCase, Golden, TestCase
+from toolmark.compat.bfcl import read_possible_answers
+from toolmark.compat.gllm_evals import ToolCallParser
+from toolmark.convert import read_transcripts
+from toolmark.dataset import read_case, read_cases
+from toolmark.errors import ToolmarkError
+from toolmark.expect import Expect, Schema, expectation_json, read_expectation
+from toolmark.formats import case_from_record, read, read_traces
+from toolmark.formats.traces.read import Traces, read_trace_documents
+from toolmark.judge import Prompt, Reply
+from toolmark.judge.batch.answers import read_answers
+from toolmark.judge.openai.errors import EndpointError
+from toolmark.judge.openai.wire import chat_reply, decisions_answers, read_object, responses_reply
+from toolmark.judge.reply_parsing import parse_reply
+from toolmark.linting import lint, read_tools
+from toolmark.metrics import ToolEfficiencyMetric, ToolErrorRate, ToolPolicyMetric, ToolRecoveryMetric
+from toolmark.report.html import render_html
+from toolmark.report.junit import render_junit
+from toolmark.report.markdown import render_markdown
+from toolmark.results import read_results
+from toolmark.scale.parquet import read_rows, row_groups
+from toolmark.testing import sample_prompt
+from vendor_streams import VENDORS, Event, check_streams, random_streams
+
+
+@dataclass(frozen=True)
+class Door:
+    """One way into toolmark.
+
+    Attributes:
+        write: Returns a random input.
+        check: Hands an input to toolmark. A `ToolmarkError` is the documented refusal; any other exception, an
+            `AssertionError` of the check included, is a fault.
+        needs: Package without which the door is left out.
+    """
+
+    write: Callable[[random.Random], bytes]
+    check: Callable[[bytes], object]
+    needs: str = "toolmark"
+
+
+@contextmanager
+def _any_json() -> Iterator[None]:
+    """Let Python write and read integers of any length, and values of any depth that the mutators make."""
+    digits, depth = sys.get_int_max_str_digits(), sys.getrecursionlimit()
+    sys.set_int_max_str_digits(0)
+    sys.setrecursionlimit(20_000)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(digits)
+        sys.setrecursionlimit(depth)
+
+
+def _encoded(value: Any) -> bytes:
+    with _any_json():
+        return json.dumps(value).encode()
+
+
+def _decoded(data: bytes) -> Any:
+    with _any_json():
+        return json.loads(data)
+
+
+def _mutated_json(chance: random.Random, seed: Any, *, changes: int = 3) -> bytes:
+    with _any_json():
+        return json.dumps(mutated(seed, chance, changes=changes)).encode()
+
+
+def _mutated_lines(chance: random.Random, *seeds: Any) -> bytes:
+    """Return JSON Lines with changes in the values, in the bytes, or in both."""
+    in_values = chance.random() < 0.7
+    data = b"\n".join(_mutated_json(chance, seed) if in_values else _encoded(seed) for seed in seeds)
+    return mutated_bytes(data, chance) if not in_values or chance.random() < 0.3 else data
+
+
+# What must hold of everything that was read
+
+
+def _check_case(case: TestCase | ConversationalTestCase | Golden) -> None:
+    """Check that a case is written to a file and read again as the same."""
+    text = case.to_json()
+    again = type(case).from_json(text).to_json()
+    assert again == text, f"the case changes when it is written and read: {text} became {again}"
+
+
+def _check_run(run: Run) -> None:
+    _check_case(run.to_test_case())
+
+
+def _check_score(case: TestCase, metrics: list[Any]) -> Report:
+    """Check that every metric gives a result, and that a score is from 0 to 1."""
+    report = evaluate([case], metrics, show_progress=False)
+    for result in report.cases[0].results:
+        assert result.score is None or 0 <= result.score <= 1, f"{result.metric} scored {result.score}"
+        unexpected = ("AttributeError", "TypeError", "KeyError", "IndexError", "RecursionError", "ValueError")
+        assert not (result.error or "").startswith(unexpected), f"{result.metric} failed: {result.error}"
+    return report
+
+
+def _metrics() -> list[Any]:
+    return [
+        ToolCorrectnessMetric(),
+        ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"], should_consider_ordering=True),
+        ArgumentSchemaMetric(),
+        ToolEfficiencyMetric(),
+        ToolErrorRate(),
+        ToolPolicyMetric(denied=["b*"], required_before={"add": ["look_up"]}),
+        ToolRecoveryMetric(),
+    ]
+
+
+def _check_report(report: Report) -> None:
+    """Check that a report is rendered in every form, and that its JSON is read again."""
+    read_results(io.BytesIO(report.to_json().encode()))
+    render_markdown(report, title="x")
+    render_junit(report, title="x")
+    render_html(report)
+
+
+# Cases
+
+
+def _check_record(data: bytes) -> None:
+    _check_case(case_from_record(_decoded(data), tolerant_arguments=len(data) % 2 == 0))
+
+
+def _check_scores(data: bytes) -> None:
+    case = case_from_record(_decoded(data))
+    report = _check_score(case, _metrics())
+    if len(data) % 8 == 0:  # rendering takes much longer than scoring
+        _check_report(report)
+
+
+def _check_case_file(data: bytes) -> None:
+    for case in read_cases(io.BytesIO(data), allow_nan=True):
+        _check_case(case)
+
+
+def _check_fields(data: bytes) -> None:
+    """Check a case, a conversation or a golden that is built from its fields."""
+    fields = _decoded(data)
+    if isinstance(fields, dict):
+        model = ConversationalTestCase if "turns" in fields else LLMTestCase if "run" in fields else Golden
+        _check_case(model(**fields))
+
+
+def _check_steps(data: bytes) -> None:
+    ToolCallParser().create_tool_call_object(_decoded(data))
+
+
+def _check_possible_answers(data: bytes) -> None:
+    value = _decoded(data)
+    if isinstance(value, dict) and isinstance(value.get("functions"), list):
+        plan = read_possible_answers(value.get("answer"), value["functions"])
+        assert expectation_json(read_expectation(expectation_json(plan))) == expectation_json(plan)
+
+
+def _check_tools(data: bytes) -> None:
+    read_tools(io.BytesIO(data))
+
+
+def _check_lint(data: bytes) -> None:
+    lint(io.BytesIO(data), allow_nan=True)
+
+
+def _check_transcripts(data: bytes) -> None:
+    for recorded in read_transcripts(io.BytesIO(data), allow_nan=True):
+        for unit in ("cases", "turns", "conversations"):
+            for case in recorded.cases(unit):
+                _check_case(case)
+
+
+def _write_parquet(chance: random.Random) -> bytes:
+    import pyarrow as pa  # noqa: PLC0415 - an optional package
+    from pyarrow import parquet  # noqa: PLC0415
+
+    rows = [_mutated_lines(chance, RECORD).decode(errors="replace") for _ in range(chance.randint(1, 3))]
+    if chance.random() < 0.5:
+        table = pa.table({"case": rows})
+    else:
+        names = (
+            "id",
+            "query",
+            "input",
+            "toolsCalled",
+            "tools_called",
+            "expected_tools",
+            "tags",
+            "metadata",
+            "case",
+            "x",
+        )
+        cells = [_mutated_lines(chance, chance.choice(list(RECORD.values()))).decode(errors="replace") for _ in rows]
+        columns = {name: chance.choice((rows, cells, [None] * len(rows))) for name in chance.sample(names, 3)}
+        table = pa.table(columns)
+    file = io.BytesIO()
+    parquet.write_table(table, file, row_group_size=2)
+    return file.getvalue()
+
+
+def _check_parquet(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "cases.parquet")
+        Path(path).write_bytes(data)
+        for group, first in enumerate(row_groups(path)):
+            for document in read_rows(path, group, first, allow_nan=True):
+                if not document.problems:
+                    with suppress(ToolmarkError):  # each row is a case of its own
+                        _check_case(read_case(document.value, document.place))
+
+
+# Messages, streams and traces
+
+
+def _check_messages(data: bytes) -> None:
+    transcript = read(_decoded(data), tolerant_arguments=len(data) % 2 == 0)
+    _check_run(transcript.run)
+    _check_case(transcript.conversation)
+
+
+def _write_streams(chance: random.Random) -> bytes:
+    name = chance.choice(list(VENDORS))
+    events, is_whole = random_streams(name, chance)
+    return _encoded({"name": name, "events": events, "is_whole": is_whole})
+
+
+def _check_stream(data: bytes) -> None:
+    value = _decoded(data)
+    events = [Event(plain, tuple(calls), begins) for plain, calls, begins in value["events"]]
+    check_streams(value["name"], events, is_whole=value["is_whole"])
+
+
+def _check_traces(data: bytes) -> None:
+    for run in read_traces(_decoded(data), tolerant_arguments=len(data) % 2 == 0).runs:
+        _check_run(run)
+
+
+def _names(traces: Traces) -> Counter[str]:
+    """Return how often each tool was called or handed over to, at any depth."""
+    names: Counter[str] = Counter()
+    calls = [call for run in traces.runs for call in run.calls]
+    while calls:
+        call = calls.pop()
+        names[call.name] += 1
+        calls += call.execution.children if call.execution else ()
+    return names
+
+
+def _read_documents(documents: list[Any]) -> Traces:
+    return read_trace_documents([(f"line {number}", document) for number, document in enumerate(documents, start=1)])
+
+
+@cache
+def _names_in_seed(number: int) -> dict[str, int]:
+    try:
+        return dict(_names(_read_documents(trace_seeds()[number])))
+    except ToolmarkError:
+        return {}
+
+
+def _write_shuffled_trace(chance: random.Random) -> bytes:
+    number = chance.randrange(len(trace_seeds()))
+    documents = conversations.shuffled_spans(trace_seeds()[number], chance)
+    return _encoded({"names": _names_in_seed(number), "documents": documents})
+
+
+def _check_shuffled_trace(data: bytes) -> None:
+    """Check that a trace has the same calls in whatever order its spans come, and however often."""
+    value = _decoded(data)
+    traces = _read_documents(value["documents"])
+    names = _names(traces)
+    has_warning = traces.warnings or any(run.warnings for run in traces.runs)
+    assert names == value["names"] or has_warning, f"expected the calls {value['names']}, got {dict(names)}"
+
+
+# Expectations and schemas
+
+
+@cache
+def _plan_seeds() -> list[Any]:
+    matchers = [expectation_json(Expect("a", {"x": matcher})) for matcher in MATCHERS]
+    items: list[Any] = [
+        {"expect": "a", "label": "first", "times": [0, 2], "optional": True, "output": 1},
+        {"parallel": [{"name": "b"}, {"expect": "c", "extra_arguments": True}], "label": "both", "after": ["first"]},
+        {"one_of": [{"name": "a"}, [{"expect": "b"}, {"name": "c"}]], "after": ["both"]},
+        {"expect": "c", "at": {"x[0]": {"$is": "present"}}},
+    ]
+    plan = {"plan": items, "allow_extra": False, "tools": {"a": [0, 3]}, "name": "p"}
+    return [PLAN, {"plan": items}, plan, {"alternatives": [plan, {"plan": PLAN}]}, *([one] for one in matchers)]
+
+
+def _check_plan(data: bytes) -> None:
+    expectation = read_expectation(_decoded(data))
+    plain = expectation_json(expectation)
+    assert expectation_json(read_expectation(plain)) == plain
+    calls = [ToolCall(name=name, input_parameters={"x": value}) for name in "abc" for value in ("a", [1], {})]
+    case = LLMTestCase(tools_called=calls, expected_tools=expectation)
+    _check_case(case)
+    _check_score(case, [ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
+
+
+def _write_values(chance: random.Random) -> bytes:
+    return _mutated_json(chance, [chance.choice(VALUES) for _ in range(4)])
+
+
+def _check_matchers(data: bytes) -> None:
+    """Check that every matcher decides a value within the limits of one case."""
+    value = _decoded(data)
+    for matcher in MATCHERS:
+        with case_budget():
+            assert matcher.accepts(value) in (True, False)
+            assert matcher.credit(value) in (None, (0, 1), (1, 1))
+
+
+def _write_schema(chance: random.Random) -> bytes:
+    parts = [chance.choice(KEYWORDS) for _ in range(chance.randint(1, 4))]
+    schema: dict[str, Any] = {
+        "allOf": parts,
+        "properties": {"a": parts[0]},
+        "items": parts[-1],
+        "$defs": {"d": parts[0]},
+    }
+    schema |= chance.choice(({}, {"$ref": "#/$defs/d"}, {"$schema": "http://json-schema.org/draft-04/schema#"}))
+    with _any_json():
+        value = mutated([list(VALUES), {"a": 1}], chance, changes=3)
+        return json.dumps({"schema": mutated(schema, chance), "value": value}).encode()
+
+
+def _check_schema(data: bytes) -> None:
+    content = _decoded(data)
+    tool = {"name": "t", "parameters": content["schema"]}
+    call = ToolCall(name="t", input_parameters={"a": content["value"]})
+    if len(data) % 4 == 0:  # building the validator twice takes twice as long
+        _check_score(LLMTestCase(tools_called=[call], available_tools=[tool]), [ArgumentSchemaMetric()])
+    with case_budget():
+        assert Schema(content["schema"]).accepts(content["value"]) in (True, False)
+
+
+# Results
+
+
+@cache
+def _results() -> list[list[Any]]:
+    """Return files of results and the JSON of a report, as the values of their lines."""
+    cases = [*CASES, case_from_record(RECORD), LLMTestCase(id="plan", tools_called=[], expected_tools=PLAN)]
+    with tempfile.TemporaryDirectory() as folder:
+        data = results_of(cases, Path(folder) / "results.jsonl")
+    return [[json.loads(line) for line in data.splitlines()], [read_results(io.BytesIO(data)).to_dict()]]
+
+
+def _write_results(chance: random.Random) -> bytes:
+    values = chance.choice(_results())
+    if chance.random() < 0.3:
+        return mutated_bytes(lines(*values), chance)
+    place = chance.randrange(len(values))
+    changed = list(values)
+    with _any_json():
+        changed[place] = mutated(values[place], chance)
+        if isinstance(changed[place], dict):
+            changed[place].pop("checksum", None)  # a line without one is accepted as it is
+        return lines(*changed)
+
+
+def _check_results(data: bytes) -> None:
+    _check_report(read_results(io.BytesIO(data)))
+
+
+# Judges
+
+_VERDICT = {"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}
+_MISSING = {"evidence": ["c1"], "reasoning": "one is missing", "verdict": "no", "missing": ["t1"]}
+
+
+@cache
+def _prompts() -> list[Prompt]:
+    plain = sample_prompt()
+    schema = {**plain.reply_schema, "properties": {**plain.reply_schema["properties"], "missing": {"type": "array"}}}
+    return [plain, plain.model_copy(update={"reply_schema": schema, "ids": ("c1", "t1", "t2")})]
+
+
+def _reply_text(chance: random.Random) -> str:
+    text = _mutated_lines(chance, chance.choice((_VERDICT, _MISSING))).decode(errors="replace")
+    before, after = chance.choice((("", ""), ("```json\n", "\n```"), ("<think>{}</think>", " "), ("", "\n{}")))
+    return before + text + after
+
+
+def _write_reply(chance: random.Random) -> bytes:
+    return _encoded({"prompt": chance.randrange(2), "text": _reply_text(chance)})
+
+
+def _check_verdict(prompt: Prompt, reply: Reply) -> None:
+    verdict = parse_reply(prompt, reply)
+    assert {*verdict.evidence, *verdict.missing} <= set(prompt.ids)
+
+
+def _check_reply(data: bytes) -> None:
+    value = _decoded(data)
+    _check_verdict(_prompts()[value["prompt"]], Reply(text=value["text"]))
+
+
+def _bodies(text: str) -> list[dict[str, Any]]:
+    message = {"role": "assistant", "content": text, "refusal": None}
+    options = [{"value": "yes", "probability": 0.9}, {"value": "no", "probability": 0.1}]
+    return [
+        {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3}, "model": "m"},
+        {"output": [{"type": "message", "content": [{"type": "output_text", "text": text}]}], "usage": {}},
+        {"output": [{"type": "choice", "name": "q1", "choices": options}], "usage": {"input_tokens": 1}},
+    ]
+
+
+def _write_body(chance: random.Random) -> bytes:
+    return _mutated_lines(chance, chance.choice(_bodies(json.dumps(_VERDICT))))
+
+
+def _check_body(data: bytes) -> None:
+    (prompt, _) = _prompts()
+    with suppress(EndpointError):  # the client turns it into a `JudgeError`
+        body = read_object(data)
+        for decode in (chat_reply, responses_reply):
+            with suppress(EndpointError, ToolmarkError):
+                _check_verdict(prompt, decode(body))
+        decisions_answers(body, [prompt.question])
+
+
+_KEYS = [f"key-{number}" for number in range(4)]
+
+
+def _write_answers(chance: random.Random) -> bytes:
+    entries: list[Any] = []
+    for key in _KEYS:
+        body = _bodies(json.dumps(_VERDICT))[0]
+        entries.append({"custom_id": key, "response": {"status_code": 200, "body": body}, "error": None})
+    place = chance.randrange(len(entries))
+    with _any_json():
+        entries[place] = mutated(entries[place], chance)
+        texts = [json.dumps(entry).encode() for entry in entries]
+    if chance.random() < 0.3:
+        texts[place] = mutated_bytes(texts[place], chance).replace(b"\n", b" ")
+    return json.dumps({"changed": place, "lines": [text.decode("latin-1") for text in texts]}).encode()
+
+
+def _check_answers(data: bytes) -> None:
+    """Check that a line that was changed takes no other answer with it, and is counted where it answers nothing."""
+    value = _decoded(data)
+    content = "\n".join(value["lines"]).encode("latin-1")
+    answers = read_answers(content, _KEYS, chat_reply)
+    for place, key in enumerate(_KEYS):
+        assert place == value["changed"] or isinstance(answers.answers[key], Reply), f"the answer {key} is lost"
+    line = value["lines"][value["changed"]]
+    is_counted = _KEYS[value["changed"]] in answers.answers or answers.unreadable
+    is_second_answer = any(key in line for key in _KEYS if key != _KEYS[value["changed"]])
+    assert is_counted or is_second_answer or not line.strip(), "the changed line is not counted"
+
+
+DOORS: dict[str, Door] = {
+    "cases": Door(lambda chance: _mutated_json(chance, chance.choice([CASE, CONVERSATION, GOLDEN])), _check_fields),
+    "tools": Door(lambda chance: _mutated_lines(chance, TOOLS), _check_tools),
+    "steps": Door(lambda chance: _mutated_json(chance, STEPS), _check_steps),
+    "possible answers": Door(lambda chance: _mutated_json(chance, POSSIBLE_ANSWER), _check_possible_answers),
+    "records": Door(lambda chance: _mutated_json(chance, RECORD), _check_record),
+    "scores": Door(lambda chance: _mutated_json(chance, RECORD), _check_scores),
+    "case files": Door(lambda chance: _mutated_lines(chance, RECORD, RECORD), _check_case_file),
+    "lint": Door(lambda chance: _mutated_lines(chance, RECORD), _check_lint),
+    "parquet": Door(_write_parquet, _check_parquet, "pyarrow"),
+    "transcripts": Door(lambda chance: _mutated_lines(chance, MESSAGES, {"messages": MESSAGES}), _check_transcripts),
+    "messages": Door(lambda chance: _mutated_json(chance, chance.choice([MESSAGES, STREAM])), _check_messages),
+    "recorded messages": Door(lambda chance: _mutated_json(chance, chance.choice(message_seeds())), _check_messages),
+    "conversations": Door(conversations.write, conversations.check),
+    "streams": Door(_write_streams, _check_stream),
+    "traces": Door(lambda chance: _mutated_json(chance, chance.choice(trace_seeds()), changes=6), _check_traces),
+    "shuffled traces": Door(_write_shuffled_trace, _check_shuffled_trace),
+    "plans": Door(lambda chance: _mutated_json(chance, chance.choice(_plan_seeds())), _check_plan),
+    "matchers": Door(_write_values, _check_matchers),
+    "schemas": Door(_write_schema, _check_schema, "jsonschema"),
+    "results": Door(_write_results, _check_results),
+    "judge replies": Door(_write_reply, _check_reply),
+    "judge responses": Door(_write_body, _check_body),
+    "batch answers": Door(_write_answers, _check_answers),
+    "redaction": Door(secrets_planted.write, secrets_planted.check),
+}

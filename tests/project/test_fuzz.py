@@ -1,0 +1,89 @@
+"""The fuzzer finds planted faults, keeps their inputs, and names the command that tries one again."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fuzz import run
+from fuzz.__main__ import main
+from fuzz.doors import DOORS, Door
+
+from toolmark.errors import InvalidDataError
+
+
+def write(chance: random.Random) -> bytes:
+    """Write one of two inputs."""
+    return chance.choice((b"good", b"bad"))
+
+
+def refuse(data: bytes) -> None:
+    """Refuse one of the inputs with a documented error, and the other one with another."""
+    raise InvalidDataError("refused") if data == b"good" else KeyError(data)
+
+
+def allocate(data: bytes) -> None:
+    """Take 64 MiB for one of the inputs."""
+    if data == b"bad":
+        bytearray(b"x") * (64 << 20)
+
+
+def compute(data: bytes) -> None:
+    """Take processor time for one of the inputs."""
+    if data == b"bad":
+        sum(range(1_000_000))
+
+
+def call_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Call the command with arguments."""
+    monkeypatch.setattr(sys, "argv", ["fuzz", *arguments])
+    return main()
+
+
+def test_a_fault_is_kept_and_can_be_replayed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The status is 1, the input is in the folder, and both printed commands lead to the same fault."""
+    monkeypatch.setitem(DOORS, "planted", Door(write, refuse))
+    crashes = tmp_path / "crashes"
+    seeded = ("--door", "planted", "--seed", "7")
+
+    assert call_main(monkeypatch, *seeded, "--seconds", "0.05", "--crashes", str(crashes)) == 1
+    (path,) = crashes.iterdir()
+    assert path.read_bytes() == b"bad"
+    output = capsys.readouterr()
+    assert output.out.startswith("seed 7\n")
+    assert f"-m fuzz --door planted --replay {path}" in output.err
+    assert call_main(monkeypatch, "--door", "planted", "--replay", str(path)) == 1
+
+    assert call_main(monkeypatch, *seeded, "--seconds", "0.05") == 1
+    number = re.search(r"--seed 7 --number (\d+)", capsys.readouterr().err)
+    assert number is not None
+    assert call_main(monkeypatch, *seeded, "--number", number[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "check", "kind"), [("MOST_SECONDS", compute, "slow"), ("MOST_MEMORY", allocate, "large")]
+)
+def test_limits_are_measured(
+    limit: str, check: Callable[[bytes], None], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An input above the limit is a fault, and one below it is not."""
+    monkeypatch.setattr(run, limit, 0.001 if kind == "slow" else 16 << 20)
+
+    assert run.try_input(Door(write, check), b"bad").kind == kind
+    monkeypatch.setattr(run, limit, 1000 if kind == "slow" else 1 << 40)
+    assert run.try_input(Door(write, check), b"bad").fault is None
+
+
+def test_a_documented_refusal_is_not_a_fault() -> None:
+    """Errors of toolmark are, any other is not."""
+    line = refuse.__code__.co_firstlineno + 2
+    outcome = run.try_input(Door(write, refuse), b"good")
+
+    assert (outcome.is_refused, outcome.fault) == (True, None)
+    assert run.try_input(Door(write, refuse), b"bad").kind == f"KeyError at test_fuzz.py:{line}: b_"
