@@ -12,7 +12,7 @@ DEV_READY := .venv/.dev-$(HERE)
 INSTALLER := .ci/venv .ci/common.sh requirements/uv.txt requirements/build.txt \
 	pyproject.toml $(wildcard adapters/*/pyproject.toml)
 
-COMPILE = .venv/bin/uv pip compile --quiet --universal --python-version 3.10 --no-emit-index-url --no-emit-find-links \
+COMPILE = .venv/bin/uv pip compile --quiet --universal --python-version 3.10 --no-emit-index-url --no-emit-find-links --generate-hashes \
 	--custom-compile-command "make pins" --no-annotate $(if $(UPGRADE),--upgrade)
 
 .PHONY: help
