@@ -3,7 +3,7 @@
 # ARGS=...    more arguments for pytest
 
 SHELL := /bin/sh
-PYTHON_SOURCES := $(wildcard src tests adapters examples benchmarks .ci)
+PYTHON_SOURCES := $(wildcard src tests adapters examples benchmarks faults .ci)
 
 # Editable installs point at this very folder, so a copied or moved .venv must not pass for this folder's own.
 HERE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
@@ -35,6 +35,11 @@ validity: $(TEST_READY) ## Measure which scores tell good runs from bad, beside 
 speed: $(TEST_READY) ## Measure how fast scoring is, beside other libraries, into docs/speed.md
 	@.venv/bin/python benchmarks/scoring.py --peers --write $(ARGS)
 
+# KILLS=...  how often each program is killed; each other fault hurts it a tenth as often
+.PHONY: faults
+faults: $(TEST_READY) ## Kill, interrupt and starve the programs that write files, and check their files
+	@.venv/bin/python -m faults --kills $(or $(KILLS),10)
+
 .PHONY: lint
 lint: $(DEV_READY) ## Check style, format and the direction of imports
 	.venv/bin/ruff check $(PYTHON_SOURCES)
@@ -54,6 +59,7 @@ pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 take
 	@[ -x .venv/bin/uv ] || $(MAKE) --no-print-directory $(TEST_READY)
 	@$(COMPILE) --group installer --output-file requirements/uv.txt
 	@$(COMPILE) --group build --output-file requirements/build.txt
+	@$(COMPILE) --group release --output-file requirements/release.txt
 	@$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
 	@$(COMPILE) pyproject.toml --group test --constraint requirements/dev.txt --output-file requirements/test.txt
 	@$(COMPILE) pyproject.toml --group core --constraint requirements/dev.txt --output-file requirements/core.txt

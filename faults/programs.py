@@ -399,10 +399,10 @@ class BatchRun(Served):
 
 
 class CacheRun(Served):
-    """A judge that asks forty questions, one after the other, with a cache in a file."""
+    """A judge that asks fifteen questions, one after the other, with a cache in a file."""
 
     name = "judge-cache"
-    QUESTIONS = 40
+    QUESTIONS = 15
     PROGRAM = """
 import asyncio, sys
 from toolmark.judge import Judge
@@ -465,7 +465,7 @@ class SinkRun(Program):
     name = "sink"
     is_command = False
     modules = "toolmark,toolmark.capture.sinks"
-    RUNS = 300
+    RUNS = 100
 
     def prepare(self) -> None:
         """There is nothing to read."""
