@@ -66,7 +66,7 @@ def _stop(program: Program, number: signal.Signals, moment: float, rng: random.R
             process.send_signal(number)
     _, err = process.communicate()
     if number == signal.SIGINT and program.is_command:
-        # Python itself dies of a signal that comes after the program, while the interpreter shuts down; then without a word.
+        # A signal that comes after the program, while the interpreter shuts down, ends Python without a word.
         is_clean = process.returncode >= 0 or (process.returncode == -signal.SIGINT and not err)
         check(is_clean, f"{program.name}: ended with {process.returncode} after Ctrl-C: {err.decode()}")
         check(b"Traceback" not in err, f"{program.name}: showed a traceback after Ctrl-C: {err.decode()}")

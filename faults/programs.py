@@ -12,7 +12,7 @@ import subprocess
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from batch_worker import batch_in, prompts_of
@@ -25,7 +25,7 @@ from toolmark.errors import DataFileError, TornLineWarning
 from toolmark.judge import Judge
 from toolmark.judge.openai import OpenAIJudge
 from toolmark.results import read_results
-from toolmark.testing import FakeOpenAI, Reply, sample_prompt
+from toolmark.testing import FakeOpenAI, ReceivedRequest, Reply, sample_prompt
 from victims import EVALUATION, SINK_WRITER, times_written
 
 PRELOAD = "toolmark.cli.main,toolmark.cli.score,toolmark.cli.convert,toolmark.scale.files,toolmark.scale.conversion"
@@ -346,6 +346,13 @@ class Convert(Program):
         check(self.path.read_bytes() == self.expected, "convert: another file")
 
 
+def questions(requests: Iterable[ReceivedRequest], begin: str) -> Counter[str]:
+    """Count the questions of a round; a request that was cut off by a kill has none."""
+    messages = [request.body.get("messages") for request in requests]
+    texts = [entries[-1]["content"] for entries in messages if entries]
+    return Counter(text for text in texts if text.startswith(begin))
+
+
 class Served(Program):
     """A program that asks a judge behind an endpoint of this process."""
 
@@ -386,8 +393,7 @@ class BatchRun(Served):
         check(all(times == 1 for times in self._paid().values()), "batch: a question was paid for twice")
 
     def _paid(self) -> Counter[str]:
-        texts = [request.body["messages"][-1]["content"] for request in self.server.batched]
-        return Counter(text for text in texts if text.startswith(f"{self.run_folder.name},"))
+        return questions(self.server.batched, f"{self.run_folder.name},")
 
     def check_complete(self) -> None:
         """Every question was paid for once, and its verdict is in the cache."""
@@ -439,8 +445,7 @@ asyncio.run(ask())
 
     def check_partial(self) -> None:
         """A question whose answer was used is not asked again: at most the one that was under way is."""
-        texts = [request.body["messages"][-1]["content"] for request in self.server.requests]
-        asked = Counter(text for text in texts if text.startswith(f"{self._round} "))
+        asked = questions(self.server.requests, f"{self._round} ")
         new = asked - self.asked_before
         again = [text for text in new if text in self.asked_before]
         check(len(again) <= self.writers, f"judge-cache: asked again: {again}")

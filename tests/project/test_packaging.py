@@ -100,7 +100,7 @@ def test_no_registry_is_named(files: list[str]) -> None:
 
 
 def test_every_pin_is_exact(files: list[str]) -> None:
-    """A pin of `requirements/` names one version and the hashes of its files, so that every machine installs the same."""
+    """A pin of `requirements/` has one version and the hashes of its files, so that all machines install the same."""
     pin = re.compile(r"[a-z0-9][a-z0-9.-]*(\[[a-z0-9,-]+\])?==[^\s;]+( ; .*)?( --hash=sha256:[0-9a-f]{64})+")
     loose: list[str] = []
     pins = 0
