@@ -357,7 +357,10 @@ class Served(Program):
     """A program that asks a judge behind an endpoint of this process."""
 
     is_command = False
-    modules = "batch_worker,openai,toolmark.judge,toolmark.judge.batch,toolmark.judge.openai,toolmark.testing"
+    modules = (
+        "batch_worker,openai.resources.chat,openai.resources.files,openai.resources.batches,"
+        "toolmark.judge.batch,toolmark.judge.openai,toolmark.testing"
+    )
     YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 
     def prepare(self) -> None:
