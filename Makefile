@@ -4,7 +4,7 @@
 # SECONDS=... time for `make fuzz`
 
 SHELL := /bin/sh
-PYTHON_SOURCES := $(wildcard src tests adapters examples benchmarks fuzz .ci)
+PYTHON_SOURCES := $(wildcard src tests adapters examples benchmarks fuzz faults .ci)
 
 # Editable installs point at this very folder, so a copied or moved .venv must not pass for this folder's own.
 HERE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
@@ -13,7 +13,7 @@ DEV_READY := .venv/.dev-$(HERE)
 INSTALLER := .ci/venv .ci/common.sh requirements/uv.txt requirements/build.txt \
 	pyproject.toml $(wildcard adapters/*/pyproject.toml)
 
-COMPILE = .venv/bin/uv pip compile --quiet --universal --python-version 3.10 --no-emit-index-url --no-emit-find-links \
+COMPILE = .venv/bin/uv pip compile --quiet --universal --python-version 3.10 --no-emit-index-url --no-emit-find-links --generate-hashes \
 	--custom-compile-command "make pins" --no-annotate $(if $(UPGRADE),--upgrade)
 
 .PHONY: help
@@ -40,6 +40,11 @@ speed: $(TEST_READY) ## Measure how fast scoring is, beside other libraries, int
 fuzz: $(TEST_READY) ## Try random inputs at every door for SECONDS (60), see fuzz/README.md
 	@.venv/bin/python -m fuzz --seconds $(or $(SECONDS),60) $(ARGS)
 
+# KILLS=...  how often each program is killed; each other fault hurts it a tenth as often
+.PHONY: faults
+faults: $(TEST_READY) ## Kill, interrupt and starve the programs that write files, and check their files
+	@.venv/bin/python -m faults --kills $(or $(KILLS),10)
+
 .PHONY: lint
 lint: $(DEV_READY) ## Check style, format and the direction of imports
 	.venv/bin/ruff check $(PYTHON_SOURCES)
@@ -59,6 +64,7 @@ pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 take
 	@[ -x .venv/bin/uv ] || $(MAKE) --no-print-directory $(TEST_READY)
 	@$(COMPILE) --group installer --output-file requirements/uv.txt
 	@$(COMPILE) --group build --output-file requirements/build.txt
+	@$(COMPILE) --group release --output-file requirements/release.txt
 	@$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
 	@$(COMPILE) pyproject.toml --group test --constraint requirements/dev.txt --output-file requirements/test.txt
 	@$(COMPILE) pyproject.toml --group core --constraint requirements/dev.txt --output-file requirements/core.txt

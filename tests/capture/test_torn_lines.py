@@ -17,6 +17,7 @@ from toolmark.capture.sinks import JsonlSink
 from toolmark.cases import Run
 from toolmark.dataset import read_cases
 from toolmark.errors import DataFileError, ToolmarkWarning
+from victims import SINK_WRITER
 
 SECRET = "hunter2"
 TORN = "a torn line"
@@ -27,25 +28,10 @@ def ids(path: Path) -> list[str | None]:
     return [case.id for case in read_cases(path)]
 
 
-WRITER = """
-import sys
-from toolmark import ToolCall
-from toolmark.capture.sinks import JsonlSink
-from toolmark.cases import Run
-
-path, name, amount, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-sink = JsonlSink(path)
-for number in range(amount):
-    call = ToolCall(name="log_in", input_parameters={"password": "hunter2"}, output="é" * size)
-    sink.write(Run(run_id=f"{name}-{number}", calls=[call]))
-    print(number, flush=True)
-"""
-
-
 def writer(path: Path, name: str, amount: int, size: int) -> subprocess.Popen[str]:
     """Start a process that appends runs of this size and prints the number of each written run."""
     environment = {**os.environ, "PYTHONPATH": str(Path(toolmark.__file__).resolve().parents[1])}
-    command = [sys.executable, "-c", WRITER, str(path), name, str(amount), str(size)]
+    command = [sys.executable, "-c", SINK_WRITER, str(path), name, str(amount), str(size)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 

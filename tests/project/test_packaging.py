@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 TOP_LEVEL = {
     ".ci",
     ".gitattributes",
+    ".github",
     ".gitignore",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -22,6 +23,7 @@ TOP_LEVEL = {
     "adapters",
     "docs",
     "examples",
+    "faults",
     "fuzz",
     "pyproject.toml",
     "requirements",
@@ -99,19 +101,45 @@ def test_no_registry_is_named(files: list[str]) -> None:
 
 
 def test_every_pin_is_exact(files: list[str]) -> None:
-    """A line of `requirements/` names one version and no address, so that every machine installs the same."""
-    pin = re.compile(r"[a-z0-9][a-z0-9.-]*(\[[a-z0-9,-]+\])?==[^\s;]+( +;.*)?( +#.*)?")
-    lines = {
-        f"{name}:{number}": line
-        for name in files
-        if name.startswith("requirements/")
-        for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), 1)
-    }
+    """A pin of `requirements/` has one version and the hashes of its files, so that all machines install the same."""
+    pin = re.compile(r"[a-z0-9][a-z0-9.-]*(\[[a-z0-9,-]+\])?==[^\s;]+( ; .*)?( --hash=sha256:[0-9a-f]{64})+")
+    loose: list[str] = []
+    pins = 0
+    for name in files:
+        if name.startswith("requirements/"):
+            text = (ROOT / name).read_text(encoding="utf-8").replace(" \\\n   ", "")
+            lines = [line for line in text.splitlines() if line and line[0] != "#"]
+            pins += len(lines)
+            loose += [f"{name}: {line[:100]}" for line in lines if not pin.fullmatch(line)]
 
-    loose = [f"{place}: {line}" for place, line in lines.items() if line and line[0] != "#" and not pin.fullmatch(line)]
-
-    assert lines
+    assert pins > 300
     assert not loose, "\n".join(loose)
+
+
+def test_installers_check_the_hashes(files: list[str]) -> None:
+    """Each installation of a file of `requirements/` says so; a file of constraints is checked without."""
+    scripts = [name for name in files if name.startswith(".ci/") and not name.endswith((".py", "adapter-matrix"))]
+    commands = [
+        command
+        for name in scripts
+        for command in (ROOT / name).read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+        if "pip install" in command and "--requirement" in command
+    ]
+
+    assert len(commands) >= 5
+    assert [command for command in commands if "--require-hashes" not in command] == []
+
+
+def test_actions_are_pinned_by_commit(files: list[str]) -> None:
+    """A tag of an action can be moved, a commit cannot; and no job has more permissions than it names."""
+    workflows = [ROOT / name for name in files if name.startswith(".github/workflows/")]
+    for workflow in workflows:
+        text = workflow.read_text(encoding="utf-8")
+        uses = re.findall(r"uses: (.*)", text)
+        assert uses
+        assert [use for use in uses if not re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v[\d.]+", use)] == []
+        assert "\npermissions: {}\n" in text
+    assert workflows
 
 
 def test_every_package_carries_the_licence(files: list[str]) -> None:

@@ -184,9 +184,10 @@ def test_the_page_of_lint_names_everything() -> None:
     ("page", "folder"),
     [
         (README, ROOT),
+        ((ROOT / "SECURITY.md").read_text(encoding="utf-8"), ROOT),
         *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS, REPORTS, SPEED)),
     ],
-    ids=["README", "scoring", "metrics", "validity", "compat", "comparison", "trials", "reports", "speed"],
+    ids=["README", "SECURITY", "scoring", "metrics", "validity", "compat", "comparison", "trials", "reports", "speed"],
 )
 def test_links_are_valid(page: str, folder: Path) -> None:
     """Every relative link is a file of this repository."""

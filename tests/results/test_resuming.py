@@ -42,6 +42,7 @@ from toolmark.agents import Conversation
 from toolmark.errors import TornLineWarning
 from toolmark.evaluation import partial_report
 from toolmark.results import read_results
+from victims import EVALUATION, times_written
 
 METRICS = [ToolCorrectnessMetric(), ToolEfficiencyMetric()]
 LOOKUP = ToolCall(name="lookup")
@@ -282,29 +283,8 @@ def test_evaluation_of_components_can_be_resumed(tmp_path: Path, metrics: list[A
 
 # stopped by force
 
-PROGRAM = """
-import asyncio, signal
-from pathlib import Path
-from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs tests in the background ignores it
-
-async def agent(question, conversation):
-    with open("asked.txt", "a") as file:
-        file.write(question + "\\n")
-    await asyncio.sleep(0.02)
-    return Run(input=question, calls=[ToolCall(name="a")] * (int(question) % 3), actual_output=question)
-
-goldens = [Golden(input=str(number), expected_tools=[ToolCall(name="a")]) for number in range(10)]
-report = evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], trials=2, max_concurrency=3,
-                  results="r.jsonl", resume=True)
-plain = report.to_dict()
-del plain["about"]
-Path("report.json").write_text(__import__("json").dumps(plain, sort_keys=True))
-"""
-
-
-def start(folder: Path, program: str = PROGRAM) -> subprocess.Popen[str]:
+def start(folder: Path, program: str = EVALUATION) -> subprocess.Popen[str]:
     """A program that evaluates."""
     (folder / "program.py").write_text(program, encoding="utf-8")
     command = [sys.executable, "-W", "error", "program.py"]
@@ -341,8 +321,7 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
     assert start(whole).communicate(timeout=100) == ("", "")
-    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    done = Counter((entry["place"], entry["trial"]) for entry in entries if "place" in entry)
+    done = times_written(path)
     times_asked = Counter((tmp_path / "asked.txt").read_text(encoding="utf-8").split())
 
     assert set(done.values()) == {1}
@@ -371,7 +350,7 @@ def interrupted(folder: Path, program: str, signals: int = 1, questions: int = 7
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_ctrl_c_reports_finished_results(tmp_path: Path) -> None:
     """The report, how to resume, and the exit status of an interrupt."""
-    code, out, err = interrupted(tmp_path, PROGRAM)
+    code, out, err = interrupted(tmp_path, EVALUATION)
     done = lines_in(tmp_path / "r.jsonl") - 1
 
     assert code == -signal.SIGINT
@@ -385,7 +364,7 @@ def test_ctrl_c_reports_finished_results(tmp_path: Path) -> None:
     assert not read_results(tmp_path / "r.jsonl").interrupted
 
 
-STUBBORN = PROGRAM.replace(
+STUBBORN = EVALUATION.replace(
     "    await asyncio.sleep(0.02)\n",
     """    await asyncio.sleep(0.02)
     while int(question) > 4:
@@ -416,7 +395,7 @@ except KeyboardInterrupt as stopped:
     report = partial_report(stopped)
     print(report.interrupted, len(report.cases) >= 3, report.trials)
 """
-    indented = PROGRAM.replace("report = evaluate(", "try:\n  report = evaluate(").partition("plain =")[0]
+    indented = EVALUATION.replace("report = evaluate(", "try:\n  report = evaluate(").partition("plain =")[0]
     code, out, err = interrupted(tmp_path, indented + handler)
 
     assert (code, out) == (0, "True True 2\n")

@@ -26,6 +26,7 @@ from toolmark.scale import run as runs
 from toolmark.scale.part_store import Folder
 from toolmark.scale.partition import Part
 from toolmark.scale.score_part import Options, Outcome
+from victims import processes_with
 
 WORKER = Path(__file__).with_name("killed_worker.py")
 
@@ -104,25 +105,13 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     assert without_start(tmp_path / "r") == without_start(tmp_path / "whole")
     assert [case.index for case in read_results(tmp_path / "r").cases] == list(range(500))
     end = time.monotonic() + 30
-    while (left := _alive(tmp_path)) and time.monotonic() < end:
+    while (left := processes_with(f"KILLED_IN={tmp_path}")) and time.monotonic() < end:
         time.sleep(0.1)
     assert left == []
 
 
 def _done_parts(folder: Path) -> int:
     return len(list((folder / "r.parts").glob("*.jsonl")))
-
-
-def _alive(folder: Path) -> list[str]:
-    """The processes that were started by the one that is killed, or by its children; they inherit its settings."""
-    names: list[str] = []
-    for place in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if f"KILLED_IN={folder}".encode() in place.read_bytes():
-                names.append(place.parent.name)
-        except OSError:
-            continue
-    return names
 
 
 def test_parts_that_are_done_are_not_scored_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

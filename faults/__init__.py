@@ -1,0 +1,1 @@
+"""Faults from outside on the programs that write files: kills, interrupts, full disks, torn files, second writers."""
