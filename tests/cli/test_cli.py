@@ -57,7 +57,10 @@ EXIT_CODES = [
     ([HALF], ["--strict"], 1),
     ([HALF], ["--exact"], 1),
     ([PERFECT, UNKNOWN], [], 0),
-    ([UNKNOWN], [], 0),
+    ([UNKNOWN], [], 1),
+    ([UNKNOWN], ["--metric=tool-correctness", "--metric=tool-error-rate"], 1),
+    ([PERFECT], ["--metric=tool-correctness", "--metric=tool-recovery"], 0),
+    ([PERFECT], ["--metric=tool-recovery"], 1),
     ([PERFECT, HALF], ["--fail-under", "0.75"], 0),
     ([PERFECT, HALF], ["--fail-under", "0.76"], 1),
     ([PERFECT, WRONG], ["--fail-under", "0.5"], 0),
@@ -90,7 +93,46 @@ def test_exit_code_reports_failed_scores(cases: list[Any], options: list[str], c
     result = score(lines(*cases), *options)
 
     assert result.exit_code == code, result.output
-    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("cases", "options", "last_lines"),
+    [
+        ([PERFECT, WRONG, UNKNOWN], [], ""),
+        (
+            [UNKNOWN, UNKNOWN],
+            [],
+            "tool_correctness: no case was scored (2 errors, 0 skipped); the first reason: ToolCorrectnessMetric needs "
+            "expected_tools of case 'unknown'; give the calls, or [] for none\n",
+        ),
+        (
+            [PERFECT],
+            ["--metric=tool-recovery"],
+            "tool_recovery: no case was scored (0 errors, 1 skipped); the first reason: Skipped: the outcome of the calls was not recorded.\n",
+        ),
+    ],
+    ids=["some-scored", "errors", "skipped"],
+)
+def test_the_last_line_says_why_no_case_was_scored(cases: list[Any], options: list[str], last_lines: str) -> None:
+    """On standard error, so that a report on standard output stays whole."""
+    result = score(lines(*cases), *options)
+    as_json = score(lines(*cases), *options, "--json", "-")
+
+    assert result.stderr == as_json.stderr == last_lines
+    assert json.loads(as_json.stdout)["metrics"]
+
+
+def test_totals_without_a_score_exit_with_1(tmp_path: Path) -> None:
+    """Totals have no reasons, so the last line says how to see them."""
+    file = tmp_path / "runs.jsonl"
+    file.write_bytes(lines(UNKNOWN))
+    result = RUNNER.invoke(main, ["score", str(file), "--no-contents"])
+
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "tool_correctness: no case was scored (1 error, 0 skipped); write --results FILE, and show the reasons with "
+        "`toolmark report FILE`\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -524,7 +566,7 @@ def test_skipped_case_shows_its_reason_in_one_line() -> None:
     case = {"id": "fine", "tools_called": [{"name": "look", "execution": {"status": "ok"}}]}
     result = score(lines(case), "--metric", "tool-recovery")
 
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert re.search(r"skipped +Skipped: no call failed\.\n", result.stdout)
     assert result.stdout.count("1 call recorded by the answer alone") == 1
 
