@@ -255,7 +255,8 @@ def test_a_case_without_input_and_expectation_is_identified_by_its_position() ->
     keys = [content_key(case) for case in (LLMTestCase(tools_called=[]), ConversationalTestCase(turns=[]), *talks, 3)]
 
     assert keys[:2] == [None, None]
-    assert keys[2] == keys[3] != None
+    assert keys[2] is not None
+    assert keys[2] == keys[3]
     assert keys[4] is None
 
 

@@ -24,8 +24,8 @@ from toolmark.report.text.ordering import is_bad
 from toolmark.result import MetricResult
 
 Note: TypeAlias = "dict[str, Any]"
-"""An entry for the summary of a test run, as JSON values: `{"case": ..., "number": ..., "problems": [...]}`, a case with
-its results, its number in the test, and the first problem of each result, or `{"golden": ...}`."""
+"""An entry for the summary of a test run, as JSON values: `{"case": ..., "number": ..., "problems": [...]}`, a case
+with its results, its number in the test, and the first problem of each result, or `{"golden": ...}`."""
 
 
 class Checks:

@@ -1,8 +1,9 @@
 """Comparison of two evaluations of the same cases, pair by pair.
 
 Cases are paired by their ids, and repetitions of an id in their order. Cases without an id are paired by name, else by
-their input and expectations, else by position; the comparison notes pairs by name or position. A case without a score in both evaluations is listed, and never counts as 0.
-Evaluations that measured different things are compared only if the difference is allowed.
+their input and expectations, else by position; the comparison notes pairs by name or position. A case without a score
+in both evaluations is listed, and never counts as 0. Evaluations that measured different things are compared only if
+the difference is allowed.
 
 Example:
     >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
