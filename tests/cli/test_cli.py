@@ -262,14 +262,40 @@ def test_all_bad_lines_are_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_hundreds_of_bad_lines_are_all_reported(tmp_path: Path) -> None:
-    """None is left out."""
+def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
+    """And how many more there are."""
     (tmp_path / "runs.jsonl").write_bytes(b'{"id": []}\n' * 700)
     outcome = toolmark_score("runs.jsonl", folder=tmp_path)
 
     assert outcome.code == 2
-    assert outcome.err.count("expected a string, got []") == 700
-    assert outcome.err.endswith("700 problems; nothing was scored\n")
+    assert outcome.err.count("expected a string, got []") == 10
+    assert outcome.err.endswith("\n... and 690 more\n700 problems; nothing was scored\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b'{"role": "user", "content": "x"}\n' * 9, "is a chat log; convert it with `toolmark convert FILE --to cases"),
+        (b'[{"role": "user", "content": "x"}]', "is a chat log; convert it with `toolmark convert FILE --to cases"),
+        (b'{"resourceSpans": []}\n', "is a trace; convert it with `toolmark convert FILE --to cases.jsonl`"),
+        (b'{"metrics": [],\n "cases": []}\n', "has results that are scored already; show them with `toolmark report F"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "is a binary file; give a file of JSON Lines or Parquet"),
+        (b"id,name\n1,2\n", "looks like CSV; write each row as a JSON object"),
+        ("{}\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        (b'{\n"idd": "a"\n}\n', "is one JSON object on several lines; write each case as an object on one line"),
+        (b'{"idd": "a"}\n', "FILE:1: $.idd: unknown field 'idd'"),
+    ],
+    ids=["chat", "chat-list", "trace", "report", "binary", "csv", "utf-16", "pretty", "other"],
+)
+def test_a_file_of_another_kind_is_named_in_one_line(tmp_path: Path, data: bytes, message: str) -> None:
+    """With the command that it needs."""
+    (tmp_path / "FILE").write_bytes(data)
+    outcome = toolmark_score("FILE", folder=tmp_path)
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: FILE" if "FILE:" not in message else f"error: {message}")
+    assert message in outcome.err
+    assert outcome.err.count("\n") == (2 if "FILE:" in message else 1)
 
 
 def test_nan_is_read_if_allowed() -> None:

@@ -95,7 +95,7 @@ def score(
             options |= {"results": results, "resume": resume, "processes": processes, **reading}
             scores, caught = _score_by_parts(files, metrics, options)
         else:
-            with exit_on_error(file, "nothing was scored") as caught, opened(file) as source:
+            with exit_on_error(file, "nothing was scored", cases=file) as caught, opened(file) as source:
                 cases = read_cases(source, **reading)
             with exit_on_error(results or file, "nothing was scored", action="write"):
                 scores = evaluate(cases, metrics, results=results, resume=resume)
@@ -122,7 +122,7 @@ def _score_by_parts(
     """Return the report of one large file (with the option `full`), or the totals of all files, and the warnings."""
     path = options["results"] or files[0]
     with (
-        exit_on_error(path, "nothing was scored", action="read or write") as caught,
+        exit_on_error(path, "nothing was scored", action="read or write", cases=files[0]) as caught,
         byte_progress("scoring") as progress,
     ):
         from toolmark.scale.files import report_file, score_files  # noqa: PLC0415 - most files are small

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from weakref import WeakKeyDictionary
 
@@ -79,10 +79,11 @@ class Metric(ABC):
 
     def __post_init__(self) -> None:
         """Check the flags and the threshold; strict mode makes it 1."""
-        for entry in fields(self) if is_dataclass(self) else ():
+        entries: Mapping[str, Field[object]] = getattr(self, "__dataclass_fields__", {})
+        for name, entry in entries.items():
             if entry.type in {"bool", bool}:
-                value = getattr(self, entry.name)
-                require(isinstance(value, bool), f"{entry.name} must be True or False", value)
+                value = getattr(self, name)
+                require(isinstance(value, bool), f"{name} must be True or False", value)
         self._set(threshold=1.0 if self.strict_mode else read_share(self.threshold, "threshold"))
 
     def _set(self, **options: object) -> None:
