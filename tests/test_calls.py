@@ -25,7 +25,9 @@ from toolmark import (
     ToolEffect,
     ToolSpec,
 )
+from toolmark._internal.json import to_json_value
 from toolmark.calls import read_tool_spec
+from toolmark.expect import AnyOf, Approx
 
 
 def deep(levels: int, key: str | None = None) -> Any:
@@ -360,3 +362,25 @@ def test_invalid_tools_are_refused(form: object) -> None:
     """A value that does not describe a tool."""
     with pytest.raises(InvalidDataError):
         read_tool_spec(form)
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"input_parameters": {"amount": Approx(100, abs=0.5)}}, "$.input_parameters.amount"),
+        ({"args": {"rows": [{"to": (1, AnyOf(["a"]))}]}}, "$.args.rows[0].to[1]"),
+        ({"output": Approx(2)}, "$.output"),
+    ],
+    ids=["argument", "nested", "output"],
+)
+def test_a_matcher_is_not_a_value_of_a_call(fields: dict[str, Any], path: str) -> None:
+    """As a value it would equal nothing, so the error names the class that takes it."""
+    with pytest.raises(InvalidDataError, match=r"is a matcher, and a ToolCall has values only; use .*Expect") as raised:
+        ToolCall(name="pay", **fields)
+
+    assert [problem.path for problem in raised.value.problems] == [path]
+
+
+def test_recorders_store_a_matcher_as_an_object() -> None:
+    """A recorder never raises into the agent, whatever it calls its tools with."""
+    assert to_json_value({"amount": Approx(100)}, []) == {"amount": {"value": 100, "rel": None, "abs": None}}

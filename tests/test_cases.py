@@ -344,7 +344,7 @@ def test_a_run_becomes_a_case() -> None:
     run = _run()
     case = run.to_test_case(expected_tools=[ToolCall(name="agent")], name="first")
     assert case.tools_called == run.tools_called
-    assert (case.id, case.name, case.input, case.actual_output) == ("run 1", "first", "question", "answer")
+    assert (case.id, case.name, case.input, case.actual_output) == (None, "first", "question", "answer")
     assert (case.tags, case.metadata, case.available_tools) == (["t"], {"k": 1}, [ToolSpec(name="tool")])
     assert case.run == run
     assert LLMTestCase.from_json(case.to_json()) == case

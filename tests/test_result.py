@@ -115,6 +115,75 @@ def test_renamed() -> None:
     assert one.renamed("other").renamed(one.metric) == one
 
 
+HALF, WHOLE = (
+    LLMTestCase(tools_called=[ToolCall(name="a")], expected_tools=expected)
+    for expected in ([ToolCall(name="a"), ToolCall(name="b")], [ToolCall(name="a")])
+)
+
+
+def test_a_result_is_compared_with_numbers_as_its_score() -> None:
+    """On either side, and also inside containers and with `approx`."""
+    half, whole = ToolCorrectnessMetric().measure(HALF), ToolCorrectnessMetric().measure(WHOLE)
+
+    assert half == 0.5 == half
+    assert half != 0.4
+    assert half == pytest.approx(0.5 + 1e-9)
+    assert whole in {1.0, 2}
+    assert 0.4 < half < 0.6
+    assert 0.5 >= half <= 0.5
+    assert not half > 0.5
+    assert [whole, half] == sorted([half, whole], reverse=True)
+    assert max(half, whole) is whole
+    assert half != "0.5"
+    with pytest.raises(TypeError):
+        assert half < "1"  # type: ignore[operator]
+
+
+def test_a_result_is_rounded_and_formatted_as_its_score() -> None:
+    """Without a format specification it is the text of the result."""
+    one = dataclasses.replace(ToolCorrectnessMetric().measure(HALF), score=2 / 3)
+
+    assert (round(one, 2), f"{one:.0%}", f"{one}") == (0.67, "67%", str(one))
+    assert round(one) == 1
+
+
+def test_a_result_is_true_if_it_passed() -> None:
+    """So that `assert metric.measure(case)` fails for a score of 0."""
+    assert ToolCorrectnessMetric().measure(HALF)
+    assert not ToolCorrectnessMetric(threshold=0.6).measure(HALF)
+    assert not ToolCorrectnessMetric().measure(LLMTestCase(tools_called=[], expected_tools=[ToolCall(name="a")]))
+    assert ToolCorrectnessMetric(threshold=0).measure(LLMTestCase(tools_called=[], expected_tools=[ToolCall(name="a")]))
+
+
+def test_equal_results_have_equal_fields_and_hashes() -> None:
+    """A result of the same score with another field is another result."""
+    one, other = ToolCorrectnessMetric().measure(HALF), ToolCorrectnessMetric().measure(HALF)
+
+    assert one == other
+    assert hash(one) == hash(other) == hash(0.5)
+    assert one != one.renamed("x")
+    assert {one, other} == {one}
+
+
+def test_a_result_without_a_score_is_no_number() -> None:
+    """It is false, equals no number, and raises where a number is needed."""
+    one = failed_result("m", 0.5, ValueError("x"))
+
+    assert not one
+    assert one not in (0, 0.0, 1, None, False, float("nan"))
+    assert one == failed_result("m", 0.5, ValueError("x"))
+    for use in (
+        lambda: one < 1,
+        lambda: one >= 0,
+        lambda: round(one),
+        lambda: f"{one:.2f}",
+        lambda: sorted([one, one]),
+    ):
+        with pytest.raises(NotMeasuredError, match="m has no score"):
+            use()
+    assert "ValueError" in f"{one}"
+
+
 def test_float_is_the_score() -> None:
     """`float(result)` is its score."""
     case = LLMTestCase(tools_called=[], expected_tools=[])

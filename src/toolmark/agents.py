@@ -58,7 +58,7 @@ instead, its calls are unknown, and the run of the case has the exception as its
 """
 
 
-async def run_golden(golden: Golden, agent: AgentCallable, position: int) -> LLMTestCase:
+async def run_golden(golden: Golden, agent: AgentCallable) -> LLMTestCase:
     """Run an agent on one golden in a new conversation, and return the case.
 
     If the agent raises, the called tools of the case are unknown, and its run has the error.
@@ -66,9 +66,8 @@ async def run_golden(golden: Golden, agent: AgentCallable, position: int) -> LLM
     Args:
         golden: The question and its expectations. Its id becomes that of the case.
         agent: The agent.
-        position: Position of the golden, from 0. Without an id of the golden, position 2 makes the id `#3`.
     """
-    return _case(golden, await _run_agent(agent, golden.input), position)
+    return _case(golden, await _run_agent(agent, golden.input))
 
 
 def check_agent(agent: object) -> None:
@@ -127,15 +126,13 @@ async def _run_agent(agent: AgentCallable, question: str) -> Run:
     )
 
 
-def _case(golden: Golden, run: Run, position: int) -> LLMTestCase:
+def _case(golden: Golden, run: Run) -> LLMTestCase:
     """Return the case of a golden and its run.
 
     The golden's input replaces that of the run, and so do its available tools unless they are `None`. Tags are joined
     and metadata is merged; for a key in both, the golden's value counts.
     """
-    case = run.to_test_case(
-        expected_tools=golden.expected_tools, expected_output=golden.expected_output, id=golden.id or f"#{position + 1}"
-    )
+    case = run.to_test_case(expected_tools=golden.expected_tools, expected_output=golden.expected_output, id=golden.id)
     changed: dict[str, Any] = {
         "input": golden.input,
         "tags": [*golden.tags, *case.tags],

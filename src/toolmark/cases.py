@@ -255,7 +255,8 @@ class Run(Model):
         Args:
             expected_tools: The expected calls; most metrics need them.
             expected_output: The expected answer.
-            id: Id of the case; the run's id by default.
+            id: Id of the case. Without an id and a name, reports identify the case by its input and expectations; the
+                id of the run is new in each run, and stays in `run.run_id`.
             name: Name of the case.
             nested: See `select_calls`.
             handoffs: See `select_calls`.
@@ -263,7 +264,7 @@ class Run(Model):
             code: See `select_calls`.
         """
         fields = {
-            "id": id or self.run_id,
+            "id": id,
             "name": name,
             "input": self.input,
             "actual_output": self.actual_output,

@@ -130,7 +130,7 @@ class RecordedSession:
         """Return a case for each trace, with the id of the trace, or one conversation."""
         if unit == "conversations":
             return [conversation(self.runs)]
-        return [run.to_test_case() for run in self.runs]
+        return [run.to_test_case(id=run.run_id) for run in self.runs]
 
 
 def read_transcripts(

@@ -181,9 +181,14 @@ class UnitResult:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MetricResult:
     """Result of one metric for one case.
+
+    Against a number it is compared, ordered, rounded and formatted as its score, so that `result >= 0.8` and
+    `f"{result:.2f}"` work; `bool(result)` is whether it passed. Without a score it is false and equal to no number, and
+    ordering, rounding and formatting with a format specification raise `NotMeasuredError`. Two results are equal if all
+    their fields are, and ordered by their scores.
 
     Attributes:
         metric: Name of the metric, with the options that differ from its defaults.
@@ -243,6 +248,52 @@ class MetricResult:
             raise NotMeasuredError(message)
         return self.score
 
+    def __bool__(self) -> bool:
+        """Return whether it passed; False without a score."""
+        return self.passed is True
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether all fields of two results are equal, or the score equals a number."""
+        if isinstance(other, MetricResult):
+            return self._values == other._values
+        if self.score is None:
+            return NotImplemented
+        # Not only for numbers: a `pytest.approx` compares itself with a number, not with a result.
+        return bool(self.score == other)
+
+    def __hash__(self) -> int:
+        """Return the hash of the score, since a result and a number can be equal."""
+        return hash(self.score)
+
+    def __lt__(self, other: MetricResult | float) -> bool:
+        """Return whether the score is lower; raises `NotMeasuredError` without one."""
+        return float(self) < _number(other)
+
+    def __le__(self, other: MetricResult | float) -> bool:
+        """Return whether the score is lower or equal; see `__lt__`."""
+        return float(self) <= _number(other)
+
+    def __gt__(self, other: MetricResult | float) -> bool:
+        """Return whether the score is higher; see `__lt__`."""
+        return float(self) > _number(other)
+
+    def __ge__(self, other: MetricResult | float) -> bool:
+        """Return whether the score is higher or equal; see `__lt__`."""
+        return float(self) >= _number(other)
+
+    @property
+    def _values(self) -> tuple[object, ...]:
+        """The fields, in their order."""
+        return tuple(getattr(self, entry.name) for entry in fields(self))
+
+    def __round__(self, digits: int | None = None) -> float:
+        """Return the rounded score; raises `NotMeasuredError` without one."""
+        return round(float(self), digits)
+
+    def __format__(self, specification: str) -> str:
+        """Return the formatted score, or without a specification the text of the result."""
+        return format(float(self), specification) if specification else str(self)
+
     def renamed(self, metric: str) -> MetricResult:
         """Return the same result under another metric name."""
         return self if metric == self.metric else replace(self, metric=metric)
@@ -267,6 +318,11 @@ class MetricResult:
             plain["usage"] = dict(self.usage)
             plain["cost"] = self.cost
         return plain
+
+
+def _number(value: MetricResult | float) -> float:
+    """Return the score of a result, or the number itself."""
+    return float(value) if isinstance(value, MetricResult) else value
 
 
 def redact_at_path(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  # noqa: ANN401 - a JSON value

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
@@ -15,17 +16,22 @@ from judging import RuleJudge
 from toolmark import (
     Comparison,
     ConfigurationError,
+    ConversationalTestCase,
     DataFileError,
     LLMTestCase,
     Report,
+    Run,
     ToolCall,
     ToolCorrectnessMetric,
     ToolEfficiencyMetric,
+    Turn,
     compare,
     evaluate,
     validate,
 )
 from toolmark.metrics import MetricLike
+from toolmark.report.report import content_key
+from toolmark.results import read_results
 from toolmark.stats import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
 
 METRICS = (ToolCorrectnessMetric(),)
@@ -207,8 +213,8 @@ def test_trials_can_be_in_any_order() -> None:
     assert first.metrics[0].interval == other.metrics[0].interval
 
 
-def test_cases_without_an_id_are_paired_by_name_or_position_with_a_note() -> None:
-    """They may be different cases."""
+def test_cases_without_an_id_are_paired_by_name_with_a_note_or_by_content() -> None:
+    """Equal names may be of different cases; equal inputs and expectations are the same question at any position."""
     a = report(case(None, 4, name="one"), case(None, 4), case("id", 4))
     b = report(case("id", 4), case(None, 0), case(None, 2, name="one"), case("one", 4))
     comparison = compare(a, b)
@@ -216,7 +222,42 @@ def test_cases_without_an_id_are_paired_by_name_or_position_with_a_note() -> Non
     assert [change.case for change in comparison.metrics[0].regressions] == ["#2"]
     assert comparison.in_both == 3
     assert comparison.only_b == ("one",)
-    assert comparison.notes[0].startswith("2 pairs without an id (one, #2) by name or position: if cases were added")
+    assert comparison.notes[0].startswith("1 pair without an id (one) by name: if cases were added")
+
+
+def test_recorded_cases_are_paired_by_content_in_memory_and_in_files(tmp_path: Path) -> None:
+    """Their order, the ids of their runs and secrets do not matter; a changed expectation is another case."""
+
+    def evaluated(*cases: tuple[str, str]) -> Report:
+        runs = [Run(input=question, run_id=str(uuid4()), calls=[ToolCall(name="look")]) for question, _ in cases]
+        expected = [[ToolCall(name=name, input_parameters={"password": "p"})] for _, name in cases]
+        pairs = zip(runs, expected, strict=True)
+        return evaluate([run.to_test_case(expected_tools=tools) for run, tools in pairs], [ToolCorrectnessMetric()])
+
+    a = evaluated(("Rome?", "look"), ("Oslo?", "look"), ("Bern?", "look"))
+    b = evaluated(("Oslo?", "look"), ("Rome?", "ask"), ("Bern?", "look"))
+    path = tmp_path / "a.json"
+    path.write_text(a.to_json(), encoding="utf-8")
+    for before in (a, path):
+        comparison = compare(before, b)
+        assert (comparison.in_both, comparison.only_a, comparison.only_b) == (2, ("#1",), ("#2",))
+        assert comparison.notes == ()
+    assert [case.identity for case in read_results(path).cases] == [case.identity for case in a.cases]
+    assert [case["run_id"] for case in read_results(path).to_dict()["cases"]] == [
+        case.case.run.run_id for case in a.cases if isinstance(case.case, LLMTestCase) and case.case.run
+    ]
+
+
+def test_a_case_without_input_and_expectation_is_identified_by_its_position() -> None:
+    """A conversation by what its user says."""
+    user = [Turn(role="user", content="Hi")]
+    talks = [ConversationalTestCase(turns=[*user, Turn(role="assistant", content=text)]) for text in ("a", "b")]
+    keys = [content_key(case) for case in (LLMTestCase(tools_called=[]), ConversationalTestCase(turns=[]), *talks, 3)]
+
+    assert keys[:2] == [None, None]
+    assert keys[2] is not None
+    assert keys[2] == keys[3]
+    assert keys[4] is None
 
 
 # refused input

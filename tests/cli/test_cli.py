@@ -57,7 +57,10 @@ EXIT_CODES = [
     ([HALF], ["--strict"], 1),
     ([HALF], ["--exact"], 1),
     ([PERFECT, UNKNOWN], [], 0),
-    ([UNKNOWN], [], 0),
+    ([UNKNOWN], [], 1),
+    ([UNKNOWN], ["--metric=tool-correctness", "--metric=tool-error-rate"], 1),
+    ([PERFECT], ["--metric=tool-correctness", "--metric=tool-recovery"], 0),
+    ([PERFECT], ["--metric=tool-recovery"], 1),
     ([PERFECT, HALF], ["--fail-under", "0.75"], 0),
     ([PERFECT, HALF], ["--fail-under", "0.76"], 1),
     ([PERFECT, WRONG], ["--fail-under", "0.5"], 0),
@@ -90,7 +93,47 @@ def test_exit_code_reports_failed_scores(cases: list[Any], options: list[str], c
     result = score(lines(*cases), *options)
 
     assert result.exit_code == code, result.output
-    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("cases", "options", "last_line"),
+    [
+        ([PERFECT, WRONG, UNKNOWN], [], ""),
+        (
+            [UNKNOWN, UNKNOWN],
+            [],
+            "tool_correctness: no case was scored (2 errors, 0 skipped); the first reason: ToolCorrectnessMetric needs",
+        ),
+        (
+            [PERFECT],
+            ["--metric=tool-recovery"],
+            "tool_recovery: no case was scored (0 errors, 1 skipped); the first reason: Skipped: the outcome",
+        ),
+    ],
+    ids=["some-scored", "errors", "skipped"],
+)
+def test_the_last_line_says_why_no_case_was_scored(cases: list[Any], options: list[str], last_line: str) -> None:
+    """On standard error, so that a report on standard output stays whole."""
+    result = score(lines(*cases), *options)
+    as_json = score(lines(*cases), *options, "--json", "-")
+
+    assert result.stderr == as_json.stderr
+    assert result.stderr.startswith(last_line)
+    assert result.stderr.count("\n") == (1 if last_line else 0)
+    assert json.loads(as_json.stdout)["metrics"]
+
+
+def test_totals_without_a_score_exit_with_1(tmp_path: Path) -> None:
+    """Totals have no reasons, so the last line says how to see them."""
+    file = tmp_path / "runs.jsonl"
+    file.write_bytes(lines(UNKNOWN))
+    result = RUNNER.invoke(main, ["score", str(file), "--no-contents"])
+
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "tool_correctness: no case was scored (1 error, 0 skipped); write --results FILE, and show the reasons with "
+        "`toolmark report FILE`\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -219,14 +262,40 @@ def test_all_bad_lines_are_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_hundreds_of_bad_lines_are_all_reported(tmp_path: Path) -> None:
-    """None is left out."""
+def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
+    """And how many more there are."""
     (tmp_path / "runs.jsonl").write_bytes(b'{"id": []}\n' * 700)
     outcome = toolmark_score("runs.jsonl", folder=tmp_path)
 
     assert outcome.code == 2
-    assert outcome.err.count("expected a string, got []") == 700
-    assert outcome.err.endswith("700 problems; nothing was scored\n")
+    assert outcome.err.count("expected a string, got []") == 10
+    assert outcome.err.endswith("\n... and 690 more\n700 problems; nothing was scored\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b'{"role": "user", "content": "x"}\n' * 9, "is a chat log; convert it with `toolmark convert FILE --to cases"),
+        (b'[{"role": "user", "content": "x"}]', "is a chat log; convert it with `toolmark convert FILE --to cases"),
+        (b'{"resourceSpans": []}\n', "is a trace; convert it with `toolmark convert FILE --to cases.jsonl`"),
+        (b'{"metrics": [],\n "cases": []}\n', "has results that are scored already; show them with `toolmark report F"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "is a binary file; give a file of JSON Lines or Parquet"),
+        (b"id,name\n1,2\n", "looks like CSV; write each row as a JSON object"),
+        ("{}\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        (b'{\n"idd": "a"\n}\n', "is one JSON object on several lines; write each case as an object on one line"),
+        (b'{"idd": "a"}\n', "FILE:1: $.idd: unknown field 'idd'"),
+    ],
+    ids=["chat", "chat-list", "trace", "report", "binary", "csv", "utf-16", "pretty", "other"],
+)
+def test_a_file_of_another_kind_is_named_in_one_line(tmp_path: Path, data: bytes, message: str) -> None:
+    """With the command that it needs."""
+    (tmp_path / "FILE").write_bytes(data)
+    outcome = toolmark_score("FILE", folder=tmp_path)
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: FILE" if "FILE:" not in message else f"error: {message}")
+    assert message in outcome.err
+    assert outcome.err.count("\n") == (2 if "FILE:" in message else 1)
 
 
 def test_nan_is_read_if_allowed() -> None:
@@ -524,7 +593,7 @@ def test_skipped_case_shows_its_reason_in_one_line() -> None:
     case = {"id": "fine", "tools_called": [{"name": "look", "execution": {"status": "ok"}}]}
     result = score(lines(case), "--metric", "tool-recovery")
 
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert re.search(r"skipped +Skipped: no call failed\.\n", result.stdout)
     assert result.stdout.count("1 call recorded by the answer alone") == 1
 

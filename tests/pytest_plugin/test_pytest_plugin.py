@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from processes import ROOT, Finished, assert_golden, run_python
-from toolmark import LLMTestCase, MetricAssertionError, Report, ToolCall, ToolCorrectnessMetric, assert_test
+from toolmark import LLMTestCase, MetricAssertionError, Report, ToolCall, ToolCorrectnessMetric, assert_test, compare
 from toolmark import pytest_plugin as plugin
 from toolmark._pytest import fixtures
 from toolmark._pytest.fixtures import file_name
@@ -257,7 +257,7 @@ def test_the_report_has_every_result(tmp_path: Path) -> None:
         (0, "test_fixture", "refund"),
         (1, "test_passing", "refund"),
         (2, "test_report", "refund"),
-        (3, "test_report", None),
+        (3, "test_report", "test_agent.py::test_report #2"),
     ]
     assert [case["results"][0].get("score") for case in plain["cases"]] == [0.5, 1, 0.5, None]
     assert plain["cases"][0]["results"][0]["alignment"]["called_count"] == 2
@@ -277,6 +277,61 @@ def test_two(toolmark):
 
     assert "tool_correctness: mean 0.5 over 1 case; 1 passed, 0 failed (at 0.5)" in out
     assert "tool_correctness: mean 0.5 over 1 case; 0 passed, 1 failed (at 0.75)" in out
+
+
+RECORDED = """
+from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric
+from toolmark import observe
+from toolmark.capture import record
+
+@observe(tool=True)
+def look(city):
+    return city
+
+@observe
+def travel(city):
+    return look(city)
+
+async def agent(question, conversation):
+    return Run(input=question, calls=[ToolCall(name="look")])
+
+def recorded(city):
+    with record() as recorder:
+        travel(city)
+    return recorder.test_case(expected_tools=[ToolCall(name="look")])
+
+def test_one(toolmark):
+    toolmark(recorded("Rome"), [ToolCorrectnessMetric()])
+
+def test_two(toolmark):
+    toolmark.evaluate([recorded("Oslo"), recorded("Bern")], [ToolCorrectnessMetric()])
+    toolmark(recorded("Lima"), [ToolCorrectnessMetric()])
+
+def test_trials(toolmark):
+    goldens = [Golden(input="a", expected_tools=[]), Golden(input="b", expected_tools=[])]
+    toolmark.evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], trials=2)
+"""
+
+
+def test_two_runs_of_a_suite_have_the_same_cases(tmp_path: Path) -> None:
+    """The test identifies a recorded case without an id, because the id of its run is new each time."""
+    write(tmp_path, RECORDED)
+    for name in ("a.json", "b.json"):
+        assert run(tmp_path, "--toolmark-report", name).code == 0
+    a, b = (json.loads((tmp_path / name).read_text(encoding="utf-8"))["cases"] for name in ("a.json", "b.json"))
+    changes = compare(tmp_path / "a.json", tmp_path / "b.json")
+
+    assert [case["id"].partition("::")[2] for case in a] == [
+        "test_one",
+        *["test_trials"] * 2,
+        *["test_trials #2"] * 2,
+        *["test_two", "test_two #2", "test_two #3"],
+    ]
+    assert [case["id"] for case in a] == [case["id"] for case in b]
+    assert all(one["run_id"] != other["run_id"] for one, other in zip(a, b, strict=True) if "run_id" in one)
+    assert sum("run_id" in case for case in a) == 4
+    assert (changes.in_both, changes.only_a, changes.only_b) == (8, (), ())
+    assert not any("without an id" in note for note in changes.notes)
 
 
 def test_a_report_without_results_is_written(tmp_path: Path) -> None:

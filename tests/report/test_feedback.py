@@ -167,7 +167,7 @@ def test_cases_without_a_trace_are_reported_at_once() -> None:
         assert len(raised.value.problems) == 3
     assert [(problem.path, problem.message[:26]) for problem in raised.value.problems] == [
         ("$.cases[0]", "case 'x' names no trace; o"),
-        ("$.cases[1]", "case 'trace_1' is of trace"),
+        ("$.cases[1]", "case '#2' is of trace 'tra"),
         ("$.cases[2]", "case 'x' names no trace; o"),
     ]
     with pytest.raises(InvalidDataError) as raised:

@@ -23,6 +23,7 @@ from typing import Any, Final, ParamSpec, TypeAlias, TypeGuard, TypeVar
 
 from pydantic import BaseModel
 
+from toolmark._internal.markers import MATCHER_MARK
 from toolmark.errors import InvalidDataError, Problem, ToolmarkWarning
 
 MAX_DEPTH = 200
@@ -72,7 +73,8 @@ def to_json_value(value: object, notes: list[str] | None = None) -> Any:
         notes: Collects the warnings instead, for recorders, which must not disturb the program they observe.
 
     Raises:
-        InvalidDataError: The value is deeper than `MAX_DEPTH` levels, or contains itself.
+        InvalidDataError: The value is deeper than `MAX_DEPTH` levels, or contains itself; or it has a matcher of
+            `toolmark.expect`, which is not a value (with `notes` it is stored as an object).
     """
     if type(value) in _SCALARS:
         return value
@@ -185,6 +187,10 @@ def _convert_outer(value: object, trail: _Trail, notes: list[str] | None) -> Any
     item = getattr(value, "item", None)
     if getattr(value, "shape", None) == () and callable(item):  # a scalar of numpy or of a similar array library
         return _convert_outer(item(), trail, notes)
+    if notes is None and hasattr(type(value), MATCHER_MARK):
+        message = f"{type(value).__name__} is a matcher, and a ToolCall has values only"
+        message += "; use toolmark.expect.Expect in place of ToolCall"
+        raise InvalidDataError(message, [Problem(_path_of(trail), message)])
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return _repr_with_note(value, trail, notes)

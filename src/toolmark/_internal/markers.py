@@ -11,6 +11,9 @@ CANCEL_MARK: Final = b"\x18"
 """Ends a line of a file that was begun and never finished: the control character *cancel*. JSON text cannot contain
 it, so no complete line is mistaken for a torn one."""
 
+MATCHER_MARK: Final = "__toolmark_matcher__"
+"""Attribute of the classes whose objects stand for many values, so that they are not values of a call."""
+
 
 def is_redacted(value: object) -> bool:
     """Return whether a value is a text that contains `REDACTED`; lists and objects are not searched."""

@@ -24,8 +24,8 @@ from toolmark.report.text.ordering import is_bad
 from toolmark.result import MetricResult
 
 Note: TypeAlias = "dict[str, Any]"
-"""An entry for the summary of a test run, as JSON values: `{"case": ..., "problems": [...]}`, a case with its results
-and the first problem of each, or `{"golden": ...}`."""
+"""An entry for the summary of a test run, as JSON values: `{"case": ..., "number": ..., "problems": [...]}`, a case
+with its results, its number in the test, and the first problem of each result, or `{"golden": ...}`."""
 
 
 class Checks:
@@ -116,13 +116,16 @@ class Checks:
     def _add_notes(self, report: Report) -> Report:
         """Add each case of the report to the summary of the test run, and return the report."""
         for case in report.cases:
-            self._count += 1
             plain = case.to_dict()
-            plain.pop("golden", None)  # a position within this test means nothing in the summary of all tests
+            # A position within this report means nothing in the summary of all tests.
+            golden = plain.pop("golden", None)
+            place = case.index if golden is None else golden
+            number = self._count + place + 1
             trial = "" if case.trial is None else f" (trial {case.trial})"
-            label = f"{plain.get('id') or plain.get('name') or f'#{self._count}'}{trial}"
+            label = f"{plain.get('id') or plain.get('name') or f'#{number}'}{trial}"
             problems = [first_problem(result) for result in redact(case).own_results]
-            self._note({"case": {**plain, "label": label}, "problems": problems})
+            self._note({"case": {**plain, "label": label}, "number": number, "problems": problems})
+        self._count += len({case.cluster for case in report.cases})
         return report
 
 

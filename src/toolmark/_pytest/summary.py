@@ -47,13 +47,19 @@ def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def report_json(notes: Sequence[dict[str, Any]]) -> str:
-    """Return everything as JSON text: `metrics` and `cases` as in a `Report`, each case with its `test`."""
-    cases = [
-        {**note["case"], "index": index, "test": note["test"]}
-        for index, note in enumerate(note for note in notes if "case" in note)
-    ]
-    for case in cases:
-        del case["label"]
+    """Return everything as JSON text: `metrics` and `cases` as in a `Report`, each case with its `test`.
+
+    A case without an id and a name has the id of its test, so that reports of two test runs can be compared.
+    """
+    cases: list[dict[str, Any]] = []
+    for note in notes:
+        if "case" in note:
+            case = {**note["case"], "index": len(cases), "test": note["test"]}
+            del case["label"]
+            if not case.get("id") and not case.get("name"):
+                case["id"] = note["test"] if note["number"] == 1 else f"{note['test']} #{note['number']}"
+                case.pop("key", None)
+            cases.append(case)
     plain = {"metrics": [summary.to_dict() for summary in _summaries(notes)], "cases": cases}
     return json_text(replace_nonfinite(plain), indent=2) + "\n"
 

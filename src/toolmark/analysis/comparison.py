@@ -1,8 +1,9 @@
 """Comparison of two evaluations of the same cases, pair by pair.
 
-Cases are paired by their ids, and repetitions of an id in their order. Cases without ids are paired by name or
-position, and the comparison notes that. A case without a score in both evaluations is listed, and never counts as 0.
-Evaluations that measured different things are compared only if the difference is allowed.
+Cases are paired by their ids, and repetitions of an id in their order. Cases without an id are paired by name, else by
+their input and expectations, else by position; the comparison notes pairs by name or position. A case without a score
+in both evaluations is listed, and never counts as 0. Evaluations that measured different things are compared only if
+the difference is allowed.
 
 Example:
     >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
@@ -150,7 +151,7 @@ def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
 class _CaseKey(NamedTuple):
     """Key by which cases are paired.
 
-    `name` is the id of a case, else its name or position, with the kind of it. `occurrence` is the trial, or counts
+    `name` is `CaseResult.identity`. `occurrence` is the trial, or counts
     cases of equal names from 1; `repeat` counts those of equal names and trials.
     """
 
@@ -187,20 +188,11 @@ def _keyed_cases(report: Report) -> list[_KeyedCase]:
     keyed: list[_KeyedCase] = []
     repeats: Counter[tuple[tuple[str, str], int | None]] = Counter()
     for case in report.cases:
-        name = _name_of(case)
+        name = case.identity
         repeats[name, case.trial] += 1
         repeat = repeats[name, case.trial]
         keyed.append((_CaseKey(name, case.trial or repeat, repeat), case))
     return keyed
-
-
-def _name_of(case: CaseResult) -> tuple[str, str]:
-    """Return what identifies a case in both reports, and its kind."""
-    for kind in ("id", "name"):
-        value = getattr(case.case, kind, None)
-        if isinstance(value, str) and value:
-            return kind, value
-    return "position", str(case.cluster)
 
 
 def _labels(keyed: Iterable[_KeyedCase]) -> tuple[str, ...]:
@@ -254,8 +246,8 @@ class _MetricPair(NamedTuple):
 
 
 def _uncertain_pair_notes(pairs: Sequence[_CasePair]) -> Iterator[str]:
-    """Yield the note on cases that were paired without an id."""
-    uncertain = [pair for pair in pairs if pair.key.name[0] != "id"]
+    """Yield the note on cases that were paired by name or position."""
+    uncertain = [pair for pair in pairs if pair.key.name[0] in {"name", "position"}]
     if uncertain:
         kinds = " or ".join(dict.fromkeys(pair.key.name[0] for pair in uncertain))
         yield (

@@ -58,7 +58,7 @@ class JsonlSink:
         Raises:
             OSError: The file cannot be opened or written; readers leave out a line that was written only in part.
         """
-        line = self.redactor.model(run.to_test_case()).to_json().encode() + b"\n"
+        line = self.redactor.model(run.to_test_case(id=run.run_id)).to_json().encode() + b"\n"
         with self._lock:
             if self._file is None:
                 self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)

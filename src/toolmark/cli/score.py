@@ -18,6 +18,9 @@ from toolmark.dataset import read_cases
 from toolmark.evaluation.run import evaluate
 from toolmark.metrics import MetricLike
 from toolmark.report import Report
+from toolmark.report.redaction import redact
+from toolmark.report.text.first_problem import first_problem
+from toolmark.result import ResultStatus
 from toolmark.scale.detect import is_parquet, is_scored_by_parts
 
 if TYPE_CHECKING:
@@ -75,8 +78,8 @@ def score(
     are scored by all cores. The report of several files, of Parquet, and with --engine, --cluster or --no-contents has
     totals only.
 
-    Exit code 1 if a scored case is below its threshold (see --fail-under), 2 if the command line, FILE or the file of
-    --results is wrong, 130 if interrupted.
+    Exit code 1 if a scored case is below its threshold (see --fail-under) or no case could be scored, 2 if the command
+    line, FILE or the file of --results is wrong, 130 if interrupted.
     """
     reading = {"allow_nan": allow_nan, "tolerant_arguments": tolerant_arguments}
     file = next(iter(files))  # click requires at least one
@@ -92,7 +95,7 @@ def score(
             options |= {"results": results, "resume": resume, "processes": processes, **reading}
             scores, caught = _score_by_parts(files, metrics, options)
         else:
-            with exit_on_error(file, "nothing was scored") as caught, opened(file) as source:
+            with exit_on_error(file, "nothing was scored", cases=file) as caught, opened(file) as source:
                 cases = read_cases(source, **reading)
             with exit_on_error(results or file, "nothing was scored", action="write"):
                 scores = evaluate(cases, metrics, results=results, resume=resume)
@@ -105,8 +108,11 @@ def score(
         display.show(scores, file, always=True)
     else:
         _show_totals(scores, files, json_path)
+    unscored = _unscored_metrics(scores)
+    for text in unscored:
+        click.echo(printable(text), err=True)
     if fail_under is None:
-        sys.exit(int(any(summary.failed for summary in scores.summaries)))
+        sys.exit(int(bool(unscored) or any(summary.failed for summary in scores.summaries)))
     sys.exit(int(is_torn(caught) or is_below(scores.summaries, fail_under)))
 
 
@@ -116,7 +122,7 @@ def _score_by_parts(
     """Return the report of one large file (with the option `full`), or the totals of all files, and the warnings."""
     path = options["results"] or files[0]
     with (
-        exit_on_error(path, "nothing was scored", action="read or write") as caught,
+        exit_on_error(path, "nothing was scored", action="read or write", cases=files[0]) as caught,
         byte_progress("scoring") as progress,
     ):
         from toolmark.scale.files import report_file, score_files  # noqa: PLC0415 - most files are small
@@ -140,3 +146,27 @@ def _show_totals(totals: Totals, files: Sequence[str], json_path: str | None) ->
             low, high = map(number_text, summary.mean_interval)
             interval = f"; 95 % interval of the mean: {low} to {high}"
         click.echo(printable(f"{summary}{interval}"))
+
+
+def _unscored_metrics(scores: Report | Totals) -> list[str]:
+    """Return a line for each metric that could not score any case, and why.
+
+    A metric that skipped every case counts only if the other metrics scored nothing either: a run without failed calls
+    has nothing to recover from.
+    """
+    nothing_scored = not any(summary.scored for summary in scores.summaries)
+    lines: list[str] = []
+    for place, summary in enumerate(scores.summaries):
+        if not summary.scored and (summary.errored or nothing_scored):
+            counts = f"{plural(summary.errored, 'error')}, {summary.skipped} skipped"
+            lines.append(f"{summary.metric}: no case was scored ({counts}); {_first_reason(scores, place)}")
+    return lines
+
+
+def _first_reason(scores: Report | Totals, place: int) -> str:
+    """Return why the metric at a position did not score the first case that has an error, or else the first case."""
+    if not isinstance(scores, Report):
+        return "write --results FILE, and show the reasons with `toolmark report FILE`"
+    results = [redact(case).results[place] for case in scores.cases]
+    first = next((result for result in results if result.status is ResultStatus.FAILED), results[0])
+    return f"the first reason: {first_problem(first)}"

@@ -102,7 +102,7 @@ def _case_of_run(run: Run, record: Mapping[str, object]) -> LLMTestCase:
     if case.run is not None:
         run = run.model_copy(update={"warnings": [*run.warnings, *case.run.warnings]})
     update = {name: getattr(case, name) for name in _CASE_FIELDS if getattr(case, name) is not None}
-    return run.to_test_case().model_copy(update=update)
+    return run.to_test_case(id=run.run_id).model_copy(update=update)
 
 
 def _refuse_earlier_calls(inputs: object) -> None:

@@ -66,14 +66,14 @@ class ObservedApp:
 
         `metrics` are those of the whole answer. Without any, it is left out where there are components and no error.
         """
-        case = await run_golden(golden, self.answer, place)
+        case = await run_golden(golden, self.answer)
         run = case.run
         recorder = None if run is None else self._recorders.pop(run.run_id, None)
         if run is None or recorder is None:
             return [Pending(case, metrics)]
         names = ("input", "expected_tools", "expected_output", "available_tools")
         expectations = {name: value for name in names if (value := getattr(golden, name)) is not None}
-        pending = list(_component_cases(recorder, expectations, case.id))
+        pending = list(_component_cases(recorder, expectations, golden.id or f"#{place + 1}"))
         if metrics or not pending or run.status is RunStatus.ERROR:
             pending.insert(0, Pending(recorder.test_case_with(case, expectations), metrics))
         return pending
@@ -91,9 +91,7 @@ class ObservedApp:
         return await answer if inspect.isawaitable(answer) else answer, None
 
 
-def _component_cases(
-    recorder: ObserveRecorder, expectations: dict[str, Any], golden_id: str | None
-) -> Iterator[Pending]:
+def _component_cases(recorder: ObserveRecorder, expectations: dict[str, Any], golden_id: str) -> Iterator[Pending]:
     """Yield the case of each call of a component with metrics."""
     parts = recorder.components_with(expectations)
     for part, label in zip(parts, unique_labels([part.name for part in parts]), strict=True):

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -355,7 +355,7 @@ class Evaluator(Generic[T]):
 
     def add_tool_correctness(
         self,
-        should_consider_ordering: bool = False,
+        should_consider_ordering: bool | MetricLike = False,
         threshold: float = 0.5,
         evaluation_params: Sequence[ToolCallParams | str] | None = None,
         *,
@@ -364,13 +364,25 @@ class Evaluator(Generic[T]):
         include_reason: bool = True,
         strict_mode: bool = False,
     ) -> Self:
-        """Add a `ToolCorrectnessMetric` with these options, and return this evaluator."""
+        """Add a `ToolCorrectnessMetric` with these options, or a metric given as the only argument.
+
+        Returns:
+            This evaluator.
+
+        Raises:
+            ConfigurationError: An option is invalid, or there are options beside a metric.
+        """
+        if not isinstance(should_consider_ordering, bool) and hasattr(should_consider_ordering, "measure"):
+            options = (threshold, evaluation_params, should_exact_match, denominator, include_reason, strict_mode)
+            if options != (0.5, None, False, "expected", True, False):
+                raise ConfigurationError("a metric must be the only argument; pass the options to the metric itself")
+            return self.add(should_consider_ordering)
         return self.add(
             ToolCorrectnessMetric(
                 threshold=threshold,
                 evaluation_params=(ToolCallParams.TOOL,) if evaluation_params is None else evaluation_params,
                 should_exact_match=should_exact_match,
-                should_consider_ordering=should_consider_ordering,
+                should_consider_ordering=cast("bool", should_consider_ordering),  # the metric checks it
                 denominator=denominator,
                 strict_mode=strict_mode,
                 include_reason=include_reason,

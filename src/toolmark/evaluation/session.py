@@ -56,7 +56,7 @@ def agent_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], agent
     """Return the source of goldens that an agent answers."""
 
     async def prepare(place: int) -> Sequence[Pending]:
-        return [Pending(await run_golden(goldens[place], agent, place), metrics)]
+        return [Pending(await run_golden(goldens[place], agent), metrics)]
 
     return Source("goldens", goldens, prepare)
 

@@ -35,6 +35,7 @@ class ValuePattern(ABC):
     """
 
     looks: ClassVar[bool] = True
+    __toolmark_matcher__: ClassVar[bool] = True
 
     @abstractmethod
     def credit(self, value: Any) -> Ratio | None:

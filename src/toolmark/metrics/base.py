@@ -10,12 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import Field, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from toolmark._internal.budget import case_budget
 from toolmark._internal.json import is_number
+from toolmark._internal.options import require
 from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
@@ -77,7 +78,12 @@ class Metric(ABC):
     verbose_mode: bool = False
 
     def __post_init__(self) -> None:
-        """Check the threshold; strict mode makes it 1."""
+        """Check the flags and the threshold; strict mode makes it 1."""
+        entries: Mapping[str, Field[object]] = getattr(self, "__dataclass_fields__", {})
+        for name, entry in entries.items():
+            if entry.type in {"bool", bool}:
+                value = getattr(self, name)
+                require(isinstance(value, bool), f"{name} must be True or False", value)
         self._set(threshold=1.0 if self.strict_mode else read_share(self.threshold, "threshold"))
 
     def _set(self, **options: object) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +13,8 @@ from typing import Any
 from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
 from toolmark._internal.model import drop_none
 from toolmark._internal.text import number_text, plural
-from toolmark.cases import AnyCase
+from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
+from toolmark.errors import InvalidDataError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import MetricResult, ResultStatus
 from toolmark.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
@@ -30,6 +33,7 @@ class CaseResult:
         trial: Number of the trial, from 1, if every golden was run several times; otherwise `None`.
         golden: Position of the golden, from 0, if it may have several rows, because of trials or components; otherwise
             `None`.
+        key: `content_key` of the case, if it was read from a file without the content; otherwise `None`.
     """
 
     index: int
@@ -38,12 +42,26 @@ class CaseResult:
     apart: frozenset[int] = frozenset()
     trial: int | None = None
     golden: int | None = None
+    key: str | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
         """The case's id, else its name, else its position from 1 as `#3`; trials of one golden share it."""
         names = case_names(self.case)
         return names.get("id") or names.get("name") or f"#{self.cluster + 1}"
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What identifies the case in every evaluation: its `id`, `name`, `content` or `position`, and the value.
+
+        The content is `content_key(case)`. A case has only a position if it has neither input nor expectations.
+        """
+        names = case_names(self.case)
+        for kind in ("id", "name"):
+            if names.get(kind):
+                return kind, names[kind]
+        key = self.key or content_key(self.case)
+        return ("content", key) if key else ("position", str(self.cluster))
 
     @property
     def label(self) -> str:
@@ -61,9 +79,15 @@ class CaseResult:
         return tuple(result for place, result in enumerate(self.results) if place not in self.apart)
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-        """Return this as redacted JSON values, with the case's id and name but not its content."""
-        numbers = drop_none({"trial": self.trial, "golden": self.golden})
-        plain: dict[str, Any] = {"index": self.index, **case_names(self.case), **numbers}
+        """Return this as redacted JSON values, without the content of the case.
+
+        It has the case's id and name, or else its `key`, and the `run_id` of a recorded run.
+        """
+        kind, key = self.identity
+        run_id = getattr(getattr(self.case, "run", None), "run_id", None)
+        others = {"key": key if kind == "content" else None, "run_id": run_id}
+        numbers = {"trial": self.trial, "golden": self.golden}
+        plain: dict[str, Any] = {"index": self.index, **case_names(self.case), **drop_none(others | numbers)}
         if self.apart:
             plain["apart"] = [self.results[place].metric for place in sorted(self.apart)]
         return {**plain, "results": [result.to_dict(redactor) for result in self.own_results]}
@@ -75,6 +99,29 @@ def case_names(case: object) -> dict[str, str]:
     names = {name: getattr(case, name, None) for name in ("id", "name")}
     return {name: value for name, value in names.items() if isinstance(value, str)}
 
+
+def content_key(case: object) -> str | None:
+    """Return a hash of the input and the expectations of a case without secrets, which is equal in every process.
+
+    For a conversation it is that of the user's turns; `None` if there is neither input nor expectation.
+    """
+    if isinstance(case, ConversationalTestCase):
+        content: dict[str, Any] = {"turns": [turn.content for turn in case.turns if turn.role == "user"]}
+    elif isinstance(case, LLMTestCase | MLLMTestCase):
+        fields = {name: getattr(case, name) for name in ("input", "expected_output", "expected_tools")}
+        try:
+            content = type(case)(**drop_none(fields)).to_dict()
+        except InvalidDataError:  # nested too deeply to be written
+            return None
+    else:
+        return None
+    if not any(content.values()):
+        return None
+    text = json.dumps(DEFAULT(content), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:_KEY_DIGITS]
+
+
+_KEY_DIGITS = 12
 
 _FIGURES = (
     *("metric", "threshold", "mean", "mean_interval", "rate", "rate_interval"),

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 
 from toolmark._internal.json import parse_json, short_repr, within_limits
+from toolmark.cases import Run
 from toolmark.dataset import Source, file_error, problems_of, read_bytes, source_name, torn_text
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.report import CaseResult, Report
@@ -25,6 +26,8 @@ class WrittenCase(Written):
     index: int
     id: str | None = None
     name: str | None = None
+    key: str | None = None
+    run_id: str | None = None
     trial: Annotated[int, Field(ge=1)] | None = None
     golden: Position | None = None
     apart: list[str] = Field(default_factory=list[str])
@@ -39,13 +42,17 @@ class WrittenCase(Written):
         """Convert to a `CaseResult`, with the results in the order of the metrics."""
         by_name = {metric.metric: _other_cases(metric) for metric in metrics}
         by_name |= {result.metric: result.to_result() for result in self.results}
+        case = case_from_json(None, None, id=self.id, name=self.name)
+        if self.run_id is not None:
+            case = case.model_copy(update={"run": Run(run_id=self.run_id)})
         return CaseResult(
             index=self.index,
-            case=case_from_json(None, None, id=self.id, name=self.name),
+            case=case,
             results=tuple(by_name[metric.metric] for metric in metrics),
             apart=frozenset(place for place, metric in enumerate(metrics) if metric.metric in self.apart),
             trial=self.trial,
             golden=self.golden,
+            key=self.key,
         )
 
 

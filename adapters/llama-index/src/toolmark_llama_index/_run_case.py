@@ -48,7 +48,7 @@ async def run_case(
         question: The text of the user.
         expected_tools: The expected calls.
         expected_output: The expected answer.
-        id: Id of the case; the run's id by default.
+        id: Id of the case.
         name: Name of the case.
         timeout: Seconds after which the run is cancelled; by default the agent's own limit.
         on_event: Called with each event of the run's stream, and awaited if it is async; an error in it is raised when
