@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolSpec
 from toolmark.cases import ConversationalTestCase, Run, RunStatus, Turn
@@ -38,21 +39,10 @@ def conversation(
     turns: list[Turn] = []
     tools: dict[str, ToolSpec] = {}
     for run in runs:
-        warnings = list(run.warnings)
         if run.input is not None or run.input_parts:
             turns.append(Turn(role="user", content=run.input or ""))
-        if run.input_parts:
-            warnings.append("the images of the input were left out; a turn has text only")
         calls = run.select_calls(nested=nested, handoffs=handoffs, executed_only=executed_only, code=code)
-        metadata = drop_none(
-            {
-                "run_id": run.run_id,
-                "status": None if run.status is RunStatus.OK else run.status.value,
-                "error": run.error,
-                "warnings": warnings or None,
-            }
-        )
-        fields = drop_none({"metadata": metadata or None})
+        fields = drop_none({"metadata": _metadata_of(run) or None})
         turns.append(Turn(role="assistant", content=run.actual_output or "", tools_called=calls, **fields))
         for tool in run.available_tools or ():
             tools.setdefault(tool.name, tool)
@@ -61,6 +51,21 @@ def conversation(
     shared_id = ids.pop() if len(ids) == 1 else None
     fields = drop_none({"id": id or shared_id, "name": name, "available_tools": list(tools.values()) or None})
     return ConversationalTestCase(turns=turns, **fields)
+
+
+def _metadata_of(run: Run) -> JsonObject:
+    """Return the metadata of the assistant turn of a run."""
+    warnings = list(run.warnings)
+    if run.input_parts:
+        warnings.append("the images of the input were left out; a turn has text only")
+    return drop_none(
+        {
+            "run_id": run.run_id,
+            "status": None if run.status is RunStatus.OK else run.status.value,
+            "error": run.error,
+            "warnings": warnings or None,
+        }
+    )
 
 
 def conversations(runs: Iterable[Run]) -> list[ConversationalTestCase]:

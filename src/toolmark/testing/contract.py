@@ -349,11 +349,8 @@ class AdapterContract(AdapterHooks):
         steps: list[StepLike] = [[AskFor("picture", {}, "c1")], "final"]
         for way, recorded in self._played(lambda: Scene(steps, [PICTURE], images=[image])):
             case = recorded.run.to_mllm_test_case()
-            parts = case.input if isinstance(case.input, list) else [case.input]
-            _equal(
-                way, ("input", "hi", recorded.run.input), ("texts", ["hi"], [part for part in parts if part == "hi"])
-            )
-            _equal(way, ("images", [image.data], [_data(part) for part in parts if isinstance(part, MLLMImage)]))
+            texts, images = _texts_and_images(case.input)
+            _equal(way, ("input", "hi", recorded.run.input), ("texts", ["hi"], texts), ("images", [image.data], images))
             digest = hashlib.sha256(PICTURE_BYTES).hexdigest()
             outputs = [str(hash_images(call.output)) for call in case.tools_called or ()]
             if len(outputs) != 1 or digest not in outputs[0]:
@@ -471,18 +468,26 @@ def check_contract(contract: type[AdapterContract]) -> None:
             empty one, or does not say how to run its agent.
     """
     tests = [name for name in vars(AdapterContract) if name.startswith("test_")]
+    lines = [*_unexplained_overrides(contract, tests), *_wrong_reasons(contract, tests)]
+    if contract.arun is AdapterHooks.arun:
+        lines.append("arun is not implemented")
+    require(lines, contract.__name__)
+
+
+def _unexplained_overrides(contract: type[AdapterContract], tests: Sequence[str]) -> list[str]:
     overridden = [name for name in tests if getattr(contract, name) is not getattr(AdapterContract, name)]
-    lines = [
+    return [
         f"{name} is overridden; give the reason in `unsupported`"
         for name in overridden
         if name not in contract.unsupported
     ]
+
+
+def _wrong_reasons(contract: type[AdapterContract], tests: Sequence[str]) -> list[str]:
     unknown = [name for name in contract.unsupported if name not in tests]
-    lines += [f"{name}, in `unsupported`, is not a test of the contract" for name in unknown]
-    lines += [f"{name} has no reason in `unsupported`" for name, why in contract.unsupported.items() if not why.strip()]
-    if contract.arun is AdapterHooks.arun:
-        lines.append("arun is not implemented")
-    require(lines, contract.__name__)
+    lines = [f"{name}, in `unsupported`, is not a test of the contract" for name in unknown]
+    empty = [name for name, why in contract.unsupported.items() if not why.strip()]
+    return lines + [f"{name} has no reason in `unsupported`" for name in empty]
 
 
 def _equal(where: str, *rows: tuple[str, object, object]) -> None:
@@ -506,6 +511,13 @@ def _branch_calls(n: int) -> list[ExpectedCall]:
 
 def _children(call: ToolCall) -> Sequence[ToolCall]:
     return () if call.execution is None else call.execution.children
+
+
+def _texts_and_images(content: str | list[str | MLLMImage] | None) -> tuple[list[str], list[str | None]]:
+    """Return the texts of a content, and the data of its images."""
+    parts = content if isinstance(content, list) else [content]
+    texts = [part for part in parts if isinstance(part, str)]
+    return texts, [_data(part) for part in parts if isinstance(part, MLLMImage)]
 
 
 def _data(image: MLLMImage) -> str | None:

@@ -87,7 +87,12 @@ def status_error(error: openai.APIStatusError) -> EndpointError:
         return EndpointError(JudgeOutcome.FATAL, message, other_form=other_form)
     if status not in _RETRY and status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return EndpointError(JudgeOutcome.MALFORMED, message, other_form=other_form)
-    headers = error.response.headers
+    return _transient_error(error, message, other_form=other_form)
+
+
+def _transient_error(error: openai.APIStatusError, message: str, *, other_form: bool) -> EndpointError:
+    """Return the error for an HTTP status after which the same request may succeed."""
+    status, headers = error.status_code, error.response.headers
     seconds = retry_after(headers)
     retry = headers.get("x-should-retry") != "false" and status != HTTPStatus.NOT_IMPLEMENTED
     # A 503 without a time to wait may be one broken server, which is no reason to stop everybody.

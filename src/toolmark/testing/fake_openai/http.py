@@ -164,8 +164,7 @@ class Handler(BaseHTTPRequestHandler):
         if fault.ending != "whole":
             pieces = [body[: int(len(body) * fault.share)]]
         elif fault.pause and not is_stream:
-            size = -(-len(body) // _SLOW_PIECES)  # rounded up
-            pieces = [body[start : start + size] for start in range(0, len(body), size)]
+            pieces = _slow_pieces(body)
         # An answer that is cut announces more than it sends, so that the client notices.
         length = len(body) if fault.ending == "cut" else sum(map(len, pieces))
         self._send_head(fault, None if is_stream else length)
@@ -187,6 +186,11 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in {**headers, "x-request-id": new_id("req"), **fault.headers}.items():
             self.send_header(name, value)
         self.end_headers()
+
+
+def _slow_pieces(body: bytes) -> list[bytes]:
+    size = -(-len(body) // _SLOW_PIECES)  # rounded up
+    return [body[start : start + size] for start in range(0, len(body), size)]
 
 
 def _read_form(content: bytes, content_type: str) -> JsonObject:
