@@ -378,7 +378,7 @@ def test_hostile_text_never_reaches_the_terminal(tmp_path: Path) -> None:
     bad = [{HOSTILE: 1}, {"tools_called": HOSTILE}, {"tools_called": [{"name": "a", HOSTILE: 1}]}, [HOSTILE]]
     bad += [{"query": HOSTILE, "agent_trajectory": [{"role": HOSTILE, HOSTILE: HOSTILE}], "tags": HOSTILE}]
     (tmp_path / "runs.jsonl").write_bytes(lines(case, nearly, {**UNKNOWN, "id": HOSTILE}))
-    (tmp_path / "bad.jsonl").write_bytes(lines(*bad) + HOSTILE.encode())
+    (tmp_path / "bad.jsonl").write_bytes(lines(*bad) + HOSTILE.replace("\0", "").encode())
 
     options = ("runs.jsonl", "--params", "input")
     table = toolmark_score(*options, folder=tmp_path)

@@ -35,7 +35,7 @@ def approve(folder: Path, *cases: LLMTestCase) -> tuple[Result, list[dict[str, A
 
 def test_called_tools_become_expected_tools(tmp_path: Path) -> None:
     """Names and arguments, without answers, ids and secrets; earlier expectations are ignored."""
-    done, goldens = approve(tmp_path, GOOD.to_test_case(expected_tools=[ToolCall(name="other")]))
+    done, goldens = approve(tmp_path, GOOD.to_test_case(id="r1", expected_tools=[ToolCall(name="other")]))
 
     assert done.exit_code == 0
     assert "1 golden written" in done.stderr
@@ -54,7 +54,7 @@ def test_called_tools_become_expected_tools(tmp_path: Path) -> None:
 
 def test_the_run_itself_passes_its_golden(tmp_path: Path) -> None:
     """And another argument does not."""
-    _, goldens = approve(tmp_path, GOOD.to_test_case())
+    _, goldens = approve(tmp_path, GOOD.to_test_case(id="r1"))
     golden = Golden.model_validate((goldens or [])[0])
     other = GOOD.model_copy(update={"calls": [ToolCall(name="login", input_parameters={"user": "bob"}), GOOD.calls[1]]})
     report = evaluate(
@@ -70,8 +70,8 @@ def test_unusable_cases_are_left_out_and_reported(tmp_path: Path) -> None:
     broken = GOOD.model_copy(update={"status": RunStatus.ERROR, "error": "ValueError: lost", "run_id": "r2"})
     done, goldens = approve(
         tmp_path,
-        GOOD.to_test_case(),
-        broken.to_test_case(),
+        GOOD.to_test_case(id="r1"),
+        broken.to_test_case(id="r2"),
         LLMTestCase(tools_called=[]),
         LLMTestCase(name="silent", input="x"),
         LLMTestCase(id="none", input="x", tools_called=[]),
@@ -100,7 +100,7 @@ def test_without_a_golden_nothing_is_written(tmp_path: Path) -> None:
 
 def test_unwritable_file_is_reported(tmp_path: Path) -> None:
     """In one line, with its name."""
-    write_cases(tmp_path / "runs.jsonl", [GOOD.to_test_case()])
+    write_cases(tmp_path / "runs.jsonl", [GOOD.to_test_case(id="r1")])
     done = RUNNER.invoke(main, ["approve", str(tmp_path / "runs.jsonl"), "--out", str(tmp_path / "no" / "x.jsonl")])
 
     assert done.exit_code == 2

@@ -580,7 +580,7 @@ PICTURES: dict[str, tuple[list[Plain], MLLMImage]] = {
             ),
             agent("Here."),
         ],
-        MLLMImage(url=f"data:image/png;base64,{PNG}"),
+        MLLMImage(data=PNG, mime_type="image/png"),
     ),
     "openai-responses": (
         [
@@ -593,7 +593,7 @@ PICTURES: dict[str, tuple[list[Plain], MLLMImage]] = {
             },
             {"role": "assistant", "type": "message", "content": [{"type": "output_text", "text": "Here."}]},
         ],
-        MLLMImage(url=f"data:image/png;base64,{PNG}"),
+        MLLMImage(data=PNG, mime_type="image/png"),
     ),
     "anthropic": (
         [

@@ -243,7 +243,7 @@ def test_an_image_beyond_the_limit_of_a_result_is_not_sent() -> None:
     _, rule = judged(output_case([["x" * 5_000, image]]))
 
     assert urls(rule) == []
-    assert whole_case(rule)[0]["calls"][0]["result_cut_off"] is True
+    assert whole_case(rule)[0]["calls"][0]["result_cut_off"]["characters"] > 5_000
 
 
 def test_a_case_of_texts_sends_no_image() -> None:
