@@ -5,7 +5,7 @@ raise; tools that wait for a person; models that fail; structured answers; call 
 and between agents. The truth comes from the script (which calls, in which order, inside which call) and from the tools,
 which log what they received and returned. It never comes from an adapter.
 
-Set `TOOLMARK_PROGRAMS` to play another number of programs than 100.
+Set `TOOLMARK_PROGRAMS` to play another number of programs than 25.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from toolmark.testing.expected_calls import EITHER, SOME_TEXT, ExpectedCall, com
 from toolmark.testing.scripted_model import StepLike
 from toolmark.testing.tool_doubles import PAY, SLOW
 
-AMOUNT = int(os.environ.get("TOOLMARK_PROGRAMS", "100"))
+AMOUNT = int(os.environ.get("TOOLMARK_PROGRAMS", "25"))
 
 #: What a program may have; a framework that cannot do one of these leaves it out.
 FEATURES = frozenset({"repeated ids", "unknown tools", "hand-offs", "branches", "approvals", "structured", "crashes"})

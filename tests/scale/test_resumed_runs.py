@@ -119,12 +119,13 @@ def test_sample_of_several_processes(tmp_path: Path) -> None:
     """A sample that several processes draw is that of one process."""
     path = tmp_path / "runs.jsonl"
     cases = write_runs(path, 30)
-    path.write_bytes(path.read_bytes() + b"\n" * (5 << 20))  # large enough for a second process
+    long_line = json.dumps({"input": "x" * (5 << 20)})  # so that a second process is worth it
+    path.write_text(path.read_text(encoding="utf-8") + long_line + "\n", encoding="utf-8")
     with pytest.warns(ToolmarkWarning, match="left out 10"):
         alone = sample_files([path], 12, processes=1)
     with pytest.warns(ToolmarkWarning, match="left out 10"):
         assert sample_files([path], 12, processes=2) == alone
-    assert alone.population == cases
+    assert alone.population == cases + 1
 
 
 def test_the_status_is_found_at_the_edge_of_two_pieces(tmp_path: Path) -> None:
@@ -132,10 +133,11 @@ def test_the_status_is_found_at_the_edge_of_two_pieces(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     first, second = line("r", "interrupted", 0), line("r", "ok", 1)
     for shift in range(-20, 2):
-        padding = "\n" * ((1 << 20) - first.rindex('"interrupted"', 0, first.index('"metadata"')) + shift)
-        path.write_text(f"{padding}{first}\n{second}\n", encoding="utf-8")
+        place = first.rindex('"interrupted"', 0, first.index('"metadata"'))
+        before = '{"input": "%s"}\n' % ("x" * ((1 << 20) - place + shift - len('{"input": ""}\n')))
+        path.write_text(f"{before}{first}\n{second}\n", encoding="utf-8")
         (part,) = survey([str(path)], list(divide_files([str(path)], 1 << 30)), 1)
-        assert part.replaced == (len(padding) + 1,)
+        assert part.replaced == (2,)
 
 
 def test_a_file_without_interrupted_runs_is_not_searched_again(tmp_path: Path) -> None:
