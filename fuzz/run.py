@@ -24,9 +24,11 @@ from toolmark.errors import LimitError, ToolmarkError, ToolmarkWarning
 
 SMALL = 100_000
 """Bytes of the longest input for which the limits hold."""
-MOST_SECONDS = 1.0
+PATIENCE = float(os.environ.get("TOOLMARK_FUZZ_PATIENCE", "1"))
+"""Factor of the limits of time, for a slow machine."""
+MOST_SECONDS = 1.0 * PATIENCE
 """Processor time of one small input."""
-MOST_SECONDS_TO_A_LIMIT = 5.0
+MOST_SECONDS_TO_A_LIMIT = 5.0 * PATIENCE
 """The same for one that ends at the limits of a case, which allow two seconds for regular expressions alone."""
 MOST_MEMORY = 300 * 1024 * 1024
 """Bytes of memory of one small input."""
