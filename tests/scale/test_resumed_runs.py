@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from command_runner import RUNNER
 from scale_files import body, metrics, without_start
 from toolmark import Run, RunStatus, ToolCall, evaluate, read_cases
 from toolmark.capture import JsonlSink, RunBuilder
@@ -185,6 +185,6 @@ def test_a_resumed_run_of_a_sink_is_one_case(tmp_path: Path) -> None:
         cases = read_cases(path)
 
     assert [(case.id, case.actual_output) for case in cases] == [("r2", None), ("r1", "Done.")]
-    result = CliRunner().invoke(main, ["score", str(path), "--metric", "tool-correctness"])
+    result = RUNNER.invoke(main, ["score", str(path), "--metric", "tool-correctness"])
     assert "left out 1 interrupted run: a later line has the same run, resumed" in result.stderr
     assert result.stdout.split()[-1] == "2"  # the number of cases without expectations
