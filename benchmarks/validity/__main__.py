@@ -11,28 +11,32 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from environments import HERE, REPOSITORY, CannotInstallError, python_with
 from rich.console import Console
-from validity.own import groups
-from validity.table import markdown, row_of, show, write_section
-from workloads import airline_workloads, find_airline
+from validity.constants import figures as constant_figures
+from validity.own import COMPARED, rows
+from validity.runs import Run, case_of, data_sets, peer_case
+from validity.table import json_text, show, write_sections
 
 import toolmark
-from toolmark import LLMTestCase, MetricResult, ResultStatus, ToolmarkError, read_cases, validate
-from toolmark.cases import TestCase
-from toolmark.metrics import MetricLike
+from toolmark import LLMTestCase, MetricResult, MetricValidity, ResultStatus, ToolmarkError, Validity, validate
+from toolmark.metrics import Metric
+from toolmark.stats import Interval
 from toolmark.stats.bootstrap import RESAMPLES
 
-LABEL, TASK = "metadata.reward", "metadata.task_id"
 RESULTS, PAGE = HERE / "validity" / "results.json", REPOSITORY / "docs" / "validity.md"
-TIME_LIMIT = 900
+TIME_LIMIT = 1800
+DIGITS = 4
 
-console = Console(width=None if sys.stdout.isatty() else 132, stderr=True)
+Score = float | str | None
+"""A score, why there is none, or `None` where the metric does not apply."""
+
+console = Console(width=None if sys.stdout.isatty() else 160, stderr=True)
 
 
 @dataclass(frozen=True)
@@ -65,8 +69,8 @@ class Replayed:
     """A metric whose scores were made elsewhere, so that all are measured by the same code."""
 
     label: str
-    scores: dict[str, float | str]
-    """By the id of the case; a text in place of a score is an error."""
+    scores: Mapping[str, Score]
+    """By the id of the case."""
     threshold: float = 0.5
 
     def measure(self, case: LLMTestCase, /) -> MetricResult:
@@ -76,10 +80,10 @@ class Replayed:
             raise ToolmarkError(score)
         return MetricResult(
             metric=self.label,
-            status=ResultStatus.SCORED,
+            status=ResultStatus.SKIPPED if score is None else ResultStatus.SCORED,
             score=score,
             threshold=self.threshold,
-            passed=score >= self.threshold,
+            passed=None if score is None else score >= self.threshold,
         )
 
     async def a_measure(self, case: LLMTestCase, /) -> MetricResult:
@@ -90,84 +94,87 @@ class Replayed:
 def main() -> int:
     """Measure, print, and with --write store the results."""
     options = _options()
-    path = find_airline(options.data, REPOSITORY)
-    if path is None:
+    data = data_sets(REPOSITORY, options.data)
+    if not data:
         console.print("There are no recorded runs (--data FILE says where they are).", style="red")
         return 2
-    cases = read_cases(path)
-    rows = [_group(name, cases, metrics) for name, metrics in groups().items()]
-    rows.append(_yardstick(cases))
-    versions = [f"toolmark {toolmark.__version__}"]
+    kinds: dict[str, str] = {}
+    scores: dict[str, dict[str, list[Score]]] = {name: {} for name in data}
+    for row in rows():
+        kinds[row.name] = "toolmark"
+        with console.status(row.name):
+            for name, runs in data.items():
+                scores[name][row.name] = [_own_score(row.metric, case_of(run, **row.options)) for run in runs]
+    versions, absent = [f"toolmark {toolmark.__version__}"], dict[str, str]()
     for peer in () if options.own else PEERS:
         with console.status(f"{peer.name}: making its environment, and scoring"):
-            group, named = _peer_group(peer, path, cases)
-        rows.append(group)
-        versions += [named] if named else []
-    about = {
-        "cases": len(cases),
-        "tasks": len({case.metadata["task_id"] for case in cases}),
-        "good": sum(case.metadata["reward"] >= 1 for case in cases),
-        "resamples": RESAMPLES,
-        "seed": 0,
-        "versions": ", ".join(versions),
+            try:
+                versions.append(_add_peer(peer, data, scores, kinds))
+            except (CannotInstallError, subprocess.SubprocessError) as error:
+                absent[peer.name] = " ".join(str(error).split())
+                console.print(f"{peer.name}: {error}", style="yellow", markup=False)
+    results: dict[str, Any] = {
+        "about": {"versions": ", ".join(versions), "absent": absent, "resamples": options.resamples, "seed": 0},
+        "data": {},
+        "kinds": kinds,
     }
-    _give({"about": about, "groups": rows}, options)
-    return 0
-
-
-def _group(name: str, cases: Sequence[TestCase], metrics: Sequence[MetricLike]) -> dict[str, Any]:
-    """Return the rows of some metrics under a heading."""
-    all_runs, where_expected = (
-        validate(chosen, metrics, label=LABEL, cluster=TASK, show_progress=False)
-        for chosen in (cases, [case for case in cases if case.expected_tools])
-    )
-    pairs = zip(all_runs.metrics, where_expected.metrics, strict=True)
-    return {"name": name, "rows": [row_of(metric, part) for metric, part in pairs]}
-
-
-def _yardstick(cases: Sequence[TestCase]) -> dict[str, Any]:
-    """Return the row of a baseline that knows the task but not the run."""
-    free = Replayed("1 where no call was expected, else 0", {str(case.id): not case.expected_tools for case in cases})
-    return _group("for comparison: the task alone", cases, [free])
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="validity", description="Measure how well metrics tell good runs from bad.")
-    parser.add_argument("--own", action="store_true", help="toolmark's metrics alone; installs nothing")
-    parser.add_argument("--data", type=Path, metavar="FILE", help="the recorded airline runs, as JSONL")
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON, not as a table")
-    parser.add_argument("--write", action="store_true", help="write the numbers to results.json and docs/validity.md")
-    options = parser.parse_args()
-    if options.own and options.write:
-        parser.error("--own measures a part of the table, so that it cannot be written")
-    return options
-
-
-def _give(results: dict[str, Any], options: argparse.Namespace) -> None:
+    for name, runs in data.items():
+        with console.status(f"{name}: comparing"):
+            results["data"][name] = _figures(runs, scores[name], kinds, options.resamples)
+    results |= constant_figures(data)
     if options.json:
         print(json.dumps(results))
     else:
         show(results, Console(width=console.width))
     if options.write:
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8", newline="\n")
-        write_section(PAGE, markdown(results))
+        RESULTS.write_text(json_text(results), encoding="utf-8", newline="\n")
+        write_sections(PAGE, results)
+    return 0
 
 
-def _peer_group(peer: Peer, path: Path, cases: Sequence[TestCase]) -> tuple[dict[str, Any], str | None]:
-    """Return the rows of another library, or why there are none; and its version."""
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="validity", description="Measure how well metrics tell good runs from bad.")
+    parser.add_argument("--own", action="store_true", help="toolmark's metrics alone; installs nothing")
+    parser.add_argument(
+        "--data", type=Path, action="append", metavar="FILE", help="recorded runs in the neutral form; may be repeated"
+    )
+    parser.add_argument("--json", action="store_true", help="print the numbers as JSON, not as a table")
+    parser.add_argument("--resamples", type=int, default=RESAMPLES, help="resamples for the intervals")
+    parser.add_argument("--write", action="store_true", help="write the numbers to results.json and docs/validity.md")
+    options = parser.parse_args()
+    if options.write and (options.own or options.data):
+        console.print("--own and --data measure a part of the tables, so nothing is written", style="yellow")
+        options.write = False
+    options.data = options.data or []
+    return options
+
+
+def _own_score(metric: Metric, case: LLMTestCase) -> Score:
+    """Return toolmark's score of a case, or why it has none."""
     try:
-        python = python_with(HERE / "validity" / "pins" / f"{peer.module}.txt")
-        answer = _answer(peer, python, airline_workloads(path)[0].cases)
-    except (CannotInstallError, subprocess.SubprocessError) as error:
-        console.print(f"{peer.name}: {error}", style="yellow", markup=False)
-        return {"name": peer.name, "rows": [], "absent": " ".join(str(error).split())}, None
-    ids = [str(case.id) for case in cases]
-    metrics = [Replayed(name, dict(zip(ids, scores, strict=True))) for name, scores in answer["scores"].items()]
-    for metric in metrics:
-        errors = [score for score in metric.scores.values() if isinstance(score, str)]
+        return metric.measure(case).score
+    except ToolmarkError as error:
+        return str(error)
+
+
+def _add_peer(
+    peer: Peer, data: Mapping[str, Sequence[Run]], scores: dict[str, dict[str, list[Score]]], kinds: dict[str, str]
+) -> str:
+    """Add the scores of another library, of raw and of prepared calls, and return its version."""
+    python = python_with(HERE / "validity" / "pins" / f"{peer.module}.txt")
+    jobs = [(name, prepared) for name in data for prepared in (False, True)]
+    cases = [peer_case(run, prepared=prepared) for name, prepared in jobs for run in data[name]]
+    answer = _answer(peer, python, cases)
+    for mode, all_scores in answer["scores"].items():
+        rest = iter(all_scores)
+        for name, prepared in jobs:
+            row = f"{peer.name}, {mode}{', prepared calls' if prepared else ''}"
+            kinds[row] = f"{peer.name}{', prepared' if prepared else ''}"
+            scores[name][row] = [next(rest) for _ in data[name]]
+        errors = [score for score in all_scores if isinstance(score, str)]
         if errors:
-            console.print(f"{peer.name}, {metric.label}: {len(errors)} runs not scored: {errors[0]}", markup=False)
-    return _group(peer.name, cases, metrics), str(answer["version"])
+            console.print(f"{peer.name}, {mode}: {len(errors)} runs not scored: {errors[0]}", markup=False)
+    return str(answer["version"])
 
 
 def _answer(peer: Peer, python: Path, cases: list[Any]) -> dict[str, Any]:
@@ -191,6 +198,56 @@ def _answer(peer: Peer, python: Path, cases: list[Any]) -> dict[str, Any]:
             raise subprocess.SubprocessError(f"does not run: {last[:120]}")
         output: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
     return output
+
+
+def _figures(
+    runs: Sequence[Run], scores: Mapping[str, Sequence[Score]], kinds: Mapping[str, str], resamples: int
+) -> dict[str, Any]:
+    """Return the figures of one data set: AUC, interval and AUC within tasks of each row, and differences."""
+    cases = [
+        LLMTestCase(id=str(place), metadata={"reward": run["reward"], "task": run["task"]})
+        for place, run in enumerate(runs)
+    ]
+    metrics = [
+        Replayed(name, dict(zip(map(str, range(len(runs))), of_row, strict=True))) for name, of_row in scores.items()
+    ]
+    validity = validate(
+        cases, metrics, label="metadata.reward", cluster="metadata.task", resamples=resamples, show_progress=False
+    )
+    return {
+        "runs": len(runs),
+        "tasks": len({str(run["task"]) for run in runs}),
+        "good": validity.good,
+        "rows": {
+            metric.metric: [*_rounded(metric.auc, metric.interval, metric.auc_within), metric.scored]
+            for metric in validity.metrics
+        },
+        "differences": _differences(validity, kinds),
+    }
+
+
+def _differences(validity: Validity, kinds: Mapping[str, str]) -> list[list[Any]]:
+    """Return the differences of toolmark's last rows from the best mode of another library, raw and prepared.
+
+    The best one is chosen on this very data set, which favours the other libraries.
+    """
+    best: dict[bool, MetricValidity] = {}
+    for metric in validity.metrics:
+        kind = kinds[metric.metric]
+        prepared = kind.endswith(", prepared")
+        if kind != "toolmark" and metric.auc is not None and metric.auc > getattr(best.get(prepared), "auc", 0):
+            best[prepared] = metric
+    chosen = {metric.metric for metric in best.values()}
+    return [
+        [pair.metric, pair.other, *_rounded(pair.difference, pair.interval)]
+        for pair in validity.differences
+        if pair.metric in COMPARED and pair.other in chosen
+    ]
+
+
+def _rounded(value: float | None, interval: Interval | None, *more: float | None) -> list[float | None]:
+    ends = [None, None] if interval is None else [interval.low, interval.high]
+    return [one if one is None else round(one, DIGITS) for one in (value, *ends, *more)]
 
 
 if __name__ == "__main__":

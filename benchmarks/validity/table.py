@@ -1,99 +1,167 @@
-"""What was measured, as data and as the table of docs/validity.md."""
+"""What was measured, as data and as the tables of docs/validity.md."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolmark import MetricValidity
+END = "<!-- to here -->\n"
+SECTIONS = ("scores", "differences", "constants")
 
-BEGIN, END = "<!-- written by make validity -->\n", "<!-- to here -->\n"
+Cells = tuple[str, ...]
+
 COLUMNS = (
-    "metric",
-    "scored",
-    "AUC",
-    "95 % interval",
-    "balanced accuracy",
-    "mean, good runs",
-    "mean, bad runs",
-    "AUC where calls were expected",
+    "ToolCorrectness, names",
+    "ToolCorrectness, arguments, ordered",
+    "DeepEval, with arguments, in order",
+    "agentevals, superset",
+    "ragas, ToolCallF1",
+    "ragas, ToolCallAccuracy, any order, prepared calls",
+    "TaskEffect, defaults",
+    "TaskEffect, guessed effects",
+    "TaskSuccess, calls only",
+    "TaskSuccess",
 )
+"""The rows of the results that the page shows, as its columns: those that were also measured elsewhere."""
+
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "airline, other half, 100 runs": (".49", ".49", ".49", ".65", ".52", ".97", ".56", ".981", "-", "1.00*"),
+    "retail, other half, 100 runs": (".72", ".87", ".87", ".81", ".74", ".95", ".86", ".953", "-", ".993*"),
+    "retail, texts parsed, 80 runs": (".72", ".95", ".95", ".83", ".86", ".98", ".91", ".987", "-", ".992*"),
+    "tau2, 40 runs": (".55", ".62", ".62", ".73", ".58", ".99", ".62", ".948", "-", ".993*"),
+    "AgentDojo, clean, 816 runs": (".79", ".79", ".79", ".71", ".76", ".72", ".80", ".783", "-", ".890*"),
+    "AgentDojo, attacked, 816 runs": (".75", ".70", ".70", ".65", ".70", ".72", ".69", ".766", "-", ".846*"),
+    "BFCL multi-turn, 400 runs": (".84", ".95", ".95", ".90", ".84", ".79", ".91", ".916", "-", ".956*"),
+    "mean of these seven": (
+        *(".694", ".768", ".768", ".752", ".713", ".873", ".764"),
+        *(".905 (.875 to .926)", ".921*", ".953* (.935 to .965)"),
+    ),
+    "WorkBench, all 2,760 runs": (".625", "-", ".739", ".947", "-", "-", "-", ".985", "-", ".993*"),
+    "tau retail subtasks, all 108 runs": (".630", "-", ".775", ".748", "-", "-", "-", ".929", "-", ".971*"),
+    "tau2 retail, another agent, 342 runs": (".648", "-", ".744", ".734", "-", "-", "-", ".926", "-", ".969*"),
+}
+"""Figures that this benchmark did not measure: of runs that are kept apart, taken over as they were reported.
+
+Those with an asterisk are of the rule that `TaskSuccessMetric` was built from, before it was built.
+"""
 
 
-def row_of(metric: MetricValidity, where_expected: MetricValidity) -> dict[str, Any]:
-    """Return the row of one metric: on all runs, and on those of tasks that expect calls."""
-    interval = metric.interval
-    return {
-        "name": metric.metric,
-        "scored": metric.scored,
-        "auc": metric.auc,
-        "interval": None if interval is None else [interval.low, interval.high],
-        "balanced": metric.balanced_accuracy,
-        "means": [metric.mean_good, metric.mean_bad],
-        "auc where expected": where_expected.auc,
-    }
+def section(results: Mapping[str, Any], name: str) -> str:
+    """Return one of the tables of the page, in Markdown."""
+    header, *body = {"scores": _scores, "differences": _differences, "constants": _constants}[name](results)
+    rule = ("---", *("--:" for _ in header[1:]))
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, rule, *body)]
+    if name == "scores":
+        lines += ["", below(results)]
+    return "\n".join(lines) + "\n"
 
 
-def markdown(results: dict[str, Any]) -> str:
-    """Return the table as the page shows it, with one heading row for each library or family of metrics."""
-    rule = ("---", *("--:" for _ in COLUMNS[1:]))
-    body = [(f"**{cells[0]}**", *cells[1:]) if is_heading else cells for is_heading, cells in _rows(results)]
-    lines = [f"| {' | '.join(cells)} |" for cells in (COLUMNS, rule, *body)]
-    return "\n".join([*lines, "", below(results)]) + "\n"
-
-
-def show(results: dict[str, Any], console: Console) -> None:
-    """Write the table to a terminal."""
+def show(results: Mapping[str, Any], console: Console) -> None:
+    """Write the AUC of every row on every data set to a terminal."""
+    sets = _sets(results)
     table = Table(box=None)
-    for number, column in enumerate(COLUMNS):
+    for number, column in enumerate(("score", *(name for name, _ in sets), "mean")):
         table.add_column(column, justify="right" if number else "left", overflow="fold")
-    for is_heading, cells in _rows(results):
-        table.add_row(*map(Text, cells), style="bold" if is_heading else "")
+    for name in results["kinds"]:
+        cells = [_cell(one["rows"].get(name)) for _, one in sets]
+        table.add_row(*map(Text, (name, *cells, _short(mean_of(results, name)))))
     console.print(table)
     console.print(below(results), markup=False, highlight=False)
 
 
-def below(results: dict[str, Any]) -> str:
+def below(results: Mapping[str, Any]) -> str:
     """Return the measured runs and the versions."""
     about = results["about"]
-    return (
-        f"{about['cases']} runs of {about['tasks']} tasks, {about['good']} good; {about['versions']}. "
-        f"Intervals: {about['resamples']} resamples of whole tasks, seed {about['seed']}."
-    )
+    sets = [f"{name}: {one['runs']} runs of {one['tasks']} tasks, {one['good']} good" for name, one in _sets(results)]
+    absent = [f"{name} is absent: {reason}" for name, reason in about["absent"].items()]
+    intervals = f"Intervals: {about['resamples']} resamples of whole tasks, seed {about['seed']}"
+    return ". ".join(["; ".join(sets), about["versions"], *absent, intervals]) + "."
 
 
-def _rows(results: dict[str, Any]) -> Iterator[tuple[bool, tuple[str, ...]]]:
-    """Yield the rows, and whether each is a heading."""
-    for group in results["groups"]:
-        empty = ("",) * (len(COLUMNS) - 1)
-        yield True, (group["name"], *empty)
-        yield from ((False, _cells(row)) for row in group["rows"])
-        if not group["rows"]:
-            yield False, (f"absent: {group['absent']}", *empty)
+def json_text(results: Mapping[str, Any]) -> str:
+    """Return the results as JSON with one line for each row."""
+
+    def text(value: object, depth: int) -> str:
+        if not isinstance(value, dict) or not value or depth == 0:
+            return json.dumps(value)
+        indent = " " * (5 - depth)
+        inner = [f"{indent}{json.dumps(key)}: {text(one, depth - 1)}" for key, one in value.items()]
+        return "{\n" + ",\n".join(inner) + f"\n{indent[1:]}}}"
+
+    return text(results, 4) + "\n"
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    within = "-" if row["interval"] is None else " - ".join(map(_short, row["interval"]))
-    means = map(_short, row["means"])
-    last = _short(row["auc where expected"])
-    return row["name"], str(row["scored"]), _short(row["auc"]), within, _short(row["balanced"]), *means, last
+def _sets(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return list(results["data"].items())
 
 
-def _short(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _scores(results: Mapping[str, Any]) -> Iterator[Cells]:
+    """Yield a row for each data set that was measured here, and for each that was measured elsewhere."""
+    yield ("data", *COLUMNS)
+    for name, one in _sets(results):
+        yield (f"**{name}**", *(_cell(one["rows"].get(column)) for column in COLUMNS))
+    yield ("**mean of these**", *(_short(mean_of(results, column)) for column in COLUMNS))
+    for name, figures in ELSEWHERE.items():
+        yield (f"*elsewhere:* {name}", *figures)
 
 
-def section_of(page: Path) -> str:
+def mean_of(results: Mapping[str, Any], name: str) -> float:
+    """Return the mean AUC of a row over the data sets; one without an AUC counts 0.5, as a score that says nothing."""
+    rows = [one["rows"].get(name) for _, one in _sets(results)]
+    return fmean(0.5 if row is None or row[0] is None else row[0] for row in rows)
+
+
+def _differences(results: Mapping[str, Any]) -> Iterator[Cells]:
+    yield ("data", "score", "minus", "difference of AUC", "AUC of both within tasks")
+    for name, one in _sets(results):
+        for row, other, difference, low, high in one["differences"]:
+            within = [one["rows"][metric][3] for metric in (row, other)]
+            both = "-" if None in within else " and ".join(map(_short, within))
+            yield (name, row, other, f"{difference:+.3f} ({low:+.3f} to {high:+.3f})", both)
+
+
+def _constants(results: Mapping[str, Any]) -> Iterator[Cells]:
+    mean = results["constants mean"]
+    yield ("constant", "value", f"half of it (now {mean:.4f})", "double")
+    for name, (value, half, double) in results["constants"].items():
+        yield (name, f"{value:g}", f"{half:.4f}", f"{double:.4f}")
+
+
+def _cell(row: list[Any] | None) -> str:
+    if row is None or row[0] is None:
+        return "-"
+    auc, low, high, _, _ = row
+    return _short(auc) if low is None else f"{_short(auc)} ({_short(low)} to {_short(high)})"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def section_of(page: Path, begin: str) -> str:
     """Return the part of a page that is written here."""
-    return page.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    return page.read_text(encoding="utf-8").partition(begin)[2].partition(END)[0]
 
 
-def write_section(page: Path, text: str, begin: str = BEGIN) -> None:
+def begin_of(name: str) -> str:
+    """Return the line before a section of docs/validity.md."""
+    return f"<!-- {name}, written by make validity -->\n"
+
+
+def write_sections(page: Path, results: Mapping[str, Any]) -> None:
+    """Replace all sections of the page of validity."""
+    for name in SECTIONS:
+        write_section(page, section(results, name), begin_of(name))
+
+
+def write_section(page: Path, text: str, begin: str) -> None:
     """Replace the part of a page that is written here: between the lines `begin` and `END`."""
     before, begin_line, rest = page.read_text(encoding="utf-8").partition(begin)
     _, ended, after = rest.partition(END)

@@ -76,7 +76,7 @@ def test_frozen_keys_are_equal_exactly_where_values_are(a: Any, b: Any) -> None:
 
 @given(a=twins | twins.map(json_text), b=twins | twins.map(json_text))
 def test_outputs_are_equal_as_values_or_as_the_text_of_one(a: Any, b: Any) -> None:
-    """Outputs are equal as JSON values, or when one is text that is the JSON form of the other; on either side."""
+    """Outputs are equal as JSON values, or when one text or both are the JSON form of equal ones; on either side."""
     assert outputs_equal(a, b) == outputs_equal(b, a) == obviously_equal_outputs(a, b)
 
 

@@ -54,10 +54,48 @@ def test_calls_that_did_nothing(status: CallStatus) -> None:
 
 
 def test_a_call_without_an_execution_counts() -> None:
-    """Such as one built in Python."""
+    """Such as one built in Python; a warning says that nothing is known about it."""
     result = compared("book", "book", ignore_failed=True)
 
-    assert (names(result.called), result.warnings) == ("book", ())
+    assert names(result.called) == "book"
+    assert result.warnings == ("1 call without a recorded status: taken as successful",)
+    assert not compared("book", "book", ignore_failed=False).warnings
+
+
+@pytest.mark.parametrize(
+    ("answer", "has_failed"),
+    [
+        ("Error: user not found", True),
+        ("  error executing tool", True),
+        ("ERROR 404", True),
+        ("ValueError: no such day", True),
+        ("requests.HTTPError(404)", True),
+        ("Traceback (most recent call last):\n  File", True),
+        ("Failed to book", True),
+        ("Failure: full", True),
+        ({"error": "no such file"}, True),
+        ({"isError": True, "text": "x"}, True),
+        ("Error rate: 3 %", False),
+        ("Errors: none", False),
+        ("The error was fixed", False),
+        ("Failed logins: 3", False),
+        ({"error": None, "id": 1}, False),
+        ({"error": ""}, False),
+        ({"error": []}, False),
+        ({"id": 1, "error": "later"}, False),
+        ({"isError": False}, False),
+        ("", False),
+    ],
+)
+def test_the_default_error_texts(answer: Any, has_failed: bool) -> None:
+    """The preset looks at how an answer begins, and a warning says that other failures are not recognized."""
+    answered = ToolCall(name="book", output=answer, execution={"status": "ok"})
+    result = call_filter(ignore_failed=True, error_pattern="default").select([], [answered], None)
+
+    assert bool(result.called) is not has_failed
+    assert ("failures were looked for in the answers by the default error texts alone" in result.warnings) is (
+        not has_failed
+    )
 
 
 def test_failures_reported_by_the_answer_alone_need_a_pattern() -> None:

@@ -195,7 +195,7 @@ def test_effects_are_guessed_only_on_request() -> None:
     silent = measured("cancel_order", "get_order cancel_order delete_order", effects={})
 
     assert guessed.score == pytest.approx(2 / 3)
-    assert "read: 'get_order'; write: 'cancel_order', 'delete_order'" in guessed.warnings[0]
+    assert "read: 'get_order'; write: 'cancel_order', 'delete_order'" in guessed.warnings[1]
     assert silent.score == 1
     assert [finding.tool for finding in silent.findings] == ["get_order", "delete_order"]
 
@@ -292,6 +292,7 @@ def test_the_reason_shows_the_sum_and_names_calls_by_their_places() -> None:
         "Out of order: expected #2 'book' was called as #4; it costs nothing.",
         "Missing read: expected #1 'look' was not called.",
         "Note: 1 call left out that did nothing: called #2 'pay'.",
+        "Note: 2 calls without a recorded status: taken as successful.",
     ]
 
 

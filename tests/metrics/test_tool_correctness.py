@@ -27,12 +27,13 @@ from toolmark import (
     evaluate,
 )
 from toolmark._internal.json import json_text
+from toolmark.expect import Expect, Optional, Plan
 from toolmark.matching import Denominator
 from toolmark.matching.json_compare import ABSENT
 from toolmark.result import FindingKind
 
 
-def measured(expected: list[ToolCall], called: list[ToolCall], **options: Any) -> Any:
+def measured(expected: Any, called: list[ToolCall], **options: Any) -> Any:
     """The result of one case."""
     return ToolCorrectnessMetric(**options).measure(LLMTestCase(tools_called=called, expected_tools=expected))
 
@@ -198,6 +199,45 @@ def test_a_field_that_the_recording_did_not_keep() -> None:
     assert measured([ToolCall(name="a")], called, evaluation_params=list(ToolCallParams)).findings == ()
 
 
+BROKEN = {"status": "invalid_arguments", "requested_parameters": "{a: "}
+
+
+@pytest.mark.parametrize("expectation", [ToolCall, Expect])
+@pytest.mark.parametrize("options", [{}, {"only": "write", "effects": {"f": "write"}}])
+def test_broken_argument_text_equals_only_itself(expectation: Any, options: dict[str, Any]) -> None:
+    """It is neither `{}` nor what a matcher accepts in `{}`; a call without expected arguments accepts it."""
+    called = [ToolCall(name="f", input_parameters={}, execution=BROKEN)]
+    arguments: list[Any] = [{}, {"a": 1}, *([{"a": Optional(1)}] if expectation is Expect else [])]
+    for expected in arguments:
+        result = measured(
+            Plan([expectation(name="f", input_parameters=expected)]),
+            called,
+            evaluation_params=["input_parameters"],
+            **options,
+        )
+        assert result.score == 0
+        assert [(one.kind, one.path, one.called_value) for one in result.findings] == [
+            ("wrong_argument", "$.input_parameters", "{a: ")
+        ]
+    assert measured([ToolCall(name="f")], called, evaluation_params=["input_parameters"], **options).score == 1
+    assert measured(called, called, evaluation_params=["input_parameters"], **options).score == 1
+    assert measured([ToolCall(name="f", input_parameters={})], called, **options).score == 1
+
+
+def test_texts_that_look_alike_are_explained() -> None:
+    """Values, argument names and tool names whose letters differ only in their code points."""
+    one, two = "caf\u00e9", "cafe\u0301"
+    note = "(they look alike: U+00E9 is expected, U+0065 U+0301 called)"
+    expected = ToolCall(name="f", input_parameters={"x": [one], one: 1, "y": "plain"})
+    called = ToolCall(name="f", input_parameters={"x": [two], two: 1, "y": two})
+    result = measured(
+        [expected, ToolCall(name=one)], [called, ToolCall(name=two)], evaluation_params=["input_parameters"]
+    )
+
+    lines = str(result.reason).splitlines()[1:]
+    assert [line.endswith(f"{note}.") for line in lines] == [True, True, False, False, True, False]
+
+
 def test_run_warnings_are_in_the_result() -> None:
     """Result and reason repeat warnings about an incomplete recording."""
     run = Run(calls=[ToolCall(name="a")], warnings=["2 spans were lost."])
@@ -215,7 +255,9 @@ def test_every_kind_of_finding_is_tested() -> None:
     of_policy = {"forbidden", "forbidden_argument", "not_approved", "too_early"}
     of_plans = {"forbidden", "out_of_order", "not_parallel"}
     of_effects = {"unknown_effect"}
-    assert set(get_args(FindingKind)) == compared | judged | of_calls | of_policy | of_plans | of_effects
+    of_success = {"equal_by_meaning", "wrong_turn", "missing_text", "wrong_answer", "not_ended"}
+    others = of_calls | of_policy | of_plans | of_effects | of_success
+    assert set(get_args(FindingKind)) == compared | judged | others
 
 
 def test_large_and_strange_values_are_scored_and_explained() -> None:
@@ -241,7 +283,7 @@ def test_thousands_of_calls() -> None:
     assert result.score == 1
     result = measured(called, called[:100], evaluation_params=[ToolCallParams.INPUT_PARAMETERS])
     assert (result.score, len(result.findings)) == (0.02, 4_900)
-    assert str(result.reason).endswith("And 4880 further findings.")
+    assert str(result.reason).endswith("And 4,880 further findings.")
 
 
 # The options
@@ -339,3 +381,17 @@ def test_the_result_can_be_written() -> None:
     call, other = (ToolCall(name="a", output=value) for value in (float("nan"), float("inf")))
     result = measured([call], [other], evaluation_params=["output"])
     assert json.loads(json_text(result.to_dict()))["findings"][0]["expected_value"] == "NaN"
+
+
+def test_findings_do_not_change_with_the_case() -> None:
+    """Their values are copies at every depth."""
+    case = LLMTestCase(
+        tools_called=[ToolCall(name="t", input_parameters={"a": [{"b": [1]}]})],
+        expected_tools=[ToolCall(name="t", input_parameters={"a": {"b": [2]}})],
+    )
+    result = ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case)
+    case.tools_called[0].input_parameters["a"][0]["b"].append(0)
+    case.expected_tools[0].input_parameters["a"]["b"].append(0)
+
+    (finding,) = result.findings
+    assert (finding.expected_value, finding.called_value) == ({"b": [2]}, [{"b": [1]}])

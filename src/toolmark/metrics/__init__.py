@@ -2,8 +2,10 @@
 
 from toolmark.metrics.argument_schema import ArgumentSchemaMetric
 from toolmark.metrics.base import Metric, MetricLike
+from toolmark.metrics.call_filter import ERROR_TEXTS
 from toolmark.metrics.multimodal import MultimodalToolCorrectnessMetric
 from toolmark.metrics.task_effect import TaskEffectMetric
+from toolmark.metrics.task_success import TaskSuccessMetric
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 from toolmark.metrics.tool_efficiency import ToolEfficiencyMetric
 from toolmark.metrics.tool_error_rate import ToolErrorRate
@@ -12,11 +14,13 @@ from toolmark.metrics.tool_recovery import ToolRecoveryMetric
 from toolmark.metrics.tool_use import ToolUseMetric
 
 __all__ = [
+    "ERROR_TEXTS",
     "ArgumentSchemaMetric",
     "Metric",
     "MetricLike",
     "MultimodalToolCorrectnessMetric",
     "TaskEffectMetric",
+    "TaskSuccessMetric",
     "ToolCorrectnessMetric",
     "ToolEfficiencyMetric",
     "ToolErrorRate",

@@ -29,6 +29,7 @@ from toolmark.metrics.wording import reason_text
 from toolmark.result import TOLERANCE, Finding, FindingKind, MetricResult, ResultStatus, redact_at_path
 
 if TYPE_CHECKING:
+    from toolmark.judge import JudgeLike
     from toolmark.judge.driver import Flow
     from toolmark.judge.protocol import Prompt
 
@@ -316,6 +317,17 @@ def read_share(value: object, option: str) -> float:
     return float(value)
 
 
+def read_judge(judge: JudgeLike | None, model: JudgeLike | None) -> JudgeLike | None:
+    """Return the judge of a metric, which DeepEval calls its model.
+
+    Raises:
+        ConfigurationError: Both are given.
+    """
+    if model is not None and judge is not None:
+        raise ConfigurationError("judge and model are two names of one option; give one of them")
+    return judge if model is None else model
+
+
 # Fields of a case
 
 
@@ -329,7 +341,8 @@ def case_label(case: TestCase | ConversationalTestCase) -> str:
     return f" of case {case.id or case.name!r}" if case.id or case.name else ""
 
 
-def _check_case(case: object, metric: str) -> None:
+def check_case(case: object, metric: str) -> None:
+    """Raise `ConfigurationError` unless it is a case of a single question."""
     if not isinstance(case, (LLMTestCase, MLLMTestCase)):
         raise ConfigurationError(f"{metric} measures an LLMTestCase or MLLMTestCase, got {type(case).__name__}")
 
@@ -341,7 +354,7 @@ def called_tools(case: TestCase, metric: str) -> list[ToolCall]:
         ConfigurationError: It is not a single-turn case.
         MissingFieldError: The case has no `tools_called`.
     """
-    _check_case(case, metric)
+    check_case(case, metric)
     if case.tools_called is None:
         needs = f"{metric} needs tools_called{case_label(case)}"
         raise MissingFieldError("; ".join([needs, *run_notes(case)[:1], "give the calls, or [] for none"]))
@@ -355,7 +368,7 @@ def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
         ConfigurationError: It is not a case of a single question.
         MissingFieldError: The case has no `expected_tools`.
     """
-    _check_case(case, metric)
+    check_case(case, metric)
     expected = case.expected_tools
     if expected is None:
         needs = f"{metric} needs expected_tools{case_label(case)}"

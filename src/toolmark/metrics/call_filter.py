@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from toolmark._internal.json import json_text, short_repr
+from toolmark._internal.json import json_text
+from toolmark._internal.options import require
 from toolmark._internal.regex import BoundedPattern
 from toolmark._internal.text import join_first, plural
 from toolmark.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
@@ -30,6 +31,20 @@ Only: TypeAlias = Literal["read", "write"]
 
 UNDONE: Final = frozenset({*CallStatus} - {CallStatus.OK, CallStatus.PENDING})
 """Statuses of calls that did nothing. A pending call is not one of them: the agent has done its part."""
+
+ERROR_TEXTS: Final = (
+    r"(?i)\A\s*(?:"
+    r"error\b(?!\s+(?:rate|log|count|report)s?\b)"
+    r"|(?-i:[A-Za-z_.]*(?:Error|Exception)\b\s*[:(])"
+    r"|exception\b\s*[:(]|traceback \(most recent call last\)|failed to\b|failure\s*:"
+    r'|\{\s*"(?:error|exception)"\s*:(?!\s*(?:null|false|0|""|\[\s*\]|\{\s*\}))'
+    r'|\{\s*"is_?error"\s*:\s*true)'
+)
+"""The regular expression of `error_pattern="default"`: answers that begin as usual error texts do.
+
+These are `Error ...`, `ValueError: ...`, a traceback, `Failed to ...`, `Failure: ...`, and JSON objects that begin with
+an `error` that is not empty or with `isError` true. Error texts in other words are not recognized.
+"""
 
 EffectOf: TypeAlias = Callable[[CallPattern], ToolEffect]
 """Returns the effect of a call of a plan."""
@@ -88,8 +103,7 @@ class CallFilter:
         only: object = None,
     ) -> None:
         """Check the options."""
-        if only not in (None, "read", "write"):
-            raise ConfigurationError(f"only must be 'read', 'write' or None for all calls, got {short_repr(only)}")
+        require(only in (None, "read", "write"), "only must be 'read', 'write' or None for all calls", only)
         self.only = None if only is None else ToolEffect(only)
         self.error_pattern = _read_error_pattern(error_pattern, ignore_failed=ignore_failed)
         self.ignore_failed = ignore_failed
@@ -158,10 +172,21 @@ class CallFilter:
             return calls
         undone = {index: call for index, call in calls.called.items() if self._did_nothing(call)}
         done = {index: call for index, call in calls.called.items() if index not in undone}
-        warnings = _undone_warnings(undone)
-        if self.error_pattern is None:
-            warnings += inferred_success_warnings(done.values())
+        warnings = [*_undone_warnings(undone), *self._inferred_success_warnings(done.values())]
         return replace(calls, called=done, warnings=tuple(warnings))
+
+    def _inferred_success_warnings(self, done: Iterable[ToolCall]) -> list[str]:
+        """Return warnings about calls whose success is only inferred."""
+        has_default = self.error_pattern is not None and self.error_pattern.pattern == ERROR_TEXTS
+        if self.error_pattern is not None and not has_default:
+            return []  # a pattern of the user covers the answers of these tools
+        without_status = sum(call.execution is None for call in done)
+        warnings = inferred_success_warnings(done)
+        if without_status:
+            warnings.append(f"{plural(without_status, 'call')} without a recorded status: taken as successful")
+        if has_default and warnings:
+            warnings.append("failures were looked for in the answers by the default error texts alone")
+        return warnings
 
     def _did_nothing(self, call: ToolCall) -> bool:
         if status_of(call) in UNDONE:
@@ -178,7 +203,7 @@ def _read_error_pattern(pattern: object, *, ignore_failed: bool) -> BoundedPatte
     if not isinstance(pattern, str) or not pattern:
         expected = "error_pattern must be a regular expression for the answers of failed calls"
         raise ConfigurationError(f"{expected}, got {pattern!r}")
-    return BoundedPattern(pattern)
+    return BoundedPattern(ERROR_TEXTS if pattern == "default" else pattern)
 
 
 def _pattern_effect(effects: ToolEffects, tools: Iterable[str], want: CallPattern) -> ToolEffect:

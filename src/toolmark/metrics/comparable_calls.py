@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from toolmark._internal.images import hash_images
-from toolmark._internal.json import json_path
-from toolmark.calls import ToolCall
+from toolmark._internal.json import json_path, json_text
+from toolmark.calls import CallStatus, ToolCall
+from toolmark.expect.meaning import by_meaning
 from toolmark.expect.value_matchers import Exact
 from toolmark.matching.alignment import Alignment, Item, Pair
 from toolmark.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern, holds_matcher
 from toolmark.matching.json_compare import ABSENT, Absent, Path
-from toolmark.matching.plan import Layout
+from toolmark.matching.plan import Entry, Layout
 from toolmark.matching.plan_slots import CallPattern
 from toolmark.matching.redacted_values import has_mark, place
+
+Compare: TypeAlias = Literal["exact", "meaning"]
+"""How arguments without matchers are compared: as JSON values, or by meaning (`toolmark.expect.SameMeaning`)."""
 
 
 def expected_item(call: ToolCall, *, output: bool = False) -> Item:
@@ -30,7 +34,7 @@ def expected_item(call: ToolCall, *, output: bool = False) -> Item:
     return Item(
         call.name,
         None if call.type is None else call.type.value,
-        call.input_parameters or {} if "input_parameters" in fields else ABSENT,
+        _comparable_arguments(call) if "input_parameters" in fields else ABSENT,
         _comparable_output(call, output=output) if "output" in fields else ABSENT,
     )
 
@@ -42,9 +46,17 @@ def called_item(call: ToolCall, *, output: bool = False) -> Item:
     return Item(
         call.name,
         ABSENT if "type" in missing else kind,
-        ABSENT if "input_parameters" in missing else call.input_parameters or {},
+        ABSENT if "input_parameters" in missing else _comparable_arguments(call),
         ABSENT if "output" in missing else _comparable_output(call, output=output),
     )
+
+
+def _comparable_arguments(call: ToolCall) -> dict[str, Any] | str:
+    """Return the argument object, or the text that a model wrote instead, which equals no object."""
+    if call.execution is None or call.execution.status is not CallStatus.INVALID_ARGUMENTS:
+        return call.input_parameters or {}
+    text = call.execution.requested_parameters
+    return text if isinstance(text, str) else json_text(text)
 
 
 def _comparable_output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 - a JSON value
@@ -129,6 +141,7 @@ class LeafTemplate(Template):
             may_be_empty=_optional_objects(leaves.values()),
             whole=_without_exact(tree),
             top_keys=frozenset(tree) if extras else None,
+            by_meaning=isinstance(arguments, Template) and arguments.by_meaning,
         )
 
     def only_object(self) -> Mapping[str, Any] | None:
@@ -147,6 +160,7 @@ class LeafTemplate(Template):
         return Mismatches(
             [replace(one, path=paths[str(one.path[0])]) for one in flat.differences],
             [paths[str(path[0])] for path in flat.hidden],
+            [replace(one, path=paths[str(one.path[0])]) for one in flat.respelled],
         )
 
     def _called_leaves(self, called: dict[str, Any]) -> _Leaves:
@@ -156,6 +170,25 @@ class LeafTemplate(Template):
         return {key: leaf for key, leaf in leaves.items() if leaf[1] != {} or leaf[0] not in self.may_be_empty}
 
 
+def item_by_meaning(item: Item) -> Item:
+    """Return an expected call whose arguments are compared by meaning, except where they are matchers."""
+    arguments = item.arguments
+    if isinstance(arguments, (Absent, str)):
+        return item
+    tree, extras = (arguments.tree, arguments.extras) if isinstance(arguments, Template) else (arguments, False)
+    return item._replace(arguments=Template(by_meaning(dict(tree)), extras, by_meaning=True))
+
+
+def layout_by_meaning(layout: Layout) -> Layout:
+    """Return a variant of a plan whose arguments are compared by meaning; those of forbidden calls stay exact."""
+
+    def of_meaning(entry: Entry) -> Entry:
+        patterns = (pattern._replace(item=item_by_meaning(pattern.item)) for pattern in entry.patterns)
+        return entry._replace(patterns=tuple(patterns))
+
+    return replace(layout, entries=tuple(map(of_meaning, layout.entries)))
+
+
 def by_leaves(layout: Layout, called: Sequence[Item]) -> Layout:
     """Return a variant of a plan whose arguments are compared with those of the calls leaf by leaf."""
     patterns = [want for entry in layout.entries for want in entry.patterns]
@@ -163,7 +196,7 @@ def by_leaves(layout: Layout, called: Sequence[Item]) -> Layout:
 
     def flat(want: CallPattern) -> CallPattern:
         arguments = want.item.arguments
-        if isinstance(arguments, Absent):
+        if isinstance(arguments, (Absent, str)):
             return want
         paths = frozenset[Path]().union(*(marked for name, marked in redacted.items() if want.named(name)))
         return want._replace(item=want.item._replace(arguments=LeafTemplate.of(arguments, paths)))
@@ -187,7 +220,7 @@ def _redacted_paths(items: Iterable[Item]) -> dict[str, set[Path]]:
         is_template = isinstance(item.arguments, Template)
         tree: Any = getattr(item.arguments, "tree", item.arguments)
         # `has_mark` does not look into the `Exact` of a template, the walk does.
-        if is_template or has_mark(tree):
+        if is_template or (isinstance(tree, dict) and has_mark(tree)):
             paths.setdefault(item.name, set()).update(path for path, leaf in _walk_leaves(tree) if has_mark(leaf))
     return paths
 

@@ -8,26 +8,53 @@ with the reads of another; the caller takes the one with the best score.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
 
 from toolmark._internal.text import number_text, printable
-from toolmark.calls import ToolEffect
+from toolmark.calls import ToolCall, ToolEffect
 from toolmark.errors import ConfigurationError
 from toolmark.expect.plan import MOST_WAYS, Expectation
 from toolmark.matching.align_calls import align
-from toolmark.matching.alignment import Alignment, Pair
+from toolmark.matching.alignment import Alignment, Pair, quotient
+from toolmark.matching.json_compare import Path
 from toolmark.matching.plan import Entry, Layout, forbidden_calls, places_of
 from toolmark.matching.plan_slots import CallPattern
 from toolmark.metrics.call_filter import ComparedCalls, EffectOf
-from toolmark.metrics.comparable_calls import by_leaves, flatten_items, unflatten
+from toolmark.metrics.comparable_calls import (
+    by_leaves,
+    expected_item,
+    flatten_items,
+    layout_by_meaning,
+    unflatten,
+)
 from toolmark.metrics.plan_variants import Aligner, variants_of
 from toolmark.metrics.tool_effects import list_names
 from toolmark.metrics.wording import alignment_findings, arithmetic
 from toolmark.result import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMatches:
+    """The expected calls that state their turn of the user, compared with the calls of that turn.
+
+    Attributes:
+        matched: The sum of the similarities.
+        expected: The number of expected calls that state their turn.
+        missing: For each that was not called in its turn, its position, its name and the turn.
+    """
+
+    matched: Fraction = Fraction(0)
+    expected: int = 0
+    missing: tuple[tuple[int, str, int], ...] = ()
+
+    @property
+    def recall(self) -> float:
+        """Matched weight over expected calls; 1 without any."""
+        return quotient(self.matched.numerator, self.matched.denominator * self.expected) if self.expected else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +65,23 @@ class TaskChanges:
     reads: Alignment
     align_in_order: Callable[[], Alignment]
     """Aligns the writes again, in the expected order; called only for the result that is taken."""
+    turns: Callable[[], TurnMatches]
+    """Aligns the expected calls that state their turn, of either effect, turn by turn."""
     names: Sequence[str]
     """The expected names by position."""
     forbidden: Sequence[tuple[int, str]] = ()
     """Called positions that a plan forbids, with its words for the forbidden call."""
     warnings: Sequence[str] = ()
 
-    def f1_with(self, unknown: int) -> float:
-        """Return F1 of the writes if this many further calls had been unexpected writes."""
-        return replace(self.writes, called_count=self.writes.called_count + unknown).f1
+    @property
+    def right_tools(self) -> Alignment:
+        """The alignment of the writes in which each pair counts fully, whatever its arguments."""
+        pairs = [pair for pair in self.writes.pairs if all(one.kind != "wrong_type" for one in pair.differences)]
+        return replace(self.writes, matched=Fraction(len(pairs)))
+
+    def with_unexpected(self, number: int) -> TaskChanges:
+        """Return these changes as if this many further calls had been unexpected writes."""
+        return replace(self, writes=replace(self.writes, called_count=self.writes.called_count + number))
 
     def ordered_share(self, in_order: Alignment) -> Fraction | None:
         """Return the share of the matched weight in the expected order; `None` for fewer than two matched writes."""
@@ -101,23 +136,67 @@ class TaskChanges:
         return Finding("out_of_order", f"Out of order: {where}; it costs nothing.", name, pair.expected, pair.called)
 
 
-def changes_of_list(calls: ComparedCalls) -> TaskChanges:
+def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False) -> TaskChanges:
     """Return the alignments with a list of expected calls."""
     writes, reads = calls.with_effect(ToolEffect.WRITE), calls.with_effect(ToolEffect.READ)
-    flat, paths = flatten_items(*writes.items())
+    expected, called = writes.items()
+    paths: dict[str, Path] = {}
+    if by_meaning:
+        leaves = by_leaves(_layout_of(writes.expected.values(), by_meaning=True), called)
+        expected = [entry.patterns[0].item for entry in leaves.entries]
+    else:
+        (expected, called), paths = flatten_items(expected, called)
 
     def align_writes(*, ordered: bool) -> Alignment:
-        return writes.in_case(unflatten(align(*flat, ordered=ordered, arguments=True), paths))
+        alignment = align(expected, called, ordered=ordered, arguments=True)
+        return writes.in_case(alignment if by_meaning else unflatten(alignment, paths))
+
+    def align_turns() -> TurnMatches:
+        layout = _layout_of(calls.expected.values(), by_meaning=by_meaning)
+        return _align_turns(layout, list(calls.expected), calls)
 
     return TaskChanges(
         writes=align_writes(ordered=False),
         reads=reads.in_case(align(*reads.items())),
         align_in_order=lambda: align_writes(ordered=True),
+        turns=align_turns,
         names=[call.name for call in calls.expected.values()],
     )
 
 
-def changes_of_plan(expected: Expectation, calls: ComparedCalls, effect_of: EffectOf) -> Iterator[TaskChanges]:
+def _layout_of(calls: Iterable[ToolCall], *, by_meaning: bool) -> Layout:
+    """Return a list of expected calls as the only variant of a plan."""
+    entries = [Entry((CallPattern(expected_item(call)),), call.name, turn=call.turn) for call in calls]
+    layout = Layout(tuple(entries))
+    return layout_by_meaning(layout) if by_meaning else layout
+
+
+def _align_turn(layout: Layout, turn: int, calls: ComparedCalls) -> tuple[Alignment, list[int]]:
+    """Align the calls of one turn with the entries that state it; return also the entry of each expected call."""
+    places = [place for place, entry in enumerate(layout.entries) if entry.turn == turn]
+    aligner = Aligner([call for call in calls.called.values() if call.turn == turn], arguments=True)
+    # Rules between calls of several turns cannot be checked inside of one.
+    entries = (layout.entries[place]._replace(after=frozenset(), group=None) for place in places)
+    part = by_leaves(Layout(tuple(entries)), aligner.items)
+    slots = [place for place, size in zip(places, places_of(part, aligner.items), strict=True) for _ in range(size)]
+    return aligner.align(part, ordered=False), slots
+
+
+def _align_turns(layout: Layout, positions: Sequence[int], calls: ComparedCalls) -> TurnMatches:
+    """Return the matches of the entries that state their turn; `positions` has that of each entry in the case."""
+    matched, expected = Fraction(0), 0
+    missing: list[tuple[int, str, int]] = []
+    for turn in sorted({entry.turn for entry in layout.entries if entry.turn is not None}):
+        alignment, slots = _align_turn(layout, turn, calls)
+        matched += alignment.matched
+        expected += alignment.expected_count
+        missing += [(positions[slots[index]], layout.entries[slots[index]].text, turn) for index in alignment.missing]
+    return TurnMatches(matched=matched, expected=expected, missing=tuple(missing))
+
+
+def changes_of_plan(
+    expected: Expectation, calls: ComparedCalls, effect_of: EffectOf, *, by_meaning: bool = False
+) -> Iterator[TaskChanges]:
     """Yield the alignments with each variant of a plan, in written order.
 
     Raises:
@@ -127,7 +206,8 @@ def changes_of_plan(expected: Expectation, calls: ComparedCalls, effect_of: Effe
     places, (_, items) = list(calls.called), calls.items()
     for variant in _variants_by_effect(expected, effect_of):
         forbidden = tuple((places[index], text) for index, text in forbidden_calls(variant, items))
-        yield _changes_of_variant(variant, effect_of, sides, forbidden)
+        compared = layout_by_meaning(variant) if by_meaning else variant
+        yield _changes_of_variant(compared, effect_of, sides, calls, forbidden)
 
 
 class _CalledSide:
@@ -149,6 +229,7 @@ def _changes_of_variant(
     variant: Layout,
     effect_of: EffectOf,
     sides: Mapping[ToolEffect, _CalledSide],
+    calls: ComparedCalls,
     forbidden: tuple[tuple[int, str], ...],
 ) -> TaskChanges:
     parts = {effect: side.part_of(variant, effect_of) for effect, side in sides.items()}
@@ -156,9 +237,11 @@ def _changes_of_variant(
     # An entry takes several positions if it may be called several times; positions count over writes and reads.
     positions: dict[ToolEffect, list[int]] = {effect: [] for effect in sides}
     names: list[str] = []
+    first_positions: list[int] = []
     for entry in variant.entries:
         effect = effect_of(entry.patterns[0])
         size = next(sizes[effect])
+        first_positions.append(len(names))
         positions[effect] += range(len(names), len(names) + size)
         names += [entry.text] * size
 
@@ -170,6 +253,7 @@ def _changes_of_variant(
         writes=align_side(ToolEffect.WRITE),
         reads=align_side(ToolEffect.READ),
         align_in_order=lambda: align_side(ToolEffect.WRITE, ordered=True),
+        turns=lambda: _align_turns(variant, first_positions, calls),
         names=names,
         forbidden=forbidden,
         warnings=_ignored_rule_warnings(variant, effect_of),

@@ -136,6 +136,15 @@ def guess_effect(name: str) -> ToolEffect | None:
     return _main_effect(words) if words else None
 
 
+def is_hand_over(name: str) -> bool:
+    """Return whether a tool's name suggests that it hands the conversation over to another agent or person."""
+    return _hands_over(split_name(name))
+
+
+def _hands_over(words: list[str]) -> bool:
+    return len(words) > 1 and words[0] in _HAND_OVER and words[1] in _TALK and words[-1] in _PEOPLE
+
+
 def split_name(name: str) -> list[str]:
     """Return the words of a tool's name in lower case, without the name of its server and without numbers."""
     parts = [part for part in re.split(r"__+|[./:]", name) if part.strip("_-")]
@@ -150,7 +159,7 @@ def _main_effect(words: list[str]) -> ToolEffect | None:
         return effect
     if others[0] in _PARTICLES.get(first, ()):
         return None
-    if first in _HAND_OVER and others[0] in _TALK and others[-1] in _PEOPLE:
+    if _hands_over(words):
         return ToolEffect.READ
     if effect is None:
         return _first_effect(others)  # `ticket_get_owner`, `orders_cancel`

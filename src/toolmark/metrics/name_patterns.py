@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from toolmark._internal.json import short_repr
-from toolmark.errors import ConfigurationError
+from toolmark._internal.options import require
 
 
 def read_patterns(value: object, option: str) -> tuple[str, ...]:
@@ -17,9 +16,8 @@ def read_patterns(value: object, option: str) -> tuple[str, ...]:
         ConfigurationError: The value is not a list of non-empty strings.
     """
     patterns: tuple[Any, ...] = tuple(value) if isinstance(value, Iterable) else (value,)
-    if isinstance(value, (str, bytes)) or not all(isinstance(pattern, str) and pattern for pattern in patterns):
-        message = f"{option} must be a list of tool names or patterns, got {short_repr(value)}"
-        raise ConfigurationError(message)
+    valid = not isinstance(value, (str, bytes)) and all(isinstance(pattern, str) and pattern for pattern in patterns)
+    require(valid, f"{option} must be a list of tool names or patterns", value)
     return patterns
 
 

@@ -35,7 +35,7 @@ from toolmark.matching.json_compare import ABSENT, Absent
 from toolmark.matching.plan import Entry, Layout, align_layout
 from toolmark.matching.plan_slots import CallPattern
 from toolmark.metrics.base import step_of
-from toolmark.metrics.comparable_calls import called_item, expected_item
+from toolmark.metrics.comparable_calls import called_item, expected_item, layout_by_meaning
 
 
 class Aligner:
@@ -62,6 +62,7 @@ def align_plan(
     ordered: bool,
     arguments: bool,
     output: bool,
+    by_meaning: bool = False,
 ) -> Alignment:
     """Return the best alignment of the called tools with the variant that scores best; of equal scores the first.
 
@@ -69,7 +70,8 @@ def align_plan(
     """
     aligner = Aligner(called, arguments=arguments, output=output)
     variants = (_reduced(variant, keep) for variant in variants_of(expected, output=output))
-    return max((aligner.align(variant, ordered=ordered) for variant in variants), key=score)
+    compared = map(layout_by_meaning, variants) if by_meaning else variants
+    return max((aligner.align(variant, ordered=ordered) for variant in compared), key=score)
 
 
 def _reduced(variant: Layout, keep: Callable[[CallPattern], bool]) -> Layout:
@@ -192,7 +194,7 @@ class _PlanReader:
         times: tuple[int, int | None] = (1, 1)
         if isinstance(last, Expect):
             context, times = context.inside(last), (last.least, last.most)
-        return Entry(patterns, text, *times, context.labels, context.after, context.group)
+        return Entry(patterns, text, *times, context.labels, context.after, context.group, last.turn)
 
     def _wanted_call(self, call: ToolCall | Expect) -> CallPattern:
         defaults = self._default_matchers(call.name)

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, get_args
 
+from toolmark._internal.options import require_one_of
 from toolmark._internal.text import number_text
 from toolmark.calls import ToolCall, ToolEffect, ToolSpec
 from toolmark.cases import TestCase
-from toolmark.expect.plan import Expectation
 from toolmark.metrics.base import (
     CallMetric,
     Measurement,
-    call_finding,
     enabled,
     expectation_of,
     read_share,
     read_tools,
 )
 from toolmark.metrics.call_filter import CallFilter
-from toolmark.metrics.comparable_calls import partial_comparison_warnings
-from toolmark.metrics.effect_alignment import TaskChanges, changes_of_list, changes_of_plan
-from toolmark.metrics.name_patterns import matches, read_patterns
-from toolmark.metrics.plan_variants import choice_lines, has_forbidden_calls, plan_warnings
+from toolmark.metrics.comparable_calls import Compare, partial_comparison_warnings
+from toolmark.metrics.effect_alignment import TaskChanges
+from toolmark.metrics.name_patterns import read_patterns
+from toolmark.metrics.plan_variants import choice_lines
+from toolmark.metrics.task_changes import CaseChanges
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +57,12 @@ class TaskEffectMetric(CallMetric):
         ignore_failed: Leave out calls that did nothing: `error`, `invalid_arguments`, `unknown_tool`, `rejected`,
             `cancelled`, `not_executed`. A `pending` call counts.
         error_pattern: A regular expression, such as `^Error`. A call has failed, too, if it matches anywhere in its
-            answer; answers that are not text are searched as JSON text.
+            answer; answers that are not text are searched as JSON text. `"default"` is `toolmark.metrics.ERROR_TEXTS`,
+            which matches answers that begin as usual error texts do.
         forbidden: Names or patterns of tools whose calls must not succeed.
         read_weight: The weight of the expected reads, in [0, 1].
+        compare: `"exact"`, or `"meaning"` to compare every expected argument without a matcher as
+            `toolmark.expect.SameMeaning`; findings list what counted as equal.
         threshold: The lowest score that passes, in [0, 1]. At 0.9 all writes must be right, and no read.
         strict_mode: Threshold 1, and any score below 1 becomes 0.
         include_reason: Put the arithmetic and the findings into words.
@@ -87,6 +90,7 @@ class TaskEffectMetric(CallMetric):
     error_pattern: str | None = None
     forbidden: Sequence[str] = ()
     read_weight: float = 0.1
+    compare: Compare = "exact"
     threshold: float = 0.9
     strict_mode: bool = False
     include_reason: bool = True
@@ -97,6 +101,7 @@ class TaskEffectMetric(CallMetric):
         """Check the options and normalize them."""
         super().__post_init__()
         read_share(self.read_weight, "read_weight")
+        require_one_of("compare", self.compare, get_args(Compare))
         tools = read_tools(self.available_tools)
         call_filter = CallFilter(
             ignore_failed=self.ignore_failed,
@@ -113,54 +118,42 @@ class TaskEffectMetric(CallMetric):
             "guessed": self.guess_effects,
             "with failed calls": not self.ignore_failed,
             "forbidden": self.forbidden,
+            "by meaning": self.compare == "meaning",
             f"read_weight={self.read_weight:g}": self.read_weight != 0.1,  # noqa: PLR2004 - the default
         }
         return enabled(options)
 
     def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         expected = expectation_of(case, type(self).__name__)
-        effects = self._filter.tool_effects(case.available_tools)
-        if isinstance(expected, list):
-            compared = self._filter.by_effect(expected, calls, effects)
-            variants = [changes_of_list(compared)]
-        else:
-            compared, effect_of = self._filter.by_effect_of_plan(expected, calls, effects)
-            variants = list(changes_of_plan(expected, compared, effect_of))
-        changes = max(variants, key=self._total)
-        rules = {index: f", by {text!r}" for index, text in changes.forbidden}
-        rules |= {index: "" for index, call in compared.called.items() if matches(call.name, self.forbidden)}
+        case_changes = CaseChanges.of(case, expected, calls, self._filter, by_meaning=self.compare == "meaning")
+        changes = max(case_changes.variants, key=self._total)
+        rules = case_changes.broken_rules(changes, self.forbidden)
         score = 0.0 if rules else self._total(changes)
         in_order = changes.align_in_order()
         share = changes.ordered_share(in_order)
         parts = changes.parts(share)
-        if self.forbidden or _forbids_calls(expected):
+        if case_changes.forbids(self.forbidden):
             parts["allowed"] = float(not rules)
         return Measurement(
             scores={"total": score},
             sums={"total": "a forbidden call was made = 0" if rules else self._sum(changes, score)},
             steps=[*choice_lines(changes.writes), *changes.steps(share)],
             parts=parts,
-            findings=[
-                *(call_finding("forbidden", "Forbidden", calls[at], at, rules[at]) for at in sorted(rules)),
-                *changes.findings(in_order, [call.name for call in calls]),
-                *compared.findings,
-            ],
+            findings=case_changes.findings(changes, in_order, rules),
             warnings=[
-                *_plan_warnings(expected, changes),
-                *changes.warnings,
-                *compared.warnings,
-                *self._lower_bound(variants, len(compared.findings), score),
+                *case_changes.plan_warnings(changes),
+                *case_changes.compared.warnings,
+                *case_changes.lower_bound_warnings(self._total, score),
                 *partial_comparison_warnings(changes.writes),
             ],
             alignment=changes.writes,
         )
 
     def _total(self, changes: TaskChanges) -> float:
-        return 0.0 if changes.forbidden else self._weighted(changes.writes.f1, changes)
-
-    def _weighted(self, write_f1: float, changes: TaskChanges) -> float:
+        if changes.forbidden:
+            return 0.0
         recall = changes.reads.recall if changes.reads.expected_count else 1.0
-        return write_f1 * (1 - self.read_weight * (1 - recall))
+        return changes.writes.f1 * (1 - self.read_weight * (1 - recall))
 
     def _sum(self, changes: TaskChanges, score: float) -> str:
         writes = f"F1 of the writes {number_text(changes.writes.f1)}"
@@ -169,21 +162,3 @@ class TaskEffectMetric(CallMetric):
         recall = number_text(changes.reads.recall)
         base, weight = number_text(1 - self.read_weight), number_text(self.read_weight)
         return f"{writes} x ({base} + {weight} x {recall} of the reads) = {number_text(score)}"
-
-    def _lower_bound(self, variants: Sequence[TaskChanges], unknown: int, score: float) -> list[str]:
-        """Return the warning how low the score would be if the calls of unknown effect were writes."""
-        if not unknown or not score:
-            return []
-        lowest = max(self._weighted(one.f1_with(unknown), one) for one in variants if not one.forbidden)
-        return [f"if those calls changed something, the score is {number_text(lowest)}"]
-
-
-def _plan_warnings(expected: list[ToolCall] | Expectation, changes: TaskChanges) -> list[str]:
-    if isinstance(expected, list):
-        return []
-    gap = changes.writes.gap + changes.reads.gap
-    return plan_warnings(expected, replace(changes.writes, gap=gap), arguments=True)
-
-
-def _forbids_calls(expected: list[ToolCall] | Expectation) -> bool:
-    return not isinstance(expected, list) and any(map(has_forbidden_calls, expected.plans))

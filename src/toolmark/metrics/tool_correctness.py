@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from toolmark._internal.options import require_one_of
@@ -21,12 +21,13 @@ from toolmark.metrics.base import (
     enabled,
     expectation_of,
     label_text,
+    read_judge,
     read_tools,
     result_of,
     run_notes,
 )
 from toolmark.metrics.call_filter import CallFilter, ComparedCalls, Only
-from toolmark.metrics.comparable_calls import partial_comparison_warnings
+from toolmark.metrics.comparable_calls import Compare, item_by_meaning, partial_comparison_warnings
 from toolmark.metrics.plan_variants import align_plan, choice_lines, plan_warnings
 from toolmark.metrics.wording import alignment_findings, arithmetic
 from toolmark.result import MetricResult
@@ -75,10 +76,15 @@ class ToolCorrectnessMetric(Metric):
             the available tools decides. See `TaskEffectMetric`.
         guess_effects: If nothing else decides, guess from the verb in the tool's name; a warning lists the guesses.
         error_pattern: A regular expression for the answers of failed calls; with `ignore_failed`, a call whose answer
-            it matches anywhere is left out too.
+            it matches anywhere is left out too. `"default"` is `toolmark.metrics.ERROR_TEXTS`.
+        compare: `"exact"`, or `"meaning"` to compare every expected argument without a matcher as
+            `toolmark.expect.SameMeaning`; findings list what counted as equal. Used only with `INPUT_PARAMETERS`.
+        async_mode: Ask all questions about a case at the same time instead of one after the other.
+        model: Another name of `judge`.
 
     Raises:
-        ConfigurationError: An option is out of range, or `judge` is not one of these.
+        ConfigurationError: An option is out of range, both `judge` and `model` are given, or the judge is not one of
+            these.
 
     Example:
         >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
@@ -107,12 +113,16 @@ class ToolCorrectnessMetric(Metric):
     effects: Mapping[str, ToolEffect | str] = field(default_factory=dict[str, "ToolEffect | str"])
     guess_effects: bool = False
     error_pattern: str | None = None
+    compare: Compare = "exact"
+    async_mode: bool = True
+    model: InitVar[JudgeLike | None] = None
     _filter: CallFilter = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, model: JudgeLike | None) -> None:
         """Check the options and normalize them."""
         super().__post_init__()
         require_one_of("denominator", self.denominator, get_args(Denominator))
+        require_one_of("compare", self.compare, get_args(Compare))
         tools = read_tools(self.available_tools)
         call_filter = CallFilter(
             only=self.only,
@@ -128,10 +138,11 @@ class ToolCorrectnessMetric(Metric):
             only=call_filter.only and call_filter.only.value,
             _filter=call_filter,
         )
-        if self.judge is not None:
+        judge = read_judge(self.judge, model)
+        if judge is not None:
             from toolmark.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
 
-            self._set(judge=Judge.of(self.judge))
+            self._set(judge=Judge.of(judge))
 
     @property
     def waits(self) -> bool:
@@ -146,6 +157,7 @@ class ToolCorrectnessMetric(Metric):
             "exact": self.should_exact_match,
             "ordered": self.should_consider_ordering and not self.should_exact_match,
             "input_parameters": align_options["arguments"],
+            "by meaning": self._by_meaning,
             "output": align_options["output"],
             f"denominator={self.denominator}": self.denominator != "expected" and not self.should_exact_match,
             f"only={self.only}": self.only is not None,
@@ -154,6 +166,11 @@ class ToolCorrectnessMetric(Metric):
             "judged": self.judge is not None,
         }
         return label_text(self._name, enabled(options))
+
+    @property
+    def _by_meaning(self) -> bool:
+        """Whether arguments are compared by meaning."""
+        return self.compare == "meaning" and ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
 
     @property
     def _align_options(self) -> dict[str, bool]:
@@ -183,9 +200,12 @@ class ToolCorrectnessMetric(Metric):
         if isinstance(expected, list):
             calls = self._filter.select(expected, called, case.available_tools)
             left, right = calls.items(output=options["output"])
+            if self._by_meaning:
+                left = list(map(item_by_meaning, left))
             return calls.in_case(align(left, right, **options)), calls
         calls, keep = self._filter.select_for_plan(expected, called, case.available_tools)
-        alignment = align_plan(expected, calls.called.values(), self._calling_score, keep, **options)
+        compared = calls.called.values()
+        alignment = align_plan(expected, compared, self._calling_score, keep, by_meaning=self._by_meaning, **options)
         # Expected calls of a plan have labels instead of positions in the case, so only called ones are renumbered.
         return alignment.placed(range(len(alignment.labels)), list(calls.called)), calls
 
@@ -209,7 +229,9 @@ class ToolCorrectnessMetric(Metric):
         from toolmark.metrics.judging import judged_result  # noqa: PLC0415 - loaded with the judge
 
         measured = self._compare(case, expected, called, [])
-        return judged_result(self, measured, self.judge, [unit_of(case)], tools, arguments=False)
+        return judged_result(
+            self, measured, self.judge, [unit_of(case)], tools, arguments=False, at_once=self.async_mode
+        )
 
     def _compare(
         self,
@@ -265,11 +287,13 @@ def read_params(params: object) -> tuple[ToolCallParams, ...]:
     """
     if isinstance(params, str) or not isinstance(params, Iterable):
         raise ConfigurationError(f"evaluation_params must be a list of ToolCallParams, got {params!r}")
-    selected = {ToolCallParams.TOOL}
-    for param in params:
-        try:
-            selected.add(ToolCallParams(param if isinstance(param, ToolCallParams) else str(param).lower()))
-        except ValueError:
-            names = ", ".join(f"ToolCallParams.{member.name}" for member in ToolCallParams)
-            raise ConfigurationError(f"evaluation_params must contain only {names}, got {param!r}") from None
+    selected = {ToolCallParams.TOOL, *map(_read_param, params)}
     return tuple(param for param in ToolCallParams if param in selected)
+
+
+def _read_param(param: object) -> ToolCallParams:
+    try:
+        return ToolCallParams(param if isinstance(param, ToolCallParams) else str(param).lower())
+    except ValueError:
+        names = ", ".join(f"ToolCallParams.{member.name}" for member in ToolCallParams)
+        raise ConfigurationError(f"evaluation_params must contain only {names}, got {param!r}") from None

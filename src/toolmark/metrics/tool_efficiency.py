@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from toolmark._internal.json import is_number
+from toolmark._internal.options import require
 from toolmark._internal.text import join_first, number_text, printable
 from toolmark.calls import ToolCall
 from toolmark.cases import TestCase
-from toolmark.errors import ConfigurationError
 from toolmark.metrics.base import (
     CallMetric,
     Measurement,
@@ -81,10 +81,11 @@ class ToolEfficiencyMetric(CallMetric):
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
         super().__post_init__()
-        if self.max_calls is not None and (type(self.max_calls) is not int or self.max_calls < 0):
-            raise ConfigurationError(f"max_calls must be a whole number from 0, or None, got {self.max_calls!r}")
-        if self.max_seconds is not None and not (is_number(self.max_seconds) and 0 < self.max_seconds < float("inf")):
-            raise ConfigurationError(f"max_seconds must be a finite number above 0, or None, got {self.max_seconds!r}")
+        calls, seconds = self.max_calls, self.max_seconds
+        valid_calls = calls is None or (type(calls) is int and calls >= 0)
+        require(valid_calls, "max_calls must be a whole number from 0, or None", calls)
+        valid_seconds = seconds is None or (is_number(seconds) and 0 < seconds < float("inf"))
+        require(valid_seconds, "max_seconds must be a finite number above 0, or None", seconds)
         self._set(repeatable=read_patterns(self.repeatable, "repeatable"))
 
     @property

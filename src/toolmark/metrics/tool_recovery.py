@@ -120,10 +120,9 @@ def _episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
     for name, failures in unrecovered.items():
         # A tool that does not exist cannot succeed, so the success of any tool is a recovery.
         is_unknown_tool = status_of(calls[failures[-1]]) is CallStatus.UNKNOWN_TOOL
-        if is_unknown_tool and _follows(calls, last_success, failures):
-            yield _Episode(failures, "recovered")
-        else:
-            yield _Episode(failures, _outcome_without_success(calls, failures, pending.get(name, ())))
+        outcome = _outcome_without_success(calls, failures, pending.get(name, ()))
+        is_recovered = is_unknown_tool and _follows(calls, last_success, failures)
+        yield _Episode(failures, "recovered" if is_recovered else outcome)
 
 
 def _outcome_without_success(calls: Sequence[ToolCall], failures: Sequence[int], pending: Sequence[int]) -> _Outcome:

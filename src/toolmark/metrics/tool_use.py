@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from toolmark.calls import ToolCall, ToolSpec
 from toolmark.cases import ConversationalTestCase
 from toolmark.errors import ConfigurationError
-from toolmark.metrics.base import Measurement, Metric, needed_tools, read_tools, result_of
+from toolmark.metrics.base import Measurement, Metric, needed_tools, read_judge, read_tools, result_of
 from toolmark.result import MetricResult
 
 if TYPE_CHECKING:
@@ -57,12 +57,8 @@ class ToolUseMetric(Metric):
         """Check the options and normalize them."""
         from toolmark.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
 
-        if model is not None and self.judge is not None:
-            raise ConfigurationError("judge and model are two names of one option; give one of them")
         super().__post_init__()
-        self._set(
-            judge=Judge.of(self.judge if model is None else model), available_tools=read_tools(self.available_tools)
-        )
+        self._set(judge=Judge.of(read_judge(self.judge, model)), available_tools=read_tools(self.available_tools))
 
     @property
     def waits(self) -> bool:

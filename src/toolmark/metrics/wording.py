@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from toolmark._internal.json import json_path
-from toolmark._internal.text import number_text, plural, printable
+from toolmark._internal.text import code_points_note, number_text, plural, printable
 from toolmark.matching.alignment import Alignment, Denominator, Pair
 from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.result import Finding, FindingKind, display_value
@@ -31,7 +31,7 @@ def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Se
     for index, rule in alignment.forbidden:
         text = f"Forbidden: {_position_text(called[index], index, 'called')}, by {rule!r}."
         findings.append(Finding("forbidden", text, called[index], called=index))
-    for _, of_position in sorted(_findings_by_expected(alignment, expected).items()):
+    for _, of_position in sorted(_findings_by_expected(alignment, expected, called).items()):
         findings += of_position
     for index in alignment.unexpected:
         text = f"Unexpected: {_position_text(called[index], index, 'called')}."
@@ -39,17 +39,21 @@ def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Se
     return tuple(findings)
 
 
-def _findings_by_expected(alignment: Alignment, names: Sequence[str]) -> dict[int, list[Finding]]:
+def _findings_by_expected(
+    alignment: Alignment, names: Sequence[str], called: Sequence[str]
+) -> dict[int, list[Finding]]:
     """Return the findings about expected calls by their positions."""
     findings: dict[int, list[Finding]] = {}
+    unexpected = [called[index] for index in alignment.unexpected]
     for pair in alignment.pairs:
-        if pair.differences or pair.not_compared:
+        if pair.differences or pair.not_compared or pair.respelled:
             findings[pair.expected] = list(_pair_findings(pair, names[pair.expected]))
     for pair in alignment.out_of_order:
         name = names[pair.expected]
         findings[pair.expected] = [_order_finding(pair, name), *_pair_findings(pair, name)]
     for index in alignment.missing:
-        text = f"Missing: {_position_text(names[index], index, 'expected')} was not called."
+        note = _note(names[index], unexpected)
+        text = f"Missing: {_position_text(names[index], index, 'expected')} was not called{note}."
         findings[index] = [Finding("missing", text, names[index], expected=index)]
     return findings
 
@@ -64,11 +68,17 @@ def _order_finding(pair: Pair, name: str) -> Finding:
 
 def _pair_findings(pair: Pair, name: str) -> Iterator[Finding]:
     where = f"{printable(name)!r} (expected #{pair.expected + 1}, called #{pair.called + 1})"
-    for difference in pair.differences:
+    extra_paths = [
+        json_path(("input_parameters", *difference.path))
+        for difference in pair.differences
+        if difference.kind == "extra_argument"
+    ]
+    for difference in (*pair.differences, *pair.respelled):
         path = _FIELD_PATHS.get(difference.kind) or json_path(("input_parameters", *difference.path))
+        note = _note(path, extra_paths) if difference.called is ABSENT else ""
         yield Finding(
             difference.kind,
-            f"{where}: {_difference_text(difference, path)}.",
+            f"{where}: {_difference_text(difference, path)}{note}.",
             name,
             pair.expected,
             pair.called,
@@ -90,9 +100,17 @@ def _difference_text(difference: Difference, path: str) -> str:
     if difference.expected is ABSENT:
         return f"{where} was not expected, called with {display_value(difference.called, path)}"
     expected = display_value(difference.expected, path)
+    if difference.kind == "equal_by_meaning":
+        return f"{where} expected {expected}, called with {display_value(difference.called, path)}: equal by meaning"
     if difference.called is ABSENT:
         return f"{where} is missing, expected {expected}"
-    return f"{where} expected {expected}, called with {display_value(difference.called, path)}"
+    called = display_value(difference.called, path)
+    return f"{where} expected {expected}, called with {called}{code_points_note(expected, called)}"
+
+
+def _note(expected: str, called: Sequence[str]) -> str:
+    """Return the code points in which a name differs from one that was called and looks like it."""
+    return next((note for one in called if (note := code_points_note(expected, one))), "")
 
 
 def _position_text(name: str, index: int, side: str) -> str:
