@@ -7,11 +7,13 @@ import dataclasses
 import datetime
 import enum
 import json
+import math
 import types
 import uuid
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import PurePosixPath
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,9 +189,8 @@ def test_two_keys_with_one_text_are_both_stored(value: dict[Any, Any], expected:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        pytest.param(Decimal("1.50"), "Decimal('1.50')", id="decimal"),
-        pytest.param(uuid.UUID(int=1), "UUID('00000000-0000-0000-0000-000000000001')", id="UUID"),
-        pytest.param(PurePosixPath("/data"), "PurePosixPath('/data')", id="path"),
+        pytest.param(Decimal("1e4000"), "Decimal('1E+4000')", id="decimal beyond every number"),
+        pytest.param(Decimal("sNaN"), "Decimal('sNaN')", id="signalling NaN"),
         pytest.param(1j, "1j", id="complex number"),
         pytest.param(Point, f"<class '{__name__}.Point'>", id="class"),
         pytest.param(Broken(), "<Broken whose repr raised RuntimeError>", id="object whose repr fails"),
@@ -199,6 +200,31 @@ def test_anything_else_becomes_its_repr_with_a_warning(value: Any, expected: str
     """A value with no JSON form becomes its repr, and a warning names the place and the type."""
     with pytest.warns(ToolmarkWarning, match=rf"\$\.a\[1\]: a {type(value).__name__} is not a JSON value"):
         assert to_json_value({"a": [0, value]}) == {"a": [0, expected]}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Decimal("1.50"), 1.5),
+        (Decimal("0.1"), 0.1),
+        (Decimal("12.00"), 12),
+        (Decimal("-0"), 0),
+        (Decimal(2**70), 2**70),
+        (Decimal("1e400"), 10**400),
+        (Decimal("-Infinity"), -math.inf),
+        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (PurePosixPath("/data/a.csv"), "/data/a.csv"),
+        (PureWindowsPath("C:/data"), "C:\\data"),
+        (timedelta(minutes=1, milliseconds=500), 60.5),
+        ({Decimal("1.5"): timedelta(days=-1)}, {"1.5": -86400.0}),
+    ],
+)
+def test_values_that_stand_for_a_number_or_a_text_become_it(value: Any, expected: Any) -> None:
+    """As the program that serializes them would write them, and without a warning."""
+    converted = to_json_value({"a": [value]})["a"][0]
+
+    assert converted == expected
+    assert isinstance(converted, (int, float, str, dict))
 
 
 def test_numbers_too_large_for_a_float_are_stored() -> None:
@@ -273,6 +299,27 @@ def test_no_json_is_an_error_of_ours(text: str | bytes) -> None:
     """Text that is not JSON is refused with a toolmark error."""
     with pytest.raises(InvalidDataError, match=r"^not JSON: "):
         parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "the text is empty"),
+        ('{"a": ', "the text ends too early, at character 7"),
+        ('{"a": "b', "the string that begins at character 7 has no end"),
+        ('{"a": 1} {', "there is more text after the value, at character 10: '{'"),
+        ("hello", "unexpected 'h' at character 1"),
+        ('{"a" 1}', "unexpected '1' at character 6"),
+        ('{\n"a": b\n}', "unexpected 'b' at line 2, character 6"),
+        (b"\xff\xff", "not UTF-8 text"),
+    ],
+)
+def test_what_is_wrong_with_a_text_is_in_our_words(text: str | bytes, problem: str) -> None:
+    """No message of Python's parser reaches a person; these change with its version."""
+    with pytest.raises(InvalidDataError) as raised:
+        parse_json(text)
+
+    assert str(raised.value) == f"not JSON: {problem}"
 
 
 def test_json_too_deep_for_the_reader_is_an_error_of_ours() -> None:

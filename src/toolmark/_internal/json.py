@@ -11,11 +11,14 @@ import base64
 import contextlib
 import dataclasses
 import datetime
+import decimal
 import enum
 import json
 import math
 import numbers
+import pathlib
 import reprlib
+import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
@@ -37,6 +40,8 @@ _Trail: TypeAlias = "tuple[_Trail, str | int] | None"
 """The keys that lead to a value, innermost first. It becomes a JSON path only if a warning needs one."""
 
 _MAX_BITS = 13_000
+_MAX_DIGITS = 3_900
+"""Limits of an integer that Python writes in decimal."""
 
 _TOO_MANY_DIGITS = "integer string conversion"
 """In Python's message about an integer that is too long to be converted from or to text."""
@@ -66,7 +71,8 @@ def to_json_value(value: object, notes: list[str] | None = None) -> Any:
     Tuples become lists, sets sorted lists, dates and times ISO 8601 text, enums their value, pydantic models and
     dataclasses objects, bytes `{"type": "bytes", "encoding": "base64", "size": ..., "data": ...}`, other keys than text
     their JSON text. Other integers and reals (`numbers.Integral`, `numbers.Real`, such as numpy's scalars) become `int`
-    and `float`. Anything else becomes its `repr`, with a `ToolmarkWarning` that names its path.
+    and `float`, a `Decimal` its number, a `UUID` or a path its text, a `timedelta` its seconds. Anything else becomes
+    its `repr`, with a `ToolmarkWarning` that names its path.
 
     Args:
         value: Any value.
@@ -150,10 +156,23 @@ def _bytes_object(value: bytes | bytearray | memoryview) -> JsonObject:
     return {"type": "bytes", "encoding": "base64", "size": len(data), "data": base64.b64encode(data).decode("ascii")}
 
 
+def _decimal_number(value: decimal.Decimal) -> int | float:
+    """Return the number; raise `OverflowError` for one that is too large for both types."""
+    if value.is_finite() and value.adjusted() < _MAX_DIGITS and value == value.to_integral_value():
+        return int(value)
+    number = float(value)
+    if math.isinf(number) and not value.is_infinite():
+        raise OverflowError
+    return number
+
+
 _CONVERTERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (str, str.__str__),
     (numbers.Integral, int),
     (numbers.Real, float),
+    (decimal.Decimal, _decimal_number),
+    ((uuid.UUID, pathlib.PurePath), str),
+    (datetime.timedelta, datetime.timedelta.total_seconds),
     (Mapping, dict),
     ((list, tuple), list),
     ((datetime.date, datetime.time), lambda value: value.isoformat()),
@@ -305,9 +324,18 @@ def _object_with_unique_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
 
 _UNIQUE: Final[dict[str, Any]] = {"object_pairs_hook": _object_with_unique_keys}
 
-_decode = json.JSONDecoder(parse_constant=_refuse_constant, **_UNIQUE).decode
-_decode_any = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant, **_UNIQUE)
+_lenient_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 """One decoder for all: `json.loads` with an option makes a new one for each text."""
+
+
+def _decode(text: str, decoder: json.JSONDecoder) -> Any:
+    """Return the value of a text, as `decode` does; that one also skips spaces, which few texts have around them."""
+    try:
+        value, end = decoder.raw_decode(text)
+    except json.JSONDecodeError:
+        return decoder.decode(text)
+    return value if not text[end:].strip(" \t\n\r") else decoder.decode(text)
 
 
 def parse_json(text: str | bytes, *, allow_nan: bool = False, unique_keys: bool = True) -> Any:
@@ -324,7 +352,7 @@ def parse_json(text: str | bytes, *, allow_nan: bool = False, unique_keys: bool 
     try:
         try:
             if isinstance(text, str) and not text.startswith("\ufeff"):
-                return _decode(text) if unique_keys else _decode_any(text)
+                return _decode(text, _decoder if unique_keys else _lenient_decoder)
             return json.loads(text, parse_constant=_refuse_constant, **options)
         except _ConstantError:
             value = json.loads(text, **options)
@@ -346,7 +374,24 @@ def parse_json(text: str | bytes, *, allow_nan: bool = False, unique_keys: bool 
 
 
 def _not_json(error: ValueError) -> InvalidDataError:
-    return InvalidDataError.of(f"not JSON: {error}")
+    """Return the error of a text that is not JSON, in our words: Python's differ from version to version."""
+    if not isinstance(error, json.JSONDecodeError):  # bytes in no encoding of JSON
+        return InvalidDataError.of("not JSON: not UTF-8 text")
+    text, start = error.doc, error.pos
+    place = f"character {error.colno}"
+    if "\n" in text.strip():
+        place = f"line {error.lineno}, {place}"
+    if not text.strip():
+        problem = "the text is empty"
+    elif error.msg.startswith("Unterminated string"):
+        problem = f"the string that begins at {place} has no end"
+    elif not text[start:].strip():
+        problem = f"the text ends too early, at {place}"
+    elif error.msg.startswith("Extra data"):
+        problem = f"there is more text after the value, at {place}: {short_repr(text[start : start + 20])}"
+    else:
+        problem = f"unexpected {text[start]!r} at {place}"
+    return InvalidDataError.of(f"not JSON: {problem}")
 
 
 def parse_json_value(text: str | bytes, *, allow_nan: bool = False, unique_keys: bool = True) -> Any:
@@ -356,9 +401,12 @@ def parse_json_value(text: str | bytes, *, allow_nan: bool = False, unique_keys:
         InvalidDataError: As `parse_json` and `to_json_value`.
     """
     value = parse_json(text, allow_nan=allow_nan, unique_keys=unique_keys)
-    brackets = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
     # What a parser returns is JSON already; only a text with so many brackets can be too deep.
-    return value if brackets <= MAX_DEPTH else to_json_value(value)
+    return value if len(text) <= MAX_DEPTH or _brackets(text) <= MAX_DEPTH else to_json_value(value)
+
+
+def _brackets(text: str | bytes) -> int:
+    return text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
 
 
 def _nonfinite_numbers(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], float]]:
@@ -403,17 +451,26 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
     Text stays readable (letters are not escaped); a text with lone surrogates, which UTF-8 cannot hold, is escaped.
     """
+    if type(value) is int and value.bit_length() < _MAX_BITS:
+        return str(value)  # many values in reasons are numbers, and an encoder would be made for each of them
     try:
         text = (
             _encode(value) if indent is None else json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
         )
     except ValueError:
         text = json.dumps(replace_nonfinite(value), ensure_ascii=False, allow_nan=False, indent=indent)
+    return text if _is_unicode(text) else json.dumps(replace_nonfinite(value), allow_nan=False, indent=indent)
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether UTF-8 can hold a text: it cannot hold lone surrogates."""
+    if text.isascii():
+        return True
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return json.dumps(replace_nonfinite(value), allow_nan=False, indent=indent)
-    return text
+        return False
+    return True
 
 
 def canonical_json(value: Any) -> str:

@@ -92,12 +92,18 @@ def part_text(part: object) -> str | None:
 def image_fields(part: object) -> dict[str, Any] | None:
     """Return one of `url`, `path` and `data`, and `mime_type` if known, of a part that is an image; else `None`.
 
-    The part has the form of OpenAI's chat or Responses API, Anthropic, LangChain, LlamaIndex or MCP. An image that a
-    provider stores under an id is not in the part, and gives `None`. Nothing is read or fetched.
+    The part has the form of OpenAI's chat or Responses API, Anthropic, LangChain, LlamaIndex, MCP, or the GenAI
+    conventions of OpenTelemetry. An image that a provider stores under an id is not in the part, and gives `None`.
+    Nothing is read or fetched.
     """
     fields = object_of(part)
-    if first_of(fields, "type", "block_type") not in _IMAGE_TYPES:
-        return None
+    if fields.get("modality") == "image":  # OpenTelemetry's types are `blob` and `uri`
+        place = {"data": fields.get("content"), "url": fields.get("uri")}
+        return drop_none({**place, "mime_type": fields.get("mime_type")})
+    return _typed_image_fields(fields) if first_of(fields, "type", "block_type") in _IMAGE_TYPES else None
+
+
+def _typed_image_fields(fields: Fields) -> dict[str, Any] | None:
     inner = first_of(fields, "source", "image_url")
     holder: Fields = {"url": inner} if isinstance(inner, str) else object_of(inner) or fields
     data, url, path = first_of(holder, "data", "base64", "image"), holder.get("url"), holder.get("path")

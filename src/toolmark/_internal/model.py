@@ -42,6 +42,11 @@ def drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def set_fields(model: BaseModel) -> dict[str, Any]:
+    """Return the fields of a model that were set, with their values."""
+    return {name: getattr(model, name) for name in model.model_fields_set}
+
+
 class Model(BaseModel):
     """A frozen object that reads snake_case and camelCase, and writes snake_case and only the fields that were set."""
 
@@ -87,16 +92,16 @@ class Model(BaseModel):
         It does what pydantic's `model_construct` does, without a loop over all fields: readers make calls by the
         million.
         """
-        self = cls.__new__(cls)
+        self = _new(cls)
         defaults, factories = _defaults_of(cls)
         values = {**defaults, **fields}
         for name, factory in factories:
             if name not in fields:
                 values[name] = factory()
-        _set(self, "__dict__", values)
-        _set(self, "__pydantic_fields_set__", set(fields))
-        _set(self, "__pydantic_extra__", None)
-        _set(self, "__pydantic_private__", None)
+        _set_values(self, values)
+        _set_names(self, set(fields))
+        _set_extra(self, None)
+        _set_private(self, None)
         return self
 
     @model_serializer(mode="wrap")
@@ -131,8 +136,12 @@ class Model(BaseModel):
         return cls.model_validate_json(text)
 
 
-_set = object.__setattr__
-"""Sets an attribute of a frozen object that is being made."""
+_new = object.__new__
+_set_values, _set_names, _set_extra, _set_private = (
+    vars(BaseModel)[name].__set__
+    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
+"""Set the four attributes of a frozen object that is being made, without a search for them in its classes."""
 
 
 @cache

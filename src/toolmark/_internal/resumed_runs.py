@@ -42,16 +42,19 @@ class ResumedRuns:
     def add(self, place: int, case: object) -> None:
         """Add the next case of the file, as a JSON value; `place` is its line, or its position."""
         interrupted = is_interrupted(case)
-        if not (interrupted or self._waiting) or not isinstance(case, dict):
-            return
-        run = case.get("run")
-        run_id = run.get("run_id", run.get("runId")) if isinstance(run, dict) else None
-        if not isinstance(run_id, str):
+        run_id = _run_id_of(case) if interrupted or self._waiting else None
+        if run_id is None:
             return
         if run_id in self._waiting:
             self.replaced.add(self._waiting.pop(run_id))
         if interrupted:
             self._waiting[run_id] = place
+
+
+def _run_id_of(case: object) -> str | None:
+    run = case.get("run") if isinstance(case, dict) else None
+    run_id = run.get("run_id", run.get("runId")) if isinstance(run, dict) else None
+    return run_id if isinstance(run_id, str) else None
 
 
 def _text(literal: bytes) -> str | None:

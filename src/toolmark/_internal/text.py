@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from unicodedata import normalize
 
 from toolmark._internal.json import json_text
 
@@ -45,6 +46,35 @@ def short_json(value: object, limit: int = 80) -> str:
     return shorten(printable(json_text(value)), limit)
 
 
+def code_points_note(expected: str, called: str) -> str:
+    """Return the code points in which two texts differ that look alike; empty for other texts.
+
+    Texts look alike if Unicode's normal form C is the same, such as "é" in one character and in two.
+    """
+    if expected == called or (expected.isascii() and called.isascii()):
+        return ""
+    if normalize("NFC", expected) != normalize("NFC", called):
+        return ""
+    start = shared_length(expected, called)
+    end = shared_length(expected[:start:-1], called[:start:-1])
+    one, other = (_code_points(text[start : len(text) - end]) for text in (expected, called))
+    return f" (they look alike: {one} is expected, {other} called)"
+
+
+def shared_length(one: str, other: str) -> int:
+    """Return how many characters two texts share at their start."""
+    length = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        length += 1
+    return length
+
+
+def _code_points(text: str) -> str:
+    return " ".join(f"U+{ord(char):04X}" for char in text[:8])
+
+
 def number_text(value: float) -> str:
     """Return a score with at most four decimals: `0.6667`, `0.5`, `1`. Only an exact 0 or 1 is written as such."""
     text = f"{value:.4f}".rstrip("0").rstrip(".")
@@ -67,8 +97,8 @@ def hundredths_text(value: float) -> str:
 
 
 def plural(amount: int, noun: str) -> str:
-    """Return `1 call`, `2 calls`."""
-    return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
+    """Return `1 call`, `2,000 calls`."""
+    return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
 
 
 def join_first(texts: Sequence[str], limit: int, *, count_rest: bool = False) -> str:
