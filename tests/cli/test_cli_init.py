@@ -1,0 +1,158 @@
+"""`toolmark init`: what it writes runs at once, for each framework, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from command_runner import RUNNER
+from processes import COMMAND, Finished, environment, run_python
+from toolmark.cli import init
+from toolmark.cli.main import main
+
+NAMES = ("evals/test_agent.py", "evals/goldens.jsonl", ".github/workflows/toolmark.yml")
+PACKAGES = {
+    "langchain": ("langchain", "toolmark_langchain"),
+    "llama-index": ("llama_index", "toolmark_llama_index"),
+    "openai-agents": ("agents", "toolmark_openai_agents"),
+    "python": (),
+}
+
+
+def gate(folder: Path, *arguments: str) -> Finished:
+    """Run the gate as its user would: warnings of the frameworks are not errors."""
+    return run_python(
+        ["-m", "pytest", "-p", "toolmark.pytest_plugin", "-p", "no:cacheprovider", "-W", "default", *arguments],
+        folder,
+        settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "CI": "true"},
+    )
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Return all files of a folder."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
+
+
+@pytest.mark.parametrize("framework", PACKAGES)
+def test_the_gate_runs_at_once(tmp_path: Path, framework: str) -> None:
+    """It passes; with another expectation it fails, so it measures what the agent does."""
+    for package in PACKAGES[framework]:
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed here")
+    assert RUNNER.invoke(main, ["init", str(tmp_path), "--framework", framework]).exit_code == 0
+    done = gate(tmp_path, "evals")
+
+    assert (done.code, done.err) == (0, ""), done.out
+    assert "2 passed" in done.out
+    assert re.search(r"tool_correctness.*2 +0 +0 +0|mean 1\b", done.out)
+
+    goldens = tmp_path / "evals" / "goldens.jsonl"
+    goldens.write_text(goldens.read_text(encoding="utf-8").replace('"amount": 20', '"amount": 21'), encoding="utf-8")
+    failing = gate(tmp_path, "evals")
+    assert failing.code == 1
+    assert "$.input_parameters.amount expected 21, called with 20" in failing.out
+    assert "1 failed, 1 passed" in failing.out
+
+
+@pytest.mark.parametrize("framework", PACKAGES)
+def test_what_it_writes(tmp_path: Path, framework: str) -> None:
+    """Three files, and the command that runs them; the workflow installs what the gate imports."""
+    folder = tmp_path / "my project"
+    result = RUNNER.invoke(main, ["init", str(folder), "--framework", framework])
+    files = contents(folder)
+
+    assert sorted(files) == sorted(NAMES)
+    assert [line for line in result.stdout.splitlines() if line.startswith("wrote ")] == [
+        f"wrote {folder / name}" for name in NAMES
+    ]
+    assert result.stdout.endswith(f"  cd '{folder}' && pytest evals\n")
+    assert len([json.loads(line) for line in files["evals/goldens.jsonl"].splitlines()]) == 2
+    imported = set(re.findall(r"^(?:from|import) (\w+)", files["evals/test_agent.py"], re.MULTILINE))
+    install = re.findall(r"pip install (.*)", files[".github/workflows/toolmark.yml"])
+    assert {package.replace("-", "_") for package in install[-1].split()} >= {
+        name for name in imported if name.startswith("toolmark") or name in {"pytest", "langchain"}
+    }
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    """If one of the files exists, even as a link to nowhere, none is written."""
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "goldens.jsonl").symlink_to(tmp_path / "elsewhere")
+    result = RUNNER.invoke(main, ["init", str(tmp_path), "--framework", "python"])
+
+    assert result.exit_code == 2
+    assert (
+        "exists already and is not overwritten; move it, or name another FOLDER; nothing was written" in result.stderr
+    )
+    assert contents(tmp_path) == {}
+
+    (tmp_path / "evals" / "goldens.jsonl").unlink()
+    assert RUNNER.invoke(main, ["init", str(tmp_path), "--framework", "python"]).exit_code == 0
+    before = contents(tmp_path)
+    again = RUNNER.invoke(main, ["init", str(tmp_path), "--framework", "langchain"])
+    assert again.exit_code == 2
+    assert all(name in again.stderr for name in NAMES)
+    assert contents(tmp_path) == before
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """In one line."""
+    (tmp_path / "evals").write_text("a file", encoding="utf-8")
+    result = RUNNER.invoke(main, ["init", str(tmp_path), "--framework", "python"])
+
+    assert result.exit_code == 2
+    assert re.fullmatch(r"error: cannot write .*test_agent.py: .*\n", result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("installed", "chosen"),
+    [
+        ({}, "plain Python functions"),
+        ({"langchain": 1}, "plain Python functions"),  # without its adapter
+        ({"langchain": 0, "toolmark-langchain": 0}, "plain Python functions"),  # without `create_agent`
+        ({"langchain": 1, "toolmark-langchain": 0, "openai-agents": 0, "toolmark-openai-agents": 0}, "langchain"),
+        ({"llama-index-core": 0, "toolmark-llama-index": 0}, "llama-index"),
+        ({"openai-agents": 0, "toolmark-openai-agents": 0}, "openai-agents"),
+    ],
+)
+def test_the_framework_is_the_installed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: dict[str, int], chosen: str
+) -> None:
+    """With its adapter; what the gate still needs is in the command."""
+    monkeypatch.setattr(init, "_is_installed", installed.__contains__)
+    monkeypatch.setattr(init, "_major_version", lambda name: installed.get(name, -1))
+    monkeypatch.chdir(tmp_path)
+    result = RUNNER.invoke(main, ["init"])
+
+    assert f"The gate is for {chosen}. Run it:" in result.stdout
+    assert "  pip install toolmark pytest\n  pytest evals\n" in result.stdout
+
+
+def test_the_steps_of_the_workflow_run(tmp_path: Path) -> None:
+    """After the installation, with the variables of a runner; the summary has the table of the report."""
+    RUNNER.invoke(main, ["init", str(tmp_path), "--framework", "python"])
+    text = (tmp_path / NAMES[2]).read_text(encoding="utf-8")
+    uses = re.findall(r"uses: (.*)", text)
+    (report,) = re.findall(r"run: \|\n((?: {10}.*\n)+)", text)
+
+    assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v[\d.]+", use) for use in uses)
+    assert "\npermissions: {}\n" in text
+    assert "pytest evals --toolmark-report=toolmark.json" in text
+    assert gate(tmp_path, "evals", "--toolmark-report=toolmark.json").code == 0
+    summary = tmp_path / "step-summary.md"
+    commands = report.replace("toolmark report", f'"$PYTHON" {" ".join(COMMAND)} report')
+    subprocess.run(
+        ["bash", "-e", "-c", commands],
+        cwd=tmp_path,
+        env=environment(GITHUB_STEP_SUMMARY=str(summary), PYTHON=sys.executable),
+        check=True,
+    )
+    assert "tool_correctness" in summary.read_text(encoding="utf-8")
+    assert (tmp_path / "toolmark.html").is_file()
