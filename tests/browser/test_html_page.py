@@ -105,8 +105,8 @@ def test_page_opens_with_failures_first(opened: Opened) -> None:
 def test_a_case_opens_and_shows_all_of_it(opened: Opened) -> None:
     """Both sides, the conversation with its calls, the timeline, and the recording."""
     tab = opened(small_report())
-    tab.locator("#k1 > summary").click()
-    case = tab.locator("#k1")
+    tab.locator("#case-booking-1 > summary").click()
+    case = tab.locator("#case-booking-1")
 
     text = case.inner_text()
     assert case.locator(".pairs tr.differs").count() == 1
@@ -122,11 +122,11 @@ def test_a_case_opens_and_shows_all_of_it(opened: Opened) -> None:
 def test_pictures_of_the_case_are_drawn(opened: Opened) -> None:
     """The embedded image has its size; the remote one is only named."""
     tab = opened(small_report())
-    tab.locator("#k5 > summary").click()
-    tab.evaluate("document.querySelector('#k5 img').decode()")
+    tab.locator("#case-picture > summary").click()
+    tab.evaluate("document.querySelector('#case-picture img').decode()")
 
-    assert tab.evaluate("document.querySelector('#k5 img').naturalWidth") == 8
-    assert "not loaded: https://example.org/cat.png" in tab.locator("#k5").inner_text()
+    assert tab.evaluate("document.querySelector('#case-picture img').naturalWidth") == 8
+    assert "not loaded: https://example.org/cat.png" in tab.locator("#case-picture").inner_text()
 
 
 def test_without_scripts_everything_can_be_read(opened: Opened) -> None:
@@ -135,9 +135,9 @@ def test_without_scripts_everything_can_be_read(opened: Opened) -> None:
 
     assert not tab.locator("#controls").is_visible()
     assert not tab.locator("#theme").is_visible()
-    tab.locator("#k1 > summary").click()
-    assert tab.locator("#k1 .pairs tr.differs").is_visible()
-    assert tab.locator("#k1 .message.user").is_visible()
+    tab.locator("#case-booking-1 > summary").click()
+    assert tab.locator("#case-booking-1 .pairs tr.differs").is_visible()
+    assert tab.locator("#case-booking-1 .message.user").is_visible()
     assert tab.get_by_text("This case is shown by the page's script").count() == 0
     assert visible_cases(tab) == ALL
 
@@ -214,22 +214,117 @@ def test_links_open_their_targets(opened: Opened) -> None:
     """Evidence opens a call, a warning its case even if filtered out, and tools their set."""
     tab = opened(small_report())
     tab.get_by_label("failed").uncheck()
+    tab.locator(".warnings > summary", has_text="not answered").click()
     tab.locator(".warnings a", has_text="conversation").click()
 
-    tab.wait_for_selector("#k6[open]")  # the page hears of a link that was followed a moment later
-    tab.locator("#k6 .judged a", has_text="c2").nth(1).click()
-    tab.wait_for_selector("#k6c2[open]:target")
-    tab.locator("#k6 .judged a", has_text="t1").click()
+    tab.wait_for_selector("#case-conversation[open]")  # the page hears of a link that was followed a moment later
+    tab.locator("#case-conversation .judged a", has_text="c2").nth(1).click()
+    tab.wait_for_selector("[id='case-conversation:c2'][open]:target")
+    tab.locator("#case-conversation .judged a", has_text="t1").click()
     tab.wait_for_selector("#g1t1 pre")
 
 
 def test_an_address_with_a_case_opens_it(opened: Opened) -> None:
     """As a link shared with a colleague."""
     tab = opened(small_report())
-    tab.goto(f"{tab.url}#k1c3")
+    tab.goto(f"{tab.url}#case-booking-1:c3")
     tab.reload()
 
-    tab.wait_for_selector("#k1[open] #k1c3")
+    tab.wait_for_selector("#case-booking-1[open] [id='case-booking-1:c3']")
+
+
+def state(tab: Any) -> str:
+    """What the address says behind `#`."""
+    return str(tab.url).partition("#")[2]
+
+
+def test_the_address_says_what_is_open_and_searched(opened: Opened) -> None:
+    """By ids and names, so that it means the same in a later report; a new tab shows the same."""
+    tab = opened(small_report())
+    tab.locator("#case-booking-1 > summary").click()
+    assert state(tab) == "case-booking-1"
+    tab.get_by_label("Search").fill("booking lisbon")
+    until(tab, ["booking-1"])
+    tab.get_by_label("passed").uncheck()
+    tab.locator("#tag").select_option(label="nightly (2)")
+    tab.locator("#sort").select_option(label="by name")
+    address = "case-booking-1&verdict=error,failed,skipped&tag=nightly&sort=name&search=booking%20lisbon"
+    assert state(tab) == address
+
+    tab.reload()
+    tab.wait_for_selector("#case-booking-1[open] .pairs")
+    assert visible_cases(tab) == ["booking-1"]
+    assert tab.get_by_label("Search").input_value() == "booking lisbon"
+    assert not tab.get_by_label("passed").is_checked()
+    assert state(tab) == address
+    tab.locator("#case-booking-1 > summary").click()
+    tab.get_by_role("button", name="Open all shown").focus()
+    assert not state(tab).startswith("case-")
+
+
+def test_a_filter_of_an_address_without_its_tool_shows_all(opened: Opened) -> None:
+    """A link into another report, in which the tool makes no mistakes."""
+    tab = opened(small_report())
+    tab.goto(f"{tab.url}#place=no_such_tool&tag=%E0%A4%A")
+    tab.reload()
+
+    assert visible_cases(tab) == ALL
+
+
+def test_tools_arguments_and_pairs_of_tools_link_to_their_cases(opened: Opened) -> None:
+    """A click shows all cases of a place, whatever was filtered before."""
+    tab = opened(small_report())
+    tab.get_by_label("failed").uncheck()
+    for table, words, name in (
+        ("Tools", "mail", "mail"),
+        ("Arguments", "options.cabin", "book(options.cabin)"),
+        ("Expected and called tools", "1", "mail not called"),
+    ):
+        tab.get_by_role("group", name=table, exact=True).get_by_role("link", name=words).first.click()
+        assert visible_cases(tab) == ["booking-1"]
+        assert tab.locator("#place").evaluate("(one) => one.selectedOptions[0].dataset.name") == name
+        assert state(tab).startswith("cases&place=")
+    tab.get_by_role("button", name="Close all").or_(tab.get_by_role("button", name="Open all shown")).click()
+    assert state(tab).startswith("cases&place=")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_filters_stay_at_the_top(opened: Opened, width: int) -> None:
+    """However far a reader scrolls down the list; an opened case is below them."""
+    tab = opened(many_cases(60), viewport={"width": width, "height": 800})
+    tab.locator(".case").nth(50).scroll_into_view_if_needed()
+    bar = tab.locator("#controls").bounding_box()
+    assert abs(bar["y"]) <= 1
+    assert bar["height"] <= 130
+
+    tab.goto(f"{tab.url.partition('#')[0]}#case-case-0040")
+    tab.wait_for_selector("#case-case-0040[open]")
+    top = tab.locator("#case-case-0040 > summary").bounding_box()["y"]
+    assert bar["height"] <= top + 1 <= 250
+
+
+def test_wide_tables_scroll_within_themselves(opened: Opened) -> None:
+    """On a telephone every table can be scrolled to its last column."""
+    tab = opened(small_report(), page={"baseline": comparison()}, viewport={"width": 390, "height": 800})
+
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    cut = tab.evaluate(
+        """[...document.querySelectorAll('main > section table')].filter((table) => {
+            const box = table.closest('.scroll, .case');
+            return box.scrollWidth < table.scrollWidth && getComputedStyle(box).overflowX === 'visible';
+        }).length"""
+    )
+    assert cut == 0
+
+
+@pytest.mark.parametrize("width", [1000, 1280])
+def test_tables_of_mistakes_fit_on_a_screen(opened: Opened, width: int) -> None:
+    """No column is cut."""
+    tab = opened(small_report(), viewport={"width": width, "height": 800})
+    boxes = tab.locator("section[aria-labelledby=where] .scroll")
+
+    assert boxes.count() == 3
+    assert boxes.evaluate_all("(all) => all.filter((box) => box.scrollWidth > box.clientWidth).length") == 0
 
 
 def focused(tab: Any) -> str:
@@ -252,10 +347,10 @@ def test_the_keyboard_reaches_everything(opened: Opened) -> None:
     assert focused(tab) == ALL[0]
     keys.press("j")
     keys.press("Enter")
-    assert tab.locator("#k1[open] .pairs").is_visible()
-    tab.locator("#k1 .call > summary").first.focus()
+    assert tab.locator("#case-booking-1[open] .pairs").is_visible()
+    tab.locator("#case-booking-1 .call > summary").first.focus()
     keys.press("Escape")
-    assert tab.locator("#k1[open]").count() == 0
+    assert tab.locator("#case-booking-1[open]").count() == 0
     assert focused(tab) == ALL[1]
     keys.press("/")
     keys.type("jjkk")
