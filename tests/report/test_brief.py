@@ -1,5 +1,6 @@
 """The first problem of a result: selection and one-line wording."""
 
+import dataclasses
 import re
 from typing import Any, get_args
 
@@ -73,6 +74,10 @@ def calls(names: str) -> list[ToolCall]:
         (Finding("wrong_type", "", "pay", 0, 0, "$.type", "mcp", "function"), None),
         (Finding("not_compared", "", "pay", 0, 0, "$.output"), "c1 pay: output not recorded"),
         (Finding("over_budget", "", ""), "all calls: over budget"),
+        (Finding("missing_text", "", "", expected_value="12A"), 'the agent: did not say "12A"'),
+        (Finding("wrong_answer", "", "", expected_value=Approx(3)), f"the answer: does not fit {Approx(3).describe()}"),
+        (Finding("not_ended", "", ""), "the run: did not come to its own end"),
+        (Finding("wrong_turn", "", "look", 1), "e2 look: not in its turn"),
         (Finding("missing_call", "", "", turn=3), "turn 4 a call: needed, not called"),
         (Finding("wrong_tool", "", "look", called=0, turn=3), "turn 4 c1 look: not the right tool"),
         (Finding("schema_violation", "", "look", called=0, path="$.input_parameters"), None),
@@ -203,6 +208,16 @@ def test_findings_without_a_position_come_last() -> None:
     measured = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=findings)
 
     assert first_problem(measured) == "c8 look: redundant call (+1)"
+
+
+def test_values_that_count_as_equal_are_not_problems() -> None:
+    """They are neither shown nor counted."""
+    equal = Finding("equal_by_meaning", "", "look", 0, 0, "$.input_parameters.x", "A", "a")
+    others = (equal, Finding("unexpected", "", "pay", called=1), equal)
+    measured = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=others)
+
+    assert first_problem(measured) == "c2 pay: not expected"
+    assert first_problem(dataclasses.replace(measured, findings=(equal,))) == ""
 
 
 # The line of a result

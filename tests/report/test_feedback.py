@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from judging import RuleJudge
 from toolmark import (
     InvalidDataError,
     LLMTestCase,
@@ -18,6 +19,8 @@ from toolmark import (
     ToolCall,
     ToolCorrectnessMetric,
     ToolEfficiencyMetric,
+    ToolErrorRate,
+    ToolUseMetric,
     evaluate,
 )
 from toolmark.formats import read_traces
@@ -153,6 +156,18 @@ def test_metrics_may_be_called_anything() -> None:
 
     for entry in (*langsmith_feedback(renamed), *langfuse_scores(renamed)):
         assert str(uuid.UUID(entry["id"])) == entry["id"]
+
+
+def test_a_conversation_is_about_its_last_trace() -> None:
+    """The conversation itself, and each of its questions about the trace that answered it."""
+    later = Script("And now?", SCRIPT.steps, trace="b" * 32, session="s1")
+    (conversation,) = read_traces(otlp(replace(SCRIPT, session="s1"), later)).conversations
+    judged = ToolUseMetric([{"name": "add", "parameters": {"type": "object"}}], judge=RuleJudge())
+    of_conversation = langfuse_scores(evaluate([conversation], [judged]))
+    of_questions = langfuse_scores(evaluate(conversation.to_test_cases(), [ToolErrorRate()]))
+
+    assert [score["traceId"] for score in of_conversation] == ["b" * 32]
+    assert [score["traceId"] for score in of_questions] == [SCRIPT.trace, "b" * 32]
 
 
 def test_cases_without_a_trace_are_reported_at_once() -> None:

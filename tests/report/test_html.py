@@ -31,14 +31,28 @@ from pages import (
 )
 from processes import assert_golden, environment
 from strategies import case_fields, few
-from toolmark import LLMTestCase, MetricResult, MLLMImage, MLLMTestCase, Report, ResultStatus, Run, ToolCall, evaluate
+from toolmark import (
+    LLMTestCase,
+    MetricResult,
+    MLLMImage,
+    MLLMTestCase,
+    Report,
+    ResultStatus,
+    Run,
+    TaskSuccessMetric,
+    ToolCall,
+    ToolCorrectnessMetric,
+    compare,
+    evaluate,
+)
 from toolmark.errors import ConfigurationError
-from toolmark.expect import Expect, Glob, Plan
+from toolmark.expect import Contains, ContainsAll, Expect, Glob, Plan
+from toolmark.formats import run_from_messages
 from toolmark.redact import DEFAULT, DEFAULT_KEYS, OFF, REDACTED, Redactor
 from toolmark.report import CaseResult
 from toolmark.report.html import render_html, write_html
 
-VOID = {"meta", "link", "input", "img", "br", "rect", "path"}
+VOID = {"wbr", "meta", "link", "input", "img", "br", "rect", "path"}
 ELEMENTS = {
     *("html", "head", "meta", "link", "title", "style", "body", "script", "noscript"),
     *("header", "main", "footer", "section", "div", "form", "fieldset", "legend", "label", "input", "select", "option"),
@@ -61,14 +75,46 @@ ELEMENTS = {
         "small",
         "strong",
     ),
-    *("code", "pre", "kbd", "em", "br", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"),
+    *(
+        "code",
+        "pre",
+        "kbd",
+        "em",
+        "br",
+        "wbr",
+        "mark",
+        "optgroup",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "details",
+        "summary",
+    ),
     *("figure", "figcaption", "img", "svg", "rect", "path"),
 }
 ATTRIBUTES = {
     *("lang", "charset", "http-equiv", "content", "name", "rel", "href", "class", "id", "hidden", "tabindex", "type"),
     *("role", "scope", "title", "alt", "src", "loading", "for", "value", "checked", "placeholder", "autocomplete"),
     *("spellcheck", "viewbox", "preserveaspectratio", "x", "y", "width", "height", "d"),
-    *("aria-label", "aria-labelledby", "aria-hidden", "aria-live", "data-v", "data-i", "data-t", "data-m", "data-s"),
+    *(
+        "open",
+        "aria-label",
+        "aria-labelledby",
+        "aria-hidden",
+        "aria-live",
+        "data-v",
+        "data-i",
+        "data-t",
+        "data-m",
+        "data-s",
+        "data-p",
+        "data-name",
+        "data-where",
+        "label",
+    ),
 }
 HOSTILE = (
     "</script></noscript></style></title></textarea><script>window.hit=1</script><img src=x onerror=window.hit=1>"
@@ -138,6 +184,73 @@ def page() -> str:
 def test_a_small_report(page: str) -> None:
     """The text of the whole page: verdict, sums, breakdown, and every case with all its parts."""
     assert_golden("html-report.txt", Reading(page).text)
+
+
+def test_required_texts_are_listed() -> None:
+    """Whether the agent said each, if a metric looked for it."""
+    case = LLMTestCase(
+        id="a", actual_output="Paid 5 €.", tools_called=[], expected_tools=[], required_texts=["5 €", "thank you"]
+    )
+    looked = Reading(render_html(evaluate([case], [TaskSuccessMetric(guess_effects=False)]))).text
+    other = Reading(render_html(evaluate([case], [METRIC]))).text
+
+    assert "required texts\nstated 5 €\nmissing thank you" in looked
+    assert "required texts\n5 €\nthank you" in other
+
+
+def test_a_log_of_several_turns_shows_the_whole_conversation() -> None:
+    """Every message of the user and the agent, with the calls of each turn before its answer."""
+
+    def request(name: str) -> dict[str, Any]:
+        call = {"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+    messages = [
+        {"role": "user", "content": "Order 7?"},
+        {"role": "assistant", "content": "Let me see."},
+        request("look"),
+        {"role": "tool", "tool_call_id": "look", "content": "ready"},
+        {"role": "assistant", "content": "It is ready."},
+        {"role": "user", "content": "Thanks."},
+        {"role": "assistant", "content": "Welcome."},
+        {"role": "user", "content": "Refund it."},
+        request("refund"),
+        {"role": "tool", "tool_call_id": "refund", "content": "done"},
+    ]
+    case = run_from_messages(messages).to_test_case().model_copy(update={"expected_tools": []})
+    text = Reading(render_html(evaluate([case], [METRIC]))).text.partition("\nConversation\n")[2]
+
+    parts = [
+        *("Order 7?", "Let me see.", "c1 look", "It is ready.", "Thanks.", "Welcome.", "Refund it."),
+        "c2 refund",
+    ]
+    places = [text.index(f"\n{part}\n") for part in parts]
+    assert places == sorted(places)
+    assert text.startswith("user\nOrder 7?\nassistant\nLet me see.\nassistant\n")
+
+
+def test_cases_are_linked_by_their_ids() -> None:
+    """Equal ids are numbered, and any character is escaped, so that a link works in later reports."""
+    cases = [LLMTestCase(id=name, tools_called=[], expected_tools=[]) for name in ("a b:c1", "x", "x", "x #2")]
+    entries = Reading(render_html(evaluate(cases, [METRIC]))).all("details")
+
+    assert [one["id"] for one in entries if one.get("class") == "case"] == [
+        "case-a%20b%3Ac1",
+        "case-x",
+        "case-x~2",
+        "case-x%20%232",
+    ]
+
+
+def test_warnings_are_folded_by_kind_at_the_end() -> None:
+    """Texts that differ in names only are one line, below the cases."""
+    cases = [
+        LLMTestCase(id=f"c{n}", tools_called=[], expected_tools=[], run=Run(warnings=[f"id 'i{n}' has {n} calls"]))
+        for n in range(3)
+    ]
+    text = Reading(render_html(evaluate(cases, [METRIC]))).text.partition("\nCases\n")[2]
+
+    assert "Warnings\nid '...' has N calls 3 cases, 3 texts\nid 'i0' has 0 calls c0" in text
 
 
 def test_trials_and_a_comparison() -> None:
@@ -231,9 +344,8 @@ def test_evidence_links_to_its_target(page: str) -> None:
     reading = Reading(page)
     links = {attributes["href"] for attributes in reading.all("a")}
 
-    assert {"#k6m1", "#k6c1", "#k6c2", "#g1t1"} <= links
-    assert "#k6c99" not in links
-    assert "#k1" not in links - {"#k1"} or "k1" in {attributes.get("id") for _, attributes in reading.elements}
+    assert {"#case-conversation:m1", "#case-conversation:c1", "#case-conversation:c2", "#g1t1"} <= links
+    assert "#case-conversation:c99" not in links
     assert_links_lead_somewhere(reading)
 
 
@@ -299,8 +411,12 @@ def test_shown_trials_link_to_each_other() -> None:
     """An omitted trial is named without a link, as is an omitted case in a warning."""
     full, short = Reading(render_html(trials_report())), Reading(render_html(trials_report(), limit=1))
 
-    assert {"#k3", "#k5"} <= {attributes["href"] for attributes in full.all("a")}
-    assert not {"#k3", "#k5"} & {attributes["href"] for attributes in short.all("a")}
+    assert {f"#case-booking-1%20%28trial%20{trial}%29" for trial in (2, 3)} <= {
+        attributes["href"] for attributes in full.all("a")
+    }
+    assert not {f"#case-booking-1%20%28trial%20{trial}%29" for trial in (2, 3)} & {
+        attributes["href"] for attributes in short.all("a")
+    }
     assert "trials trial 1 trial 2 trial 3" in short.text
     assert_links_lead_somewhere(full)
     assert_links_lead_somewhere(short)
@@ -369,7 +485,7 @@ def test_warning_is_shown_once() -> None:
     text = Reading(render_html(evaluate([case.model_copy(update={"expected_tools": []})], [METRIC]))).text
     without = Reading(render_html(evaluate([case], [METRIC]))).text
 
-    assert text.partition("\nCases\n")[2].count("it broke off") == 1
+    assert text.partition("\nCases\n")[2].partition("\nWarnings\n")[0].count("it broke off") == 1
     assert without.partition("\nCases\n")[2].count("it broke off") == 1
 
 
@@ -533,6 +649,26 @@ def test_secrets_are_removed() -> None:
     assert all(f"word-{number}" in unredacted for number in range(1, 6))
 
 
+def test_expected_answers_and_texts_hold_no_secret() -> None:
+    """A matcher of the answer is described; required and recorded texts, and their findings, are redacted."""
+    token = "sk-live0123456789abcdefghijklmnop"
+    text = f"before {token} after"
+    case = LLMTestCase(
+        expected_output=ContainsAll(text, "seat <12A>"),
+        actual_output="none",
+        required_texts=[text],
+        agent_texts=[f"other {token}"],
+    )
+    page = render_html(evaluate([case], [TaskSuccessMetric()]))
+
+    assert token not in page
+    assert "seat &lt;12A&gt;" in page
+    described = render_html(
+        evaluate([LLMTestCase(expected_output=Contains("12A"), actual_output="")], [TaskSuccessMetric()])
+    )
+    assert "contains &#34;12A&#34;" in described
+
+
 def test_own_rules_for_secrets_are_followed() -> None:
     """A key that only the user knows is hidden in arguments, differences, expectations and metadata."""
     called, expected = (
@@ -621,3 +757,44 @@ def test_the_template_engine_is_loaded_only_for_pages() -> None:
     )
 
     assert json.loads(done.stdout) == [False]
+
+
+def test_regressions_come_first_and_are_linked() -> None:
+    """Also on a page that has no room for all failures: cases that fail now as before are the least urgent."""
+    good, bad = ToolCall(name="a"), ToolCall(name="x")
+    before = [
+        LLMTestCase(id=f"c{number}", tools_called=[good if number > 5 else bad], expected_tools=[good])
+        for number in range(9)
+    ]
+    after = [case.model_copy(update={"tools_called": None if case.id == "c8" else []}) for case in before]
+    old, new = (evaluate(cases, [ToolCorrectnessMetric()]) for cases in (before, after))
+    page = render_html(new, baseline=compare(old, new), limit=3)
+
+    assert sorted(re.findall(r'<details class="case" id="case-(\w+)"', page)) == ["c6", "c7", "c8"]
+    changes = page.partition('id="changes"')[2].partition("</section>")[0]
+    assert '<details class="card" open>' in changes
+    assert all(f'<a href="#case-{name}">' in changes for name in ("c6", "c7", "c8"))
+    assert "needs tools_called of case" in changes
+
+
+def test_an_error_is_shown_with_its_reason() -> None:
+    """Beside its number, in the totals."""
+    page = Reading(render_html(evaluate([LLMTestCase(id="x", tools_called=[])], [ToolCorrectnessMetric()]))).text
+    totals = page.partition("Cases are those")[0]
+
+    assert "MissingFieldError: ToolCorrectnessMetric needs expected_tools of case 'x'" in totals
+
+
+def test_details_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first cases have details up to a number of bytes; the others are rows, and a sentence says how many."""
+    report = many_cases(40)
+    full = render_html(report)
+    monkeypatch.setattr("toolmark.report.html.page._MAX_DETAIL_BYTES", 20_000)
+    light = render_html(report)
+
+    rows = light.count("The details of this case are not in this file")
+    assert 0 < rows < 40
+    assert light.count('<details class="case"') == full.count('<details class="case"') == 40
+    assert f"{rows} cases of this page are rows without details" in light
+    assert "without details" not in full
+    assert len(light) < len(full)

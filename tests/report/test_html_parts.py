@@ -1,4 +1,4 @@
-"""Parts of the HTML report: both sides place by place, the timeline, histograms, and the breakdown."""
+"""Parts of the HTML report: both sides place by place, the timeline, and histograms."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages import BEGAN, small_report, timed
+from pages import BEGAN, timed
 from strategies import few, json_values
-from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric
 from toolmark._internal.text import printable_lines
 from toolmark.expect import Approx, Expect, Ignore, Plan
 from toolmark.matching.json_compare import json_equal
 from toolmark.report import CaseResult
-from toolmark.report.html.breakdown import breakdowns
 from toolmark.report.html.texts import clip, value_clip
 from toolmark.report.html.timeline import timeline
 from toolmark.report.html.totals import headline, histogram, segments
@@ -278,47 +277,6 @@ def test_the_bar_of_all_cases_is_full() -> None:
         ("passed", 2, 500, 500),
         ("skipped", 0, 1000, 0),
     ]
-
-
-def test_breakdown_merges_findings_of_metrics() -> None:
-    """Tools and arguments with their number of cases, worst first, and the first difference."""
-    case = LLMTestCase(
-        tools_called=[tool({"n": 1, "items": [{"x": 1}]}), ToolCall(name="b")],
-        expected_tools=[tool({"n": 2, "items": [{"x": 1}]}), ToolCall(name="c")],
-    )
-    once = evaluate([case], [ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
-    twice = evaluate(
-        [case],
-        [ToolCorrectnessMetric(evaluation_params=["input_parameters"], threshold=value) for value in (0.4, 0.6)],
-    )
-
-    tools, arguments = breakdowns(twice)
-    assert (tools, arguments) == breakdowns(once)
-    assert tools["columns"] == ["missing", "unexpected", "wrong arguments"]
-    assert [(line["tool"], line["calls"], line["cases"], line["amounts"]) for line in tools["lines"]] == [
-        ("a", 1, 1, [0, 0, 1]),
-        ("b", 1, 1, [0, 1, 0]),
-        ("c", 0, 1, [1, 0, 0]),
-    ]
-    (line,) = arguments["lines"]
-    assert (line["tool"], line["argument"], line["expected"], line["called"]) == ("a", "n", "2", "1")
-
-
-def test_every_kind_of_finding_has_its_column() -> None:
-    """So that a new kind is assigned deliberately."""
-    from typing import get_args
-
-    from toolmark.report.html.breakdown import _GROUP_OF
-    from toolmark.result import FindingKind
-
-    assert set(get_args(FindingKind)) == set(_GROUP_OF)
-
-
-def test_tools_without_findings_are_listed_too() -> None:
-    """So that a reader sees which tools are called well."""
-    tools, _ = breakdowns(small_report())
-
-    assert "search" in [line["tool"] for line in tools["lines"]]
 
 
 # Texts

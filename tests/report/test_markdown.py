@@ -285,7 +285,7 @@ def test_every_part_can_be_cut() -> None:
     wide = report(CASES[0], metrics=[Repeating(f"{n}" * 60, ResultStatus.SKIPPED) for n in range(10, 60)])
     named = render_markdown(wide, title="x", max_bytes=4_000)
 
-    assert re.search(r"without \d+ regressions, 300 failures\.", worse)
+    assert re.search(r"without \d+ regressions, 1 tool, 300 failures\.", worse)
     assert re.search(r"without \d+ improvements, 300 other results\.", better)
     assert re.search(r"without \d+ metrics, 50 other results\.", named)
     for text in (worse, better, named):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from toolmark import (
     ToolCorrectnessMetric,
     evaluate,
 )
+from toolmark.redact import REDACTED
 
 
 def result(score: float | None = None, *, skipped: bool = False, threshold: float = 0.5, **more: Any) -> MetricResult:
@@ -97,9 +99,11 @@ def test_the_mean_does_not_depend_on_the_order(scores: list[float]) -> None:
 
 def test_the_text_has_one_line_per_metric() -> None:
     """Mean and counts, with singular and plural where they belong."""
-    assert str(report(result(1.0), result(0.25), result(skipped=True), result())) == (
-        "m: mean 0.625 over 2 cases; 1 passed, 1 failed (at 0.5), 1 skipped, 1 errored"
-    )
+    line = "m: mean 0.625 over 2 cases; 1 passed, 1 failed (at 0.5), 1 skipped, 1 errored"
+    results = [result(1.0), result(0.25), result(skipped=True), result()]
+    assert str(report(*results)) == line
+    results[-1] = replace(results[-1], error="ValueError: no \n key=sk-abcdefghijklmnopqrstuvwxyz0123456789")
+    assert str(report(*results)) == f"{line}: ValueError: no \\n key={REDACTED}"
     assert str(report(result(1.0))) == "m: mean 1 over 1 case; 1 passed, 0 failed (at 0.5), 0 skipped, 0 errored"
     assert str(report(result())) == "m: no score over 0 cases; 0 passed, 0 failed (at 0.5), 0 skipped, 1 errored"
 

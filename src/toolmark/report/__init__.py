@@ -2,9 +2,10 @@
 
 from toolmark.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
 from toolmark.report.report import CaseResult, Flaky, MetricSummary, Report, TrialSummary
-from toolmark.report.validity import MetricValidity, Validity
+from toolmark.report.validity import AUCDifference, MetricValidity, MisrankedCase, Validity
 
 __all__ = [
+    "AUCDifference",
     "CaseChange",
     "CaseGap",
     "CaseResult",
@@ -13,6 +14,7 @@ __all__ = [
     "MetricComparison",
     "MetricSummary",
     "MetricValidity",
+    "MisrankedCase",
     "Report",
     "TrialSummary",
     "Validity",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
+from toolmark._internal.options import require
 from toolmark._internal.text import difference_text, number_text, plural
-from toolmark.errors import ConfigurationError
-from toolmark.result import ResultStatus
+from toolmark.result import FindingKind, ResultStatus
 from toolmark.stats import Interval
 
 
@@ -45,11 +45,15 @@ class CaseChange(_CaseInBoth):
         score_a: Its score in A.
         score_b: Its score in B.
         finding: The first finding of the result that failed; `None` if there is none.
+        tool: The tool that this finding is about; `None` if it is about none.
+        kind: The kind of this finding; `None` if there is none.
     """
 
     score_a: float
     score_b: float
     finding: str | None
+    tool: str | None = None
+    kind: FindingKind | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,8 +217,8 @@ class Comparison:
         Raises:
             ConfigurationError: `alpha` is out of range.
         """
-        if alpha is not None and (isinstance(alpha, bool) or not 0 < alpha < 1):
-            raise ConfigurationError(f"alpha must be a number between 0 and 1, got {alpha!r}")
+        valid = alpha is None or (not isinstance(alpha, bool) and 0 < alpha < 1)
+        require(valid, "alpha must be a number between 0 and 1", alpha)
         failures: list[str] = []
         for metric in self.metrics:
             failures += _metric_failures(metric, alpha, allow_missing=allow_missing)

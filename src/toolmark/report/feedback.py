@@ -1,7 +1,8 @@
 """Reports as JSON for the backends that the traces came from; nothing is sent.
 
 Each function returns one form: OpenTelemetry events, OpenInference spans, LangSmith feedback, Langfuse scores, Phoenix
-annotations. A result is about the outermost span of the trace that its case was read from (`read_traces`). Ids are
+annotations. A result is about the outermost span of the trace that its case was read from (`read_traces`), that of a
+conversation about its last trace. Ids are
 derived from that span and the metric, so that sending the same report again replaces it. `toolmark.report.otel` sends
 the first two forms itself.
 """

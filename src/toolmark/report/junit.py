@@ -28,6 +28,13 @@ _EXCEPTION_TYPE = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,99}): ", re.ASCII)
 _START = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
+def _properties(values: Iterable[tuple[str, str]]) -> ET.Element:
+    properties = ET.Element("properties")
+    for name, value in values:
+        ET.SubElement(properties, "property", {"name": name, "value": value})
+    return properties
+
+
 def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) -> str:
     """Return a report as JUnit XML.
 
@@ -53,10 +60,7 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         if start:
             suite.set("timestamp", start.group())
         figures = [pair for pair in (*_figures(summary), *_chances(trials.get(summary.metric))) if pair[1] != "-"]
-        properties = ET.Element("properties")
-        suite.insert(0, properties)
-        for name, value in (*_about(report), *figures):
-            ET.SubElement(properties, "property", {"name": name, "value": value})
+        suite.insert(0, _properties([*_about(report), *figures]))
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolmark._internal.options import require
-from toolmark._internal.text import hundredths_text, number_text, plural
+from toolmark._internal.text import hundredths_text, join_first, number_text, plural
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
 from toolmark.report.redaction import redact
 from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.results import result_text
+from toolmark.report.text.breakdown import breakdowns, changes_by_tool
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.gfm import Page, code, fenced, folded, html_code
 from toolmark.report.text.ordering import Entry, is_bad, result_verdict, worst_first
@@ -23,12 +24,15 @@ from toolmark.report.text.phrases import (
     INTERVALS,
     PASS_AT_K_LEGEND,
     counts_text,
+    difference_interval_text,
     estimates_text,
     flaky_text,
     judging_text,
     number_or_dash,
     one_line,
+    p_text,
     pass_at_k_rows,
+    signed_text,
     verdict,
     with_interval,
 )
@@ -40,6 +44,7 @@ MAX_BYTES = 1_000_000
 
 _MIN_BYTES = 4_000
 _MAX_NAME = 200
+_MOST_EXAMPLES = 3
 _SIGNS = {"failed": "❌", "passed": "✅", "interrupted": "⚠️", "error": "⚠️", "skipped": "⚪"}
 
 
@@ -52,7 +57,9 @@ def render_markdown(
     baseline: Comparison | None = None,
     redactor: Redactor = DEFAULT,
 ) -> str:
-    """Return a report as Markdown: the totals, what changed, every failure with its first divergence, then the rest.
+    """Return a report as Markdown.
+
+    It has the totals, what changed, the findings by tool, every failure with its first divergence, and then the rest.
 
     Args:
         report: The report.
@@ -83,6 +90,7 @@ def render_markdown(
     bad, rest = list[Entry](), list[Entry]()
     for entry in sorted(report.results(), key=worst_first):
         (bad if is_bad(entry[1]) else rest).append(entry)
+    _add_tools(page, report)
     _add_failures(page, bad, limit)
     _add_rest(page, rest)
     return page.text()
@@ -96,7 +104,7 @@ def _add_totals(page: Page, summaries: Sequence[MetricSummary]) -> None:
             f"{summary.threshold:g}",
             with_interval(summary.mean, summary.mean_interval),
             with_interval(summary.rate, summary.rate_interval),
-            *map(str, (summary.passed, summary.failed, summary.errored, summary.skipped)),
+            *(f"{amount:,}" for amount in (summary.passed, summary.failed, summary.errored, summary.skipped)),
         )
         for summary in summaries
     ]
@@ -124,35 +132,51 @@ def _add_comparison(page: Page, comparison: Comparison) -> None:
     page.add(f"## Against the baseline\n\n{plural(comparison.in_both, 'case')} in both.")
     header = ["metric", "pairs", "before", "now", "difference", "95 % interval", "worse", "better", "p"]
     page.add_table(header, "lrrrrrrrr", map(_comparison_row, comparison.metrics), what="compared metric")
+    changes = changes_by_tool(change for metric in comparison.metrics for change in metric.regressions)
+    tools: list[tuple[str, ...]] = []
+    for tool, kind, cases in changes:
+        examples = join_first([_name(change.label) for change in cases], _MOST_EXAMPLES)
+        tools.append((_name(tool), kind or "no finding", f"{len(cases):,}", examples))
+    if tools:
+        page.add("### ❌ Regressions by tool")
+        page.add_table(["tool", "first finding", "cases", "such as"], "llrl", tools, what="tool that became worse")
     for metric in comparison.metrics:
-        for changes, title, what in (
+        for listed, title, what in (
             (metric.regressions, "❌ Regressions: passed before, fail now", "regression"),
             (metric.improvements, "✅ Improvements: failed before, pass now", "improvement"),
         ):
-            page.add_list(list(map(_change_line, changes)), what=what, title=f"### {title}\n\n{_name(metric.metric)}")
+            page.add_list(list(map(_change_line, listed)), what=what, title=f"### {title}\n\n{_name(metric.metric)}")
     gone = [f"- {_name(name)}" for name in comparison.only_a]
     page.add_list(gone, what="gone case", title="### Measured before, and not now")
     page.add_list([f"- {code(note)}" for note in comparison.notes], what="note", title="### Notes")
 
 
 def _comparison_row(metric: MetricComparison) -> tuple[str, ...]:
-    interval = metric.interval
     return (
         _name(metric.metric),
-        str(metric.paired),
-        number_or_dash(metric.mean_a),
-        number_or_dash(metric.mean_b),
-        number_or_dash(metric.difference, "{:+.4f}".format),
-        "-" if interval is None else f"{interval.low:+.2f} to {interval.high:+.2f}",
-        str(len(metric.regressions)),
-        str(len(metric.improvements)),
-        number_or_dash(metric.corrected, hundredths_text),
+        f"{metric.paired:,}",
+        number_or_dash(metric.mean_a, hundredths_text),
+        number_or_dash(metric.mean_b, hundredths_text),
+        number_or_dash(metric.difference, signed_text),
+        difference_interval_text(metric.interval),
+        f"{len(metric.regressions):,}",
+        f"{len(metric.improvements):,}",
+        p_text(metric.corrected),
     )
 
 
 def _change_line(change: CaseChange) -> str:
     finding = f": {code(one_line(change.finding))}" if change.finding else ""
     return f"- {_name(change.label)} {number_text(change.score_a)} → {number_text(change.score_b)}{finding}"
+
+
+def _add_tools(page: Page, report: Report) -> None:
+    """Add the tools that have findings, those of most cases first."""
+    tools, _ = breakdowns(report)
+    rows = [(_name(line.tool), f"{len(line.cases):,}", tools.problems(line)) for line in tools.lines if line.cases]
+    if rows:
+        page.add("## Findings by tool")
+        page.add_table(["tool", "cases", "findings of all metrics"], "lrl", rows, what="tool")
 
 
 def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
@@ -168,17 +192,22 @@ def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
     lines = [f"<p>{_failure_line(entry)}</p>" for entry in bad]
     lines = lines[: max(page.fitting([title, *lines]) - 1, 0)]  # one of the fitting blocks is the title
     page.leave_out("failure", len(bad) - len(lines))
+    _unfold(page, title, lines, bad[: limit or None])
+    if lines:
+        for block in (title, *lines):
+            page.add(block)
+
+
+def _unfold(page: Page, title: str, lines: list[str], entries: Sequence[Entry]) -> None:
+    """Replace lines of failures by their calls side by side, as long as there is room."""
     room = page.room_beside([title, *lines])
-    unfolded = min(len(lines), limit or len(lines))
-    for place, block in enumerate(map(_folded_calls, bad[:unfolded])):
+    unfolded = min(len(lines), len(entries))
+    for place, block in enumerate(map(_folded_calls, entries[:unfolded])):
         room -= len(block.encode()) - len(lines[place].encode())
         if room < 0:
             page.leave_out("side-by-side view", unfolded - place)
             break
         lines[place] = block
-    if lines:
-        for block in (title, *lines):
-            page.add(block)
 
 
 def _failure_line(entry: Entry) -> str:

@@ -35,7 +35,7 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
     MetricResult: ("metric", "reason", "error", "warnings", "findings", "alignment", "units", "judge"),
     Finding: ("message",),
     Alignment: ("pairs", "out_of_order"),
-    Pair: ("differences",),
+    Pair: ("differences", "respelled"),
     UnitResult: ("questions",),
     QuestionResult: ("rationale", "problem"),
     Comparison: ("metrics", "only_a", "notes"),
@@ -110,8 +110,10 @@ def _redacted(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - of any c
         return redactor(dict(value))
     if isinstance(value, BaseModel):  # a case; what was evaluated may be no case at all, and then failed
         return value.model_copy(update={name: redactor(text) for name, text in case_names(value).items()})
-    if type(value) not in _FIELDS:
-        return redactor(value)
+    return _redacted_fields(value, redactor) if type(value) in _FIELDS else redactor(value)
+
+
+def _redacted_fields(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - of any class in `_FIELDS`
     fields = {name: _redacted(getattr(value, name), redactor) for name in _FIELDS[type(value)]}
     if isinstance(value, (Finding, Difference)):
         fields |= _redacted_sides(value, redactor)

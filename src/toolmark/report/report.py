@@ -7,14 +7,15 @@ import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from math import fsum
 from typing import Any
 
 from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
 from toolmark._internal.model import drop_none
-from toolmark._internal.text import number_text, plural
+from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
-from toolmark.errors import InvalidDataError
+from toolmark.errors import InvalidDataError, MissingPackageError
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import MetricResult, ResultStatus
 from toolmark.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
@@ -105,23 +106,29 @@ def content_key(case: object) -> str | None:
 
     For a conversation it is that of the user's turns; `None` if there is neither input nor expectation.
     """
-    if isinstance(case, ConversationalTestCase):
-        content: dict[str, Any] = {"turns": [turn.content for turn in case.turns if turn.role == "user"]}
-    elif isinstance(case, LLMTestCase | MLLMTestCase):
-        fields = {name: getattr(case, name) for name in ("input", "expected_output", "expected_tools")}
-        try:
-            content = type(case)(**drop_none(fields)).to_dict()
-        except InvalidDataError:  # nested too deeply to be written
-            return None
-    else:
-        return None
+    content = _key_content(case)
     if not any(content.values()):
         return None
     text = json.dumps(DEFAULT(content), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_DIGITS]
 
 
+def _key_content(case: object) -> dict[str, Any]:
+    """Return the values that identify a case; empty if there are none."""
+    if isinstance(case, ConversationalTestCase):
+        return {"turns": [turn.content for turn in case.turns if turn.role == "user"]}
+    if not isinstance(case, LLMTestCase | MLLMTestCase):
+        return {}
+    fields = {name: getattr(case, name) for name in ("input", "expected_output", "expected_tools")}
+    fields |= {name: getattr(case, name) or None for name in ("required_texts", "must_end")}
+    try:
+        return type(case)(**drop_none(fields)).to_dict()
+    except InvalidDataError:  # nested too deeply to be written
+        return {}
+
+
 _KEY_DIGITS = 12
+_LONGEST_ERROR = 300
 
 _FIGURES = (
     *("metric", "threshold", "mean", "mean_interval", "rate", "rate_interval"),
@@ -149,6 +156,7 @@ class MetricSummary:
         coverage: Share of the questions to the judge that were decided, in [0, 1]; `None` if it was asked none.
         usage: Tokens and requests of the judge, by name.
         cost: Cost of the judge; `None` if it is not known in full.
+        error: Why a case could not be measured, without secrets: of several errors, the first in the alphabet.
     """
 
     metric: str
@@ -163,6 +171,7 @@ class MetricSummary:
     coverage: float | None = None
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
     cost: float | None = None
+    error: str | None = None
 
     @classmethod
     def of(
@@ -202,6 +211,7 @@ class MetricSummary:
             coverage=_coverage(results),
             usage=dict(usage),
             cost=_cost(results),
+            error=min(filter(None, map(error_of, results)), default=None),
         )
 
     @property
@@ -229,8 +239,21 @@ class MetricSummary:
         mean = "no score" if self.mean is None else f"mean {number_text(self.mean)}"
         return (
             f"{self.metric}: {mean} over {plural(self.scored, 'case')}; {self.passed} passed, "
-            f"{self.failed} failed (at {self.threshold:g}), {self.skipped} skipped, {self.errored} errored"
+            f"{self.failed} failed (at {self.threshold:g}), {self.skipped} skipped, {self.errored} errored{self.why}"
         )
+
+    @property
+    def why(self) -> str:
+        """The error after a colon, on one line; empty without an error."""
+        return f": {shorten(printable(self.error), _LONGEST_ERROR)}" if self.error else ""
+
+
+def error_of(result: MetricResult) -> str | None:
+    """Return why a result could not be measured, without secrets; `None` if it was measured, or nothing says why."""
+    if result.status is not ResultStatus.FAILED:
+        return None
+    text = result.error or result.reason
+    return None if text is None else str(DEFAULT(text))
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -276,6 +299,16 @@ class Flaky:
         return plain
 
 
+def _tallies(results: Sequence[tuple[CaseResult, MetricResult]]) -> list[Flaky]:
+    """Return the tally of each golden."""
+    names: dict[int, str] = {}
+    outcomes: dict[int, dict[int | None, list[bool | None]]] = {}
+    for case, result in results:
+        names.setdefault(case.cluster, case.name)
+        outcomes.setdefault(case.cluster, {}).setdefault(case.trial, []).append(result.passed)
+    return [_tally(names[golden], by_trial.values()) for golden, by_trial in outcomes.items()]
+
+
 def _tally(name: str, trials: Iterable[Sequence[bool | None]]) -> Flaky:
     """Return how many trials of a golden have a score and passed; each may consist of several runs."""
     scored = [all(passes) for passes in trials if None not in passes]
@@ -319,16 +352,11 @@ class TrialSummary:
             trials: Requested trials of each golden.
             results: Its results, each with its case.
         """
-        names: dict[int, str] = {}
-        outcomes: dict[int, dict[int | None, list[bool | None]]] = {}
-        for case, result in results:
-            names.setdefault(case.cluster, case.name)
-            outcomes.setdefault(case.cluster, {}).setdefault(case.trial, []).append(result.passed)
-        tallies = [_tally(names[golden], by_trial.values()) for golden, by_trial in outcomes.items()]
+        tallies = _tallies(results)
         ks = range(1, trials + 1)
         return cls(
             metric=metric,
-            goldens=len(outcomes),
+            goldens=len(tallies),
             trials=trials,
             pass_at={k: _mean(pass_at_k(one.scored, one.passed, k) for one in tallies) for k in ks},
             pass_hat={k: _mean(pass_hat_k(one.scored, one.passed, k) for one in tallies) for k in ks},
@@ -423,6 +451,64 @@ class Report:
         """Return `to_dict()` as JSON text."""
         return json_text(self.to_dict(redactor), indent=indent)
 
+    def to_rows(self, redactor: Redactor = DEFAULT) -> list[dict[str, Any]]:
+        """Return one object per result, for tables: its case, metric, outcome and reason, redacted.
+
+        The keys are `case`, `trial`, `metric`, `status`, `score`, `passed`, `threshold`, `reason`, `error` and `tags`;
+        what a result does not have is `None`.
+        """
+        return [
+            {
+                "case": redactor(case.name),
+                "trial": case.trial,
+                "metric": result.metric,
+                "status": result.status.value,
+                "score": result.score,
+                "passed": result.passed,
+                "threshold": result.threshold,
+                "reason": redactor(result.reason),
+                "error": redactor(result.error),
+                "tags": redactor(list(case.case.tags)),
+            }
+            for case, result in self.results()
+        ]
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - pandas is not a dependency
+        """Return `to_rows()` as a `pandas.DataFrame`.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        return _imported("pandas").DataFrame(self.to_rows())
+
+    def to_polars(self) -> Any:  # noqa: ANN401 - polars is not a dependency
+        """Return `to_rows()` as a `polars.DataFrame`.
+
+        Raises:
+            MissingPackageError: polars is not installed.
+        """
+        return _imported("polars").DataFrame(self.to_rows(), infer_schema_length=None)
+
+    def print(self, title: str = "Evaluation") -> None:
+        """Print the report to the terminal; see `toolmark.report.terminal.print_report` for more options."""
+        from toolmark.report.terminal import print_report  # noqa: PLC0415 - loaded only when printing
+
+        print_report(self, title=title)
+
     def __str__(self) -> str:
         """Return one line per metric: mean and counts."""
         return "\n".join(map(str, self.summaries))
+
+    def _repr_html_(self) -> str:
+        """Return the totals and the worst cases for a notebook."""
+        from toolmark.report.html.notebook import report_fragment  # noqa: PLC0415 - loaded only in notebooks
+
+        return report_fragment(self)
+
+
+def _imported(package: str) -> Any:  # noqa: ANN401 - a module without types
+    try:
+        return import_module(package)
+    except ImportError as error:
+        message = f"to_{package} needs the package {package!r}, which is not installed: pip install {package}"
+        raise MissingPackageError(message, name=package) from error

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
-from toolmark._internal.text import number_text, plural
+from toolmark._internal.text import difference_text, number_text, plural
 from toolmark.stats import Interval
 
 
@@ -28,6 +28,9 @@ class MetricValidity:
         auc: The chance that a good run scores higher than a bad one, ties counting one half, in [0, 1]; `None` without
             both. See `toolmark.stats.auc`.
         interval: Interval of `auc`; `None` if it cannot be computed. See `toolmark.stats.bootstrap`.
+        auc_within: The same over pairs of runs of one cluster only; `None` without clusters, or if no cluster has both.
+            See `toolmark.stats.auc_within`.
+        interval_within: Interval of `auc_within`; `None` if it cannot be computed.
         balanced_accuracy: At the threshold, in [0, 1]; `None` without good and bad runs.
         mean_good: Mean score of the good ones; `None` without any.
         mean_bad: Mean score of the bad ones; `None` without any.
@@ -45,6 +48,8 @@ class MetricValidity:
     warned: int
     auc: float | None
     interval: Interval | None
+    auc_within: float | None
+    interval_within: Interval | None
     balanced_accuracy: float | None
     mean_good: float | None
     mean_bad: float | None
@@ -72,6 +77,57 @@ class MetricValidity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AUCDifference:
+    """The AUCs of two metrics on the cases that both score.
+
+    Attributes:
+        metric: Name of the first metric.
+        other: Name of the second metric.
+        cases: Cases with a label that both score.
+        difference: AUC of the first minus AUC of the second on these cases, in [-1, 1]; `None` if one of the kinds is
+            missing.
+        interval: Paired interval of the difference; `None` if it cannot be computed. See
+            `toolmark.stats.auc_difference_interval`.
+    """
+
+    metric: str
+    other: str
+    cases: int
+    difference: float | None
+    interval: Interval | None
+
+    def __str__(self) -> str:
+        """Return the difference and its interval on one line."""
+        if self.difference is None:
+            return f"{self.metric} minus {self.other}: no difference of AUC"
+        within = ""
+        if self.interval is not None:
+            within = f" ({difference_text(self.interval.low)} to {difference_text(self.interval.high)})"
+        text = f"{self.metric} minus {self.other}: {difference_text(self.difference)}{within}"
+        return f"{text} over {plural(self.cases, 'case')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MisrankedCase:
+    """A case on which all metrics are wrong: a good run that they rank too low, or a bad run that they rank too high.
+
+    A metric misranks a good run by the share of bad runs that score higher, and a bad run by the share of good runs
+    that score lower, ties counting one half.
+
+    Attributes:
+        index: Position of the case, from 0.
+        case: Name of the case in reports.
+        scores: Score of each metric that has a row, in their order.
+        misranked: The share for the metric that is least wrong, in (0, 1]; above 0.5 it is worse than chance.
+    """
+
+    index: int
+    case: str
+    scores: tuple[float, ...]
+    misranked: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Validity:
     """How well metrics separate good runs from bad ones, by a label that marks the good ones.
 
@@ -85,7 +141,13 @@ class Validity:
         confidence: Confidence level of the intervals.
         resamples: Number of resamples.
         seed: Seed of the random numbers.
-        metrics: One entry per metric, in their order.
+        min_runs: Scored cases that a metric needs for a row.
+        metrics: One entry per metric with enough scored cases, in their order.
+        dropped: The other metrics; their counts only, no AUC.
+        differences: One entry per pair of `metrics`, in their order.
+        hardest_good: The good run that all `metrics` rank too low, with the highest `misranked`; `None` if each good
+            run is ranked above all bad ones by one of them.
+        hardest_bad: The bad run that all `metrics` rank too high, likewise.
         notes: Cases that were left out, and other caveats.
     """
 
@@ -98,7 +160,12 @@ class Validity:
     confidence: float
     resamples: int
     seed: int
+    min_runs: int
     metrics: tuple[MetricValidity, ...]
+    dropped: tuple[MetricValidity, ...]
+    differences: tuple[AUCDifference, ...]
+    hardest_good: MisrankedCase | None
+    hardest_bad: MisrankedCase | None
     notes: tuple[str, ...]
 
     @property
@@ -108,9 +175,9 @@ class Validity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        metrics = [metric.to_dict() for metric in self.metrics]
+        metrics, dropped = ([metric.to_dict() for metric in part] for part in (self.metrics, self.dropped))
         plain: dict[str, Any] = replace_nonfinite(
-            {**to_json_value(self), "unlabelled": self.unlabelled, "metrics": metrics}
+            {**to_json_value(self), "unlabelled": self.unlabelled, "metrics": metrics, "dropped": dropped}
         )
         return plain
 
@@ -119,5 +186,10 @@ class Validity:
         return json_text(self.to_dict(), indent=indent)
 
     def __str__(self) -> str:
-        """Return one line per metric."""
-        return "\n".join(map(str, self.metrics))
+        """Return one line per metric, and one per pair of metrics."""
+        dropped = [f"{metric.metric}: {self.dropped_text(metric)}" for metric in self.dropped]
+        return "\n".join([*map(str, self.metrics), *dropped, *map(str, self.differences)])
+
+    def dropped_text(self, metric: MetricValidity) -> str:
+        """Return why a metric has no row."""
+        return f"dropped: {plural(metric.scored, 'case')} with a label and a score, at least {self.min_runs} are needed"

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import Any, Final, NamedTuple
 
 from toolmark._internal.json import json_text
-from toolmark.cases import Run
+from toolmark.cases import ConversationalTestCase, Run
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.redact import Redactor
 from toolmark.report.report import CaseResult, Report
@@ -170,10 +170,20 @@ def annotator(scored: Scored) -> str:
 
 
 def _target(case: CaseResult) -> tuple[str, str]:
-    """Return the trace and the outermost span that a case was read from; empty texts if they are not recorded."""
-    run = getattr(case.case, "run", None)
-    span = run.metadata.get("span_id") if isinstance(run, Run) else None
-    return (run.run_id or "", span) if isinstance(run, Run) and isinstance(span, str) else ("", "")
+    """Return the trace and the outermost span that a case was read from; empty texts if they are not recorded.
+
+    A conversation may be of several traces; its results are about the last one.
+    """
+    targets = [(trace, span) for trace, span in _ids(case.case) if isinstance(trace, str) and isinstance(span, str)]
+    return targets[-1] if targets else ("", "")
+
+
+def _ids(case: object) -> list[tuple[object, object]]:
+    """Return the ids of the traces and spans of a case, as they are recorded."""
+    if isinstance(case, ConversationalTestCase):
+        return [(turn.metadata.get("run_id"), turn.metadata.get("span_id")) for turn in case.turns]
+    run = getattr(case, "run", None)
+    return [(run.run_id, run.metadata.get("span_id"))] if isinstance(run, Run) else []
 
 
 def _doubt(trace: str, span: str, *, hexadecimal: bool) -> str:

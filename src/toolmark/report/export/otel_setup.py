@@ -16,7 +16,7 @@ from importlib.metadata import entry_points
 from inspect import signature
 from typing import Any, Final, NamedTuple
 
-from toolmark._internal.options import require_one_of
+from toolmark._internal.options import require, require_one_of
 from toolmark._internal.text import plural, printable
 from toolmark.errors import ConfigurationError, MissingPackageError, NotSentError
 from toolmark.redact import DEFAULT
@@ -177,8 +177,8 @@ def _exporter(signal: _Signal, name: str, size: int) -> CountingExporter:
 
 def _size(signal: _Signal) -> int:
     text = os.environ.get(signal.batch_size, "").strip() or "512"
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigurationError(f"{signal.batch_size} must be a whole number of at least 1, got {text!r}")
+    valid = text.isdecimal() and int(text) >= 1
+    require(valid, f"{signal.batch_size} must be a whole number of at least 1", text)
     return int(text)
 
 

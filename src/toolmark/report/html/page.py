@@ -23,22 +23,36 @@ from markupsafe import Markup
 from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.json import json_text
 from toolmark._internal.options import require
-from toolmark._internal.text import difference_text, printable_lines, short_json, shorten
+from toolmark._internal.text import hundredths_text, plural, printable_lines, short_json, shorten
 from toolmark.calls import Execution
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
-from toolmark.report.html.breakdown import breakdowns
 from toolmark.report.html.calls import DEEPEST, MOST_CALLS, count_calls, handoff_text, is_failure, problem_text
-from toolmark.report.html.cases import MOST_TAGS, case_view
+from toolmark.report.html.cases import MOST_TAGS, case_anchors, case_view, row_view
+from toolmark.report.html.places import Places, breakable, shade
 from toolmark.report.html.results import case_verdict, decided_by, decision_text, judge_facts, worst_first
 from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, Pictures, clip, value_clip
-from toolmark.report.html.totals import count_text, headline, histogram, segments
+from toolmark.report.html.totals import headline, histogram, segments
 from toolmark.report.redaction import redact, redact_content
 from toolmark.report.report import CaseResult, Report
-from toolmark.report.text.ordering import VERDICTS, group_warnings, result_verdict
-from toolmark.report.text.phrases import judge_totals, number_or_dash, pass_at_k_rows, percent, usage_texts
+from toolmark.report.text.breakdown import changes_by_tool
+from toolmark.report.text.ordering import VERDICTS, result_verdict
+from toolmark.report.text.phrases import (
+    difference_interval_text,
+    interval_text,
+    judge_totals,
+    number_or_dash,
+    p_text,
+    pass_at_k_rows,
+    percent,
+    signed_text,
+    usage_texts,
+)
+from toolmark.report.text.warning_kinds import warning_kinds
 
 _MAX_FILTER_TAGS = 200
+_MAX_DETAIL_BYTES = 12_000_000
+"""Bytes of details, after which cases are rows only: a browser loads so many in about a second."""
 
 
 def render_html(
@@ -58,7 +72,8 @@ def render_html(
         report: The report.
         title: A heading, such as a file name.
         baseline: How the report differs from an earlier one, with the earlier one as A.
-        limit: Maximum number of cases on the page, failures first; 0 for all. The numbers always cover all cases.
+        limit: Maximum number of cases on the page: those that became worse than in the baseline, then other failures; 0
+            for all. The numbers always cover all cases. The first cases have details, up to 12 MB; the others are rows.
         redactor: Redacts the content of the page; `toolmark.redact.OFF` shows the values. Reasons and messages of
             findings are redacted already: metrics apply the default rules.
 
@@ -67,36 +82,70 @@ def render_html(
     """
     require(limit >= 0, "limit must be 0 (all cases) or more", limit)
     report = redact(report, redactor)
-    cases = sorted(report.cases, key=worst_first)[: limit or None]  # 0 is no limit
-    contents = [redact_content(case.case, redactor) for case in cases]
-    tags = _frequent_tags(content.tags for content, _ in contents)
-    places = {tag: position for position, (tag, _) in enumerate(tags)}
+    comparison = redact(baseline, redactor)
+    compared = () if comparison is None else comparison.metrics
+    regressed = frozenset(change.index_b for metric in compared for change in (*metric.regressions, *metric.lost))
+    by_verdict = sorted(report.cases, key=lambda case: (case.index not in regressed, *worst_first(case)))
+    cases = by_verdict[: limit or None]  # 0 is no limit
+    tags_of = {case.index: redact(tuple(getattr(case.case, "tags", ())), redactor) for case in cases}
+    tags = _frequent_tags(tags_of.values())
+    tag_places = {tag: position for position, (tag, _) in enumerate(tags)}
     toolsets: dict[str, dict[str, Any]] = {}
     pictures = Pictures()
-    tools, arguments = breakdowns(report)
-    trials: dict[int, list[CaseResult]] = {}
-    for case in report.cases:
-        if case.trial is not None:
-            trials.setdefault(case.cluster, []).append(case)
-    return _template().render(
+    anchors = case_anchors(cases)
+    links: dict[str, Any] = {
+        "trials": trials_of(report.cases),
+        "addresses": {index: f"#{anchor}" for index, anchor in anchors.items()},
+    }
+    draw_body = page_template("case.html.jinja").make_module(links).body  # type: ignore[attr-defined]
+    room = _MAX_DETAIL_BYTES
+    views: list[dict[str, Any]] = []
+    for case in cases:
+        anchor = anchors[case.index]
+        if room > 0:
+            view = case_view(case, redact_content(case.case, redactor), anchor, tag_places, toolsets, pictures)
+            view["body"] = draw_body(view)
+            room -= len(view["body"].encode("utf-8", "replace"))
+        else:
+            view = row_view(case, tags_of[case.index], anchor, tag_places)
+        views.append(view)
+    return page_template("page.html.jinja").render(
+        **totals_view(report, comparison, anchors),
+        **links,
         title=redact(title, redactor),
-        report=report,
-        headline=headline(report),
-        segments=segments(report),
-        metrics=[
+        cases=views,
+        without_details=sum(view["body"] is None for view in views),
+        tags=tags,
+        toolsets=list(toolsets.values()),
+        **_inlined_files(),
+    )
+
+
+def totals_view(report: Report, comparison: Comparison | None, on_page: Iterable[int]) -> dict[str, Any]:
+    """Return the template data of the totals of a report, both redacted, with the positions of the listed cases."""
+    compared = () if comparison is None else comparison.metrics
+    return {
+        "report": report,
+        "headline": headline(report),
+        "segments": segments(report),
+        "metrics": [
             (summary, histogram([case.results[place] for case in report.cases]))
             for place, summary in enumerate(report.summaries)
         ],
-        comparison=redact(baseline, redactor),
-        warnings=list(group_warnings(report).items()),
-        tools=tools,
-        arguments=arguments,
-        trials=trials,
-        on_page=frozenset(case.index for case in cases),
-        cases=[case_view(*pair, places, toolsets, pictures) for pair in zip(cases, contents, strict=True)],
-        tags=tags,
-        toolsets=list(toolsets.values()),
-    )
+        "comparison": comparison,
+        "warnings": warning_kinds(report),
+        "places": Places(report, on_page),
+        "regressed_tools": changes_by_tool(change for metric in compared for change in metric.regressions),
+    }
+
+
+def trials_of(cases: Iterable[CaseResult]) -> dict[int, list[CaseResult]]:
+    """Return the trials of each golden by its position."""
+    trials: dict[int, list[CaseResult]] = {}
+    for case in cases:
+        if case.trial is not None:
+            trials.setdefault(case.cluster, []).append(case)
+    return trials
 
 
 def write_html(
@@ -139,14 +188,14 @@ def _printable(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
     return printable_lines(value) if type(value) is str else value
 
 
-def _source(name: str) -> str:
+def page_source(name: str) -> str:
     """Return a file of the page with newlines as line endings, as a browser reads it before it checks a hash."""
     return (files("toolmark.report.html") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _template_source(name: str) -> str:
     """Return a template without its indentation, which would be a third of a large page."""
-    return "\n".join(line.lstrip(" ") for line in _source(name).split("\n"))
+    return "\n".join(line.lstrip(" ") for line in page_source(name).split("\n"))
 
 
 def _csp_hash(content: str) -> str:
@@ -155,9 +204,20 @@ def _csp_hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
+def _inlined_files() -> dict[str, Any]:
+    """Return the style and the script of a page that loads no other file, and what allows them."""
+    style, script = page_source("page.css"), page_source("page.js")
+    return {
+        "style": Markup(style),  # noqa: S704 - a file of this package
+        "script": Markup(script),  # noqa: S704 - likewise
+        "style_policy": _csp_hash(style),
+        "script_policy": _csp_hash(script),
+    }
+
+
 @cache
-def _template() -> Template:
-    """Return the template of the page, with its style and script."""
+def page_template(name: str) -> Template:
+    """Return a template with the filters and constants that all of them share."""
     environment = Environment(
         autoescape=True,
         finalize=_printable,
@@ -169,7 +229,8 @@ def _template() -> Template:
     functions: tuple[Callable[..., Any], ...] = (
         *(case_verdict, result_verdict, decision_text, decided_by, judge_facts, judge_totals),
         *(clip, value_clip, short_json, json_text),
-        *(number_or_dash, percent, difference_text, pass_at_k_rows, usage_texts),
+        *(number_or_dash, hundredths_text, percent, p_text, signed_text, interval_text, difference_interval_text),
+        *(pass_at_k_rows, usage_texts, breakable, shade),
         *(problem_text, is_failure, count_calls, handoff_text),
     )
     filters: dict[str, Callable[..., Any]] = {
@@ -180,17 +241,12 @@ def _template() -> Template:
         "name": partial(shorten, limit=LONGEST_NAME),
     }
     environment.filters.update(filters)
-    style, script = _source("page.css"), _source("page.js")
     constants = {
-        "count": count_text,
+        "count": plural,
         "deepest": DEEPEST,
         "most_calls": MOST_CALLS,
         "most_tags": MOST_TAGS,
         "no_execution": Execution(),
         "verdicts": VERDICTS,
-        "style": Markup(style),  # noqa: S704 - a file of this package
-        "script": Markup(script),  # noqa: S704 - likewise
-        "style_policy": _csp_hash(style),
-        "script_policy": _csp_hash(script),
     }
-    return environment.get_template("page.html.jinja", globals=constants)
+    return environment.get_template(name, globals=constants)

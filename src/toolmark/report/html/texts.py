@@ -15,6 +15,7 @@ from toolmark._internal.images import DATA_URL, hash_images, image_type
 from toolmark._internal.json import json_text, replace_nonfinite
 from toolmark._internal.text import shorten
 from toolmark.cases import MLLMImage
+from toolmark.expect import Matcher
 
 LONGEST_TEXT = 8_000
 """Characters of one message, reason or error."""
@@ -69,9 +70,11 @@ class Pictures:
         """Begin with the whole size free."""
         self._left = _ALL_IMAGES
 
-    def parts(self, content: str | list[str | MLLMImage] | None, place: str) -> Iterator[Clip | Picture]:
-        """Yield the texts and images of a redacted message, which captions call `place`."""
+    def parts(self, content: str | Matcher | list[str | MLLMImage] | None, place: str) -> Iterator[Clip | Picture]:
+        """Yield the texts and images of a redacted message, which captions call `place`; a matcher is described."""
         images = 0
+        if isinstance(content, Matcher):
+            content = content.describe()
         for part in [content] if isinstance(content, str) else content or ():
             if isinstance(part, str):
                 yield clip(part)

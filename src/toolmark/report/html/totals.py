@@ -25,14 +25,14 @@ def headline(report: Report) -> tuple[Verdict, str, str]:
     """
     verdicts = Counter(map(case_verdict, report.cases))
     failed, errors, passed = verdicts["failed"], verdicts["error"], verdicts["passed"]
-    total = count_text(len(report.cases), "case")
+    total = plural(len(report.cases), "case")
     if failed:
         return "failed", "failed", f"{failed:,} of {total} failed{_also(errors, 'could not be measured')}"
     if errors:
         return "error", "error", f"{errors:,} of {total} could not be measured"
     sentence = f"nothing was scored: {total} skipped" if report.cases else "there were no cases"
     if passed:
-        sentence = f"{count_text(passed, 'case')} passed{_also(verdicts['skipped'], 'skipped')}"
+        sentence = f"{plural(passed, 'case')} passed{_also(verdicts['skipped'], 'skipped')}"
     if report.interrupted:
         return "error", "interrupted", sentence
     return ("passed", "passed", sentence) if passed else ("skipped", "no verdict", sentence)
@@ -40,11 +40,6 @@ def headline(report: Report) -> tuple[Verdict, str, str]:
 
 def _also(amount: int, words: str) -> str:
     return f", {amount:,} {words}" if amount else ""
-
-
-def count_text(amount: int, noun: str) -> str:
-    """Return `1 case`, `2,000 cases`."""
-    return plural(amount, noun).replace(str(amount), f"{amount:,}", 1)
 
 
 def segments(report: Report) -> list[dict[str, Any]]:

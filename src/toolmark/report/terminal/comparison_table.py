@@ -20,14 +20,14 @@ from toolmark.report.terminal.console import (
     print_more,
     print_trimmed,
 )
-from toolmark.report.text.phrases import number_or_dash, one_line
+from toolmark.report.terminal.tool_table import print_changes_by_tool
+from toolmark.report.text.phrases import number_or_dash, one_line, p_text, signed_text
 from toolmark.result import ResultStatus
 from toolmark.stats import Interval
 
 _FEW = 10
 _MAX_NAMES = 3
 _TEXT = 200
-_LEAST_P = 0.001
 
 
 def print_comparison(
@@ -47,20 +47,26 @@ def print_comparison(
         print_line(console, f"{name}  {printable(title)}: {plural(cases, 'case')}", "bold")
     print_line(console, f"{plural(comparison.in_both, 'case')} in both")
     print_trimmed(console, _table(comparison))
+    regressions = [change for metric in comparison.metrics for change in metric.regressions]
+    print_changes_by_tool(console, regressions, "passed in A, failed in B, by tool")
     for metric in comparison.metrics:
         name = f"{printable(metric.metric)}: " if len(comparison.metrics) > 1 else ""
-        for changes, words, side, style in (
-            (metric.regressions, "passed in A, failed in B", "B", "bold red"),
-            (metric.improvements, "failed in A, passed in B", "A", "bold green"),
-        ):
-            if changes:
-                print_line(console, f"\n{name}{plural(len(changes), 'case')} {words}", style)
-                _print_changes(console, changes, f"first finding in {side}", limit)
+        _print_all_changes(console, metric, name, limit)
     console.print()
     for line in _column_key(comparison):
         print_line(console, line, "dim", indent=1)
     for line in (*_caveats(comparison), *map(printable, comparison.notes)):
         print_line(console, line, indent=1)
+
+
+def _print_all_changes(console: Console, metric: MetricComparison, name: str, limit: int) -> None:
+    for changes, words, side, style in (
+        (metric.regressions, "passed in A, failed in B", "B", "bold red"),
+        (metric.improvements, "failed in A, passed in B", "A", "bold green"),
+    ):
+        if changes:
+            print_line(console, f"\n{name}{plural(len(changes), 'case')} {words}", style)
+            _print_changes(console, changes, f"first finding in {side}", limit)
 
 
 def _table(comparison: Comparison) -> Table:
@@ -72,24 +78,16 @@ def _table(comparison: Comparison) -> Table:
         better = len(metric.improvements)
         table.add_row(
             Text(" -> ".join(names)),
-            Text(str(metric.paired), style="yellow" if metric.unscored else ""),
+            Text(f"{metric.paired:,}", style="yellow" if metric.unscored else ""),
             number_or_dash(metric.mean_a, hundredths_text),
             number_or_dash(metric.mean_b, hundredths_text),
-            number_or_dash(metric.difference, _signed),
-            interval_cell(metric.interval, _signed, neutral=0),
+            number_or_dash(metric.difference, signed_text),
+            interval_cell(metric.interval, signed_text, neutral=0),
             alarm(len(metric.regressions)),
-            Text(str(better), style="green" if better else ""),
-            number_or_dash(metric.corrected, _p_value),
+            Text(f"{better:,}", style="green" if better else ""),
+            p_text(metric.corrected),
         )
     return table
-
-
-def _signed(value: float) -> str:
-    return "0.00" if value == 0 else f"{'-' if value < 0 else '+'}{hundredths_text(abs(value))}"
-
-
-def _p_value(value: float) -> str:
-    return f"<{_LEAST_P:g}" if value < _LEAST_P else f"{value:.3f}"
 
 
 def _print_changes(console: Console, changes: Sequence[CaseChange], finding_title: str, limit: int) -> None:
@@ -107,7 +105,7 @@ def _column_key(comparison: Comparison) -> Iterator[str]:
     unit, test = "single cases", "McNemar's exact test"
     if comparison.repeated:
         unit, test = "ids, each with all its cases", "exact sign-flip test, over ids,"
-    yield f"A, B: mean scores of the pairs. interval: of B - A, by {comparison.resamples} resamples of {unit}."
+    yield f"A, B: mean scores of the pairs. interval: of B - A, by {comparison.resamples:,} resamples of {unit}."
     tests = sum(metric.p_value is not None for metric in comparison.metrics)
     holm = f", corrected for {tests} metrics (Holm)" if tests > 1 else ""
     yield f"p: {test} of worse against better, two-sided{holm}."
@@ -125,21 +123,24 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
             yield f"{printable(metric.metric)}: {text}"
 
 
-def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
+def _gap_caveats(unscored: Sequence[CaseGap]) -> Iterator[str]:
     groups: dict[str, list[CaseGap]] = {}
-    for gap in sorted(metric.unscored, key=lambda gap: not gap.lost):
+    for gap in sorted(unscored, key=lambda gap: not gap.lost):
         outcomes = f"{_outcome(gap.passed_a, gap.status_a)} in A, {_outcome(gap.passed_b, gap.status_b)} in B"
         groups.setdefault(outcomes, []).append(gap)
     for outcomes, gaps in groups.items():
         reason = f": {one_line(gaps[0].reason, _TEXT)}" if gaps[0].reason else ""
         yield f"{plural(len(gaps), 'case')} {outcomes} ({_few([gap.label for gap in gaps])}){reason}"
+
+
+def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
+    yield from _gap_caveats(metric.unscored)
     if metric.paired:
         yield from _interval_caveats(metric.interval)
     else:
         yield "no case has a score in both"
     if metric.warned_a or metric.warned_b:
-        warned = f"{metric.warned_a} results of A and {metric.warned_b} of B"
-        yield f"{warned} have warnings; `toolmark score` shows them."
+        yield f"{metric.warned_a:,} results of A and {metric.warned_b:,} of B have warnings, which their reports list"
 
 
 def _interval_caveats(interval: Interval | None) -> Iterator[str]:
@@ -148,7 +149,7 @@ def _interval_caveats(interval: Interval | None) -> Iterator[str]:
     elif interval.low == interval.high:
         yield "all pairs differ by the same amount, which tells nothing about cases that were not run"
     elif interval.clusters < _FEW:
-        yield f"{interval.clusters} ids: with so few, the interval is a rough guess"
+        yield f"{interval.clusters:,} ids: with so few, the interval is a rough guess"
 
 
 def _outcome(passed: bool | None, status: ResultStatus) -> str:

@@ -64,7 +64,7 @@ def print_line(console: Console, text: str, style: str = "", *, indent: int = 0)
 def print_more(console: Console, amount: int, words: str, *, indent: int = 1) -> None:
     """Print how many more entries there are than were printed; nothing if there are none."""
     if amount > 0:
-        print_line(console, f"... and {amount} more {words}", "dim", indent=indent)
+        print_line(console, f"... and {amount:,} more {words}", "dim", indent=indent)
 
 
 def make_table(*numbers: str, first: str = "", last: str = "", **options: Any) -> Table:  # noqa: ANN401 - of rich
@@ -86,7 +86,7 @@ def make_table(*numbers: str, first: str = "", last: str = "", **options: Any) -
 
 def alarm(amount: int) -> Text:
     """Return a number that is red unless it is 0."""
-    return Text(str(amount), style="bold red" if amount else "")
+    return Text(f"{amount:,}", style="bold red" if amount else "")
 
 
 def interval_cell(interval: Interval | None, text: Callable[[float], str], *, neutral: float) -> Text:

@@ -15,6 +15,7 @@ from toolmark.report.redaction import redact_entry
 from toolmark.report.report import CaseResult, Report
 from toolmark.report.terminal.console import NARROW, make_console, make_table, print_line, print_more, print_trimmed
 from toolmark.report.terminal.summary_table import print_summary
+from toolmark.report.terminal.tool_table import print_tools
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import Entry, Verdict, result_verdict, worst_first
 from toolmark.report.text.phrases import number_or_dash, one_line, score_text
@@ -56,7 +57,7 @@ def print_report(
     full: bool = False,
     console: Console | None = None,
 ) -> None:
-    """Print a report: one line per case, worst first; the worst ones side by side; the totals.
+    """Print a report: one line per case, worst first; the worst ones side by side; the findings by tool; the totals.
 
     Secrets are redacted with the default rules.
 
@@ -76,6 +77,7 @@ def print_report(
         entries = sorted(report.results(), key=worst_first)
         _print_metrics(console, report.metrics, entries, 0 if full else limit)
         _print_details(console, entries if full else _worst_per_case(entries)[:details], full=full)
+        print_tools(console, report)
         console.print()
     print_summary(console, report)
 
@@ -102,11 +104,19 @@ def print_result(result: MetricResult, case: AnyCase, console: Console | None = 
     _print_result(console or make_console(), result, case, entry.case.id or entry.case.name or "case")
 
 
-def result_text(result: MetricResult, case: AnyCase, label: str) -> str:
-    """Return a redacted result as `print_result` prints it, at 80 columns and without colours."""
+def result_text(result: MetricResult, case: AnyCase, label: str, *, width: int = 80, colour: bool = False) -> str:
+    """Return a redacted result as `print_result` prints it, by default at 80 columns and without colours."""
     file = StringIO()
     console = Console(
-        file=file, width=80, force_terminal=False, color_system=None, markup=False, highlight=False, emoji=False
+        file=file,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        legacy_windows=False,
+        markup=False,
+        highlight=False,
+        emoji=False,
     )
     _print_result(console, result, case, label)
     return file.getvalue().rstrip("\n")

@@ -11,7 +11,6 @@ from toolmark._internal.text import join_first, plural, printable
 from toolmark.report.redaction import redact
 from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.console import NARROW, alarm, make_table, print_line, print_more, print_trimmed
-from toolmark.report.text.ordering import group_warnings
 from toolmark.report.text.phrases import (
     INTERRUPTED,
     INTERVALS,
@@ -23,14 +22,15 @@ from toolmark.report.text.phrases import (
     one_line,
     pass_at_k_rows,
 )
+from toolmark.report.text.warning_kinds import warning_kinds
 
 _LABEL = 24
-_WARNINGS = 3
+_WARNINGS = 5
 _MAX_FLAKY = 20
 
 
 def print_summary(console: Console, report: Report) -> None:
-    """Print the totals over all results."""
+    """Print the totals over all results, and why cases could not be measured."""
     summaries = report.summaries
     if report.interrupted:
         print_line(console, INTERRUPTED, "bold red", indent=1)
@@ -39,18 +39,22 @@ def print_summary(console: Console, report: Report) -> None:
         title = f"{printable(one.metric)} (threshold={one.threshold:g})"
         failed, errored = alarm(one.failed), alarm(one.errored)
         if console.width >= NARROW:
-            table.add_row(Text(title), number_or_dash(one.mean), str(one.passed), failed, str(one.skipped), errored)
+            passed, skipped = f"{one.passed:,}", f"{one.skipped:,}"
+            table.add_row(Text(title), number_or_dash(one.mean), passed, failed, skipped, errored)
             continue
         counts = Text.assemble(
-            f"mean {number_or_dash(one.mean)}, {one.passed} passed, ",
+            f"mean {number_or_dash(one.mean)}, {one.passed:,} passed, ",
             (f"{failed} failed", failed.style),
-            f", {one.skipped} skipped, ",
+            f", {one.skipped:,} skipped, ",
             (plural(one.errored, "error"), errored.style),
         )
         print_line(console, title, "bold", indent=1)
         print_trimmed(console, counts, indent=2)
     if console.width >= NARROW:
         print_trimmed(console, table)
+    for one in summaries:
+        if one.error is not None:
+            print_line(console, f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
     _print_estimates(console, summaries)
     _print_trials(console, report.trial_summaries)
     _print_warnings(console, report)
@@ -94,14 +98,14 @@ def _print_trials(console: Console, summaries: Sequence[TrialSummary]) -> None:
 
 
 def _print_warnings(console: Console, report: Report) -> None:
-    warnings = group_warnings(report)
-    if not warnings:
+    kinds = warning_kinds(report)
+    if not kinds:
         return
     amount = sum(bool(result.warnings) for _, result in report.results())
     heading = f"{plural(amount, 'result')} with warnings (incomplete recordings or parts not judged):"
     print_line(console, heading, indent=1)
-    for text, cases in list(warnings.items())[:_WARNINGS]:
-        more = f" (and {len(cases) - 1} more)" if len(cases) > 1 else ""
-        label = one_line(redact(cases[0].label), _LABEL)
-        print_line(console, f"- {label}{more}: {one_line(redact(text))}", indent=2)
-    print_more(console, len(warnings) - _WARNINGS, "(all of them are in the JSON report)", indent=2)
+    for kind in kinds[:_WARNINGS]:
+        label = one_line(redact(kind.cases[0].label), _LABEL)
+        more = f" and {len(kind.cases) - 1:,} more" if len(kind.cases) > 1 else ""
+        print_line(console, f"- {one_line(redact(kind.title))} ({label}{more})", indent=2)
+    print_more(console, len(kinds) - _WARNINGS, "kinds (the HTML and JSON reports have all)", indent=2)

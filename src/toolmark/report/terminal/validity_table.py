@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import hundredths_text, plural, printable
-from toolmark.report.terminal.console import interval_cell, make_console, make_table, print_line, print_trimmed
+from toolmark._internal.text import difference_text, hundredths_text, plural, printable
+from toolmark.report.terminal.console import (
+    interval_cell,
+    make_console,
+    make_table,
+    print_line,
+    print_more,
+    print_trimmed,
+)
 from toolmark.report.text.phrases import number_or_dash, one_line
-from toolmark.report.validity import MetricValidity, Validity
+from toolmark.report.validity import MetricValidity, MisrankedCase, Validity
 from toolmark.stats import Interval
 
 _CHANCE = 0.5
 _FEW = 10
+_PAIRS = 15
 _REASONS = 2
 _REASON = 200
 
@@ -36,6 +44,10 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
     print_line(console, heading, "bold")
     print_trimmed(console, _table(validity))
     console.print()
+    if validity.differences:
+        print_trimmed(console, _pair_table(validity))
+        print_more(console, len(validity.differences) - _PAIRS, "pairs (all are in the JSON)")
+        console.print()
     clusters = max((metric.interval.clusters for metric in validity.metrics if metric.interval), default=0)
     for line in _column_key(validity, clusters):
         print_line(console, line, "dim", indent=1)
@@ -45,16 +57,30 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
 
 def _table(validity: Validity) -> Table:
     interval = f"{validity.confidence * 100:g} % interval"
-    table = make_table("scored", "AUC", interval, "balanced", "good", "bad", first="metric")
+    within = [] if validity.cluster is None else ["within"]
+    table = make_table("scored", "AUC", interval, *within, "balanced", "good", "bad", first="metric")
     for metric in validity.metrics:
         table.add_row(
             Text(f"{printable(metric.metric)} (threshold={metric.threshold:g})"),
             Text(str(metric.scored), style="yellow" if metric.failed or metric.skipped else ""),
             number_or_dash(metric.auc, hundredths_text),
             interval_cell(metric.interval, hundredths_text, neutral=_CHANCE),
+            *(number_or_dash(metric.auc_within, hundredths_text) for _ in within),
             number_or_dash(metric.balanced_accuracy, hundredths_text),
             number_or_dash(metric.mean_good, hundredths_text),
             number_or_dash(metric.mean_bad, hundredths_text),
+        )
+    return table
+
+
+def _pair_table(validity: Validity) -> Table:
+    table = make_table("cases", "difference", f"{validity.confidence * 100:g} % interval", first="AUC of one minus AUC")
+    for pair in validity.differences[:_PAIRS]:
+        table.add_row(
+            Text(f"{printable(pair.metric)} minus {printable(pair.other)}"),
+            Text(str(pair.cases)),
+            number_or_dash(pair.difference, difference_text),
+            interval_cell(pair.interval, difference_text, neutral=0),
         )
     return table
 
@@ -66,35 +92,64 @@ def _column_key(validity: Validity, clusters: int) -> Iterator[str]:
     else:
         unit = f"whole clusters ({clusters}), by {printable(validity.cluster)}"
     yield f"interval: of {validity.resamples} resamples of {unit}."
+    if validity.cluster is not None:
+        yield "within: AUC over pairs of runs of one cluster only, which knowing the easy clusters does not raise."
+    if validity.differences:
+        yield "difference: on the cases that both score; an interval that includes 0 does not separate the two."
     yield "balanced: mean of the share of good runs that pass and of bad runs that fail. good, bad: mean scores."
 
 
 def _caveats(validity: Validity, clusters: int) -> Iterator[str]:
     if len({metric.unscored for metric in validity.metrics}) > 1:
-        yield "The metrics did not score the same cases; do not compare them with each other."
+        yield "The metrics did not score the same cases; only the differences compare them on the same ones."
     if 0 < clusters < _FEW:
         yield f"{plural(clusters, 'cluster')}: with so few, the interval is a rough guess."
+    yield from _hardest_lines(validity)
     for metric in validity.metrics:
-        for text in _metric_caveats(metric, validity.resamples):
-            yield f"{printable(metric.metric)}: {text}"
+        yield from _labelled(metric, _metric_caveats(metric, validity.resamples))
+    for metric in validity.dropped:
+        yield from _labelled(metric, [validity.dropped_text(metric), *_unscored_texts(metric)])
     warned = max((metric.warned for metric in validity.metrics), default=0)
     if warned:
         yield f"Up to {plural(warned, 'result')} of a metric have warnings; `toolmark score` shows them."
     yield from map(printable, validity.notes)
 
 
+def _labelled(metric: MetricValidity, texts: Iterable[str]) -> Iterator[str]:
+    return (f"{printable(metric.metric)}: {text}" for text in texts)
+
+
+def _hardest_lines(validity: Validity) -> Iterator[str]:
+    """Yield the good run that all metrics rank too low, and the bad run that they rank too high."""
+    if validity.hardest_good is not None:
+        yield _hardest_line(validity.hardest_good, "good run that every metric ranks too low", "bad runs score higher")
+    if validity.hardest_bad is not None:
+        yield _hardest_line(validity.hardest_bad, "bad run that every metric ranks too high", "good runs score lower")
+
+
+def _hardest_line(case: MisrankedCase, title: str, wrong: str) -> str:
+    """Return one such case with its scores; ties count one half."""
+    scores = ", ".join(map(hundredths_text, case.scores))
+    share = f"{case.misranked * 100:.3g} %"
+    return f"{title}: {one_line(case.case)} (scores {scores}; at least {share} of the {wrong}, ties counting half)"
+
+
 def _metric_caveats(metric: MetricValidity, resamples: int) -> Iterator[str]:
-    for reason, cases in metric.unscored[:_REASONS]:
-        yield f"{plural(cases, 'case')} without a score: {one_line(reason, _REASON)}"
-    more = sum(cases for _, cases in metric.unscored[_REASONS:])
-    if more:
-        yield f"{more} more without a score (all reasons are in the JSON)"
+    yield from _unscored_texts(metric)
     if metric.interval is not None:
         yield from _interval_caveats(metric.interval, resamples)
     elif metric.auc is not None:
         yield "no interval, since all scored runs are one cluster, or no resample had both kinds"
     elif metric.scored:
         yield f"no AUC, since all scored runs are {'good' if metric.good else 'bad'}"
+
+
+def _unscored_texts(metric: MetricValidity) -> Iterator[str]:
+    for reason, cases in metric.unscored[:_REASONS]:
+        yield f"{plural(cases, 'case')} without a score: {one_line(reason, _REASON)}"
+    more = sum(cases for _, cases in metric.unscored[_REASONS:])
+    if more:
+        yield f"{more} more without a score (all reasons are in the JSON)"
 
 
 def _interval_caveats(interval: Interval, resamples: int) -> Iterator[str]:

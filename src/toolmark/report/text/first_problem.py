@@ -45,6 +45,7 @@ _CALL_PHRASES: dict[FindingKind, str] = {
     "not_approved": "not approved",
     "too_early": "too early",
     "unknown_effect": "unknown whether it changes something",
+    "wrong_turn": "not in its turn",
 }
 """Findings about a whole call."""
 _PLACE_PHRASES: dict[FindingKind, str] = {
@@ -54,11 +55,18 @@ _PLACE_PHRASES: dict[FindingKind, str] = {
     "forbidden_argument": "has a forbidden value",
 }
 """Findings about a place inside a call; all other kinds show both values."""
-_WITHOUT_COST = frozenset[FindingKind]({"not_compared", "not_judged", "unknown_effect"})
+_SUBJECTS: dict[FindingKind, tuple[str, str]] = {
+    "over_budget": ("all calls", ""),
+    "missing_text": ("the agent", "did not say"),
+    "wrong_answer": ("the answer", "does not fit"),
+    "not_ended": ("the run", "did not come to its own end"),
+}
+"""Findings that are not about one call: what they are about, and their phrase if the expected value follows it."""
+_WITHOUT_COST = frozenset[FindingKind]({"not_compared", "not_judged", "unknown_effect", "equal_by_meaning"})
 
 
 def first_divergence(result: MetricResult) -> Finding | None:
-    """Return the finding that comes first in the run; `None` if there are no findings.
+    """Return the finding that comes first in the run; `None` without findings, except those of equal values.
 
     A call that a plan forbids comes before all others, since it alone makes the score 0; findings that cost no score
     come last. In between, the turn decides, then the position of the call that was made. A missing call stands where it
@@ -75,7 +83,12 @@ def first_divergence(result: MetricResult) -> Finding | None:
             rank = 2 if finding.kind in _WITHOUT_COST else 1
         return rank, finding.turn or 0, _position(finding, alignment)
 
-    return min(result.findings, key=order, default=None)
+    return min(_problems(result), key=order, default=None)
+
+
+def _problems(result: MetricResult) -> list[Finding]:
+    """Return the findings without those of values that count as equal."""
+    return [finding for finding in result.findings if finding.kind != "equal_by_meaning"]
 
 
 def _position(finding: Finding, alignment: Alignment | None) -> float:
@@ -98,7 +111,11 @@ def brief(finding: Finding) -> str:
         words.append(f"c{finding.called + 1}")
     elif finding.expected is not None:
         words.append(f"e{finding.expected + 1}")
-    words.append(one_line(finding.tool, _MAX_NAME) or ("all calls" if finding.kind == "over_budget" else "a call"))
+    subject, phrase = _SUBJECTS.get(finding.kind, ("a call", ""))
+    words.append(one_line(finding.tool, _MAX_NAME) or subject)
+    if phrase:
+        value = "" if finding.expected_value is ABSENT else f" {_side(finding.expected_value)}"
+        return f"{' '.join(words)}: {phrase}{value}"
     return f"{' '.join(words)}: {_phrase(finding)}"
 
 
@@ -129,7 +146,7 @@ def first_problem(result: MetricResult) -> str:
     """
     first = first_divergence(result)
     if first is not None:
-        others = len(result.findings) - 1
+        others = len(_problems(result)) - 1
         return shorten(brief(first), _MAX_LINE) + (f" (+{others})" if others else "")
     if result.status is ResultStatus.SCORED:
         return ""

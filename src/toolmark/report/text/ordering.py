@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from toolmark.report.report import CaseResult, Report
+from toolmark.report.report import CaseResult
 from toolmark.result import MetricResult, ResultStatus
 
 Verdict: TypeAlias = Literal["error", "failed", "passed", "skipped"]
@@ -35,12 +35,3 @@ def worst_first(entry: Entry) -> tuple[int, float, int]:
 def is_bad(result: MetricResult) -> bool:
     """Return whether a result fails a case: it is below the threshold or not measured. Skipped is neither."""
     return result_verdict(result) in {"error", "failed"}
-
-
-def group_warnings(report: Report) -> dict[str, list[CaseResult]]:
-    """Return each distinct warning of the results with the cases that have it, in the order of the cases."""
-    cases: dict[str, dict[int, CaseResult]] = {}
-    for case, result in report.results():
-        for text in result.warnings:
-            cases.setdefault(text, {})[case.index] = case
-    return {text: list(by_index.values()) for text, by_index in cases.items()}

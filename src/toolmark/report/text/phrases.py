@@ -9,6 +9,7 @@ from toolmark._internal.text import hundredths_text, number_text, printable, sho
 from toolmark.matching.argument_pattern import ValuePattern, json_of
 from toolmark.report.report import Flaky, MetricSummary, Report, TrialSummary
 from toolmark.result import MetricResult
+from toolmark.stats import Interval
 
 INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers cover the cases measured until then."
 INTERVALS = "In parentheses: 95 % intervals."
@@ -19,6 +20,7 @@ _ALL_K = 10
 """Up to so many trials, the table of pass@k has a row for every k."""
 _SOME_K = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
 """The rows of that table with more trials, besides the last k."""
+_LEAST_P = 0.001
 _LONGEST_NAME = 60
 _LONGEST_LINE = 300
 
@@ -38,7 +40,7 @@ def counts_text(report: Report) -> str:
     names = {"passed": "passed", "failed": "failed", "errored": "not measured", "skipped": "skipped"}
     summaries = report.summaries
     amounts = {words: sum(getattr(one, name) for one in summaries) for name, words in names.items()}
-    return ", ".join(f"{amount} {words}" for words, amount in amounts.items() if amount or words in _ALWAYS_COUNTED)
+    return ", ".join(f"{amount:,} {words}" for words, amount in amounts.items() if amount or words in _ALWAYS_COUNTED)
 
 
 def verdict(report: Report) -> str:
@@ -67,6 +69,23 @@ def with_interval(value: float | None, interval: tuple[float, float] | None) -> 
     """Return a number with its interval in parentheses: `0.5 (0.31 to 0.69)`; `-` for `None`."""
     text = number_or_dash(value)
     return text if interval is None else f"{text} ({interval_text(interval)})"
+
+
+def signed_text(value: float) -> str:
+    """Return a difference with its sign and two decimals: `+0.25`; only an exact 0 is written as `0.00`."""
+    return "0.00" if value == 0 else f"{'-' if value < 0 else '+'}{hundredths_text(abs(value))}"
+
+
+def difference_interval_text(interval: Interval | None) -> str:
+    """Return an interval of a difference: `-0.19 to +0.07`; `-` for `None`."""
+    return "-" if interval is None else f"{signed_text(interval.low)} to {signed_text(interval.high)}"
+
+
+def p_text(value: float | None) -> str:
+    """Return a p-value with three decimals: `0.034`, `< 0.001`; `-` for `None`."""
+    if value is None:
+        return "-"
+    return f"< {_LEAST_P:g}" if value < _LEAST_P else f"{value:.3f}"
 
 
 def estimates_text(summary: MetricSummary) -> str:
@@ -122,7 +141,7 @@ def pass_at_k_rows(summary: TrialSummary) -> Iterator[tuple[str, str, str, str]]
     for k, at_least_one in summary.pass_at.items():
         if k in some or k == summary.trials:
             all_of_them, goldens = summary.pass_hat.get(k), summary.counted.get(k, 0)
-            yield str(k), number_or_dash(at_least_one), number_or_dash(all_of_them), str(goldens)
+            yield str(k), number_or_dash(at_least_one), number_or_dash(all_of_them), f"{goldens:,}"
 
 
 def flaky_text(flaky: Flaky) -> str:

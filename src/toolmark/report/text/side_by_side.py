@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from toolmark._internal.text import number_text
 from toolmark.cases import AnyCase, LLMTestCase, MLLMTestCase
 from toolmark.expect.plan import expected_names
-from toolmark.matching.alignment import Pair
+from toolmark.matching.alignment import Alignment, Pair
 from toolmark.matching.argument_pattern import ValuePattern, fits
 from toolmark.matching.json_compare import ABSENT, Difference
 from toolmark.matching.redacted_values import has_mark
@@ -74,11 +74,14 @@ def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: 
         details = _details(pair, nested=nested, longest=longest)
         groups[pair.expected] = [Row(mark, str(pair.expected + 1), left, str(pair.called + 1), right), *details]
     lines = [row for _, group in sorted(groups.items()) for row in group]
+    return [*lines, *_unexpected_rows(alignment, called)]
+
+
+def _unexpected_rows(alignment: Alignment, called: Mapping[int, str]) -> Iterator[Row]:
     forbidden = dict(alignment.forbidden)
     for index in alignment.unexpected:
         left = "(forbidden)" if index in forbidden else "(not expected)"
-        lines.append(Row("unexpected", "", left, str(index + 1), called[index]))
-    return lines
+        yield Row("unexpected", "", left, str(index + 1), called[index])
 
 
 def _mark(pair: Pair, *, is_moved: bool) -> tuple[Mark, str]:

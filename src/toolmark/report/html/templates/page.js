@@ -35,11 +35,20 @@
   theme.hidden = false;
   nameTheme();
 
+  // The address keeps what a reader opened and filtered, by names, such that it can be shared: `#case-a&search=paris`.
+  const partsOfAddress = () => location.hash.slice(1).split("&").filter(Boolean);
+  const anchorOfAddress = () => partsOfAddress().find((part) => !part.includes("=")) || "";
+  const remember = (anchor) => {
+    const parts = [anchor, ...stateOfControls()].filter(Boolean).join("&");
+    const address = location.href.split("#")[0] + (parts && `#${parts}`);
+    if (address !== location.href) history.replaceState(null, "", address);
+  };
+
   // The target of a link may be inside closed parts of the page, or in a case that a filter hides.
   const reveal = () => {
-    const name = location.hash.slice(1);
-    const home = byId((/^k\d+/.exec(name) || [""])[0]);
-    if (home) fill(home);
+    const name = anchorOfAddress();
+    const home = byId(name.split(":")[0]);
+    if (home && home.matches(".case")) fill(home);
     const target = name && byId(name);
     if (!target) return;
     const hidden = target.closest(".case");
@@ -49,15 +58,51 @@
     }
     target.scrollIntoView({ block: "start" });
   };
+  const follow = () => {
+    if (cases.length && partsOfAddress().some((part) => part.includes("="))) applyAddress();
+    reveal();
+    remember(anchorOfAddress());
+  };
 
   const split = (text) => (text || "").trim().split(" ");
   const value = (id) => (byId(id) ? byId(id).value : "");
   const checks = [...document.querySelectorAll("#controls input[name=verdict]")];
 
+  // Menus are in the address by the name of their option, verdicts as a list of those that are checked.
+  const menus = ["metric", "tag", "place", "sort"];
+  const nameOf = (option) => (option && option.dataset.name) || "";
+  const stateOfControls = () => {
+    const state = [];
+    const add = (name, text) => { if (text) state.push(`${name}=${encodeURIComponent(text)}`); };
+    if (checks.some((box) => !box.checked)) {
+      state.push(`verdict=${checks.filter((box) => box.checked).map((box) => box.value).join(",")}`);
+    }
+    for (const id of menus) if (byId(id)) add(id, nameOf(byId(id).selectedOptions[0]));
+    add("search", value("search"));
+    return state;
+  };
+  const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
+  const applyAddress = () => {
+    const state = new Map(partsOfAddress().filter((part) => part.includes("=")).map((part) => {
+      const at = part.indexOf("=");
+      return [part.slice(0, at), decoded(part.slice(at + 1))];
+    }));
+    const verdicts = state.has("verdict") ? state.get("verdict").split(",") : null;
+    for (const box of checks) box.checked = !verdicts || verdicts.includes(box.value);
+    for (const id of menus) {
+      const menu = byId(id);
+      if (menu) menu.selectedIndex = Math.max([...menu.options].findIndex((one) => nameOf(one) === (state.get(id) || "")), 0);
+    }
+    byId("search").value = state.get("search") || "";
+    sort();
+    filter();
+  };
+
   const filter = () => {
     const picked = new Set(checks.filter((box) => box.checked).map((box) => box.value));
     const metric = value("metric");
     const tag = value("tag");
+    const place = value("place");
     const terms = value("search").toLowerCase().split(/\s+/).filter(Boolean);
     const amounts = {};
     let matches = 0;
@@ -65,12 +110,13 @@
       const verdict = metric === "" ? one.dataset.v : split(one.dataset.m)[Number(metric)];
       const fits = verdict !== "apart"
         && (tag === "" || split(one.dataset.t).includes(tag))
+        && (place === "" || split(one.dataset.p).includes(place))
         && terms.every((word) => textOf(one).includes(word));
       if (fits) amounts[verdict] = (amounts[verdict] || 0) + 1;
       one.hidden = !fits || !picked.has(verdict);
       if (!one.hidden) matches += 1;
     }
-    for (const box of checks) box.parentElement.querySelector(".amount").textContent = amounts[box.value] || 0;
+    for (const box of checks) box.parentElement.querySelector(".amount").textContent = (amounts[box.value] || 0).toLocaleString("en");
     byId("matches").textContent = `${matches.toLocaleString("en")} of ${cases.length.toLocaleString("en")} shown`;
     byId("nothing").hidden = matches > 0;
     nameFold();
@@ -108,7 +154,7 @@
 
   const reset = () => {
     for (const box of checks) box.checked = true;
-    for (const id of ["metric", "tag", "search"]) if (byId(id)) byId(id).value = "";
+    for (const id of ["metric", "tag", "place", "search"]) if (byId(id)) byId(id).value = "";
     filter();
   };
 
@@ -131,10 +177,12 @@
       search.value = "";
       search.blur();
       filter();
+      remember(anchorOfAddress());
     } else if (event.key === "Escape" && current()) {
       const here = current();
       here.open = false;
       here.querySelector("summary").focus();
+      remember("");
     } else if (typing) {
       return;
     } else if (event.key === "/") {
@@ -151,10 +199,25 @@
     const controls = byId("controls");
     let waiting = 0;
     controls.addEventListener("submit", (event) => event.preventDefault());
-    controls.addEventListener("change", (event) => (event.target.id === "sort" ? sort() : filter()));
+    controls.addEventListener("change", (event) => {
+      if (event.target.id === "sort") sort(); else filter();
+      remember(anchorOfAddress());
+    });
     byId("search").addEventListener("input", () => {
       clearTimeout(waiting);
-      waiting = setTimeout(filter, 80);
+      waiting = setTimeout(() => { filter(); remember(anchorOfAddress()); }, 80);
+    });
+    // The links of a tool, an argument or a cell of the matrix show all of its cases.
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest("a[data-where]");
+      if (!link) return;
+      event.preventDefault();
+      reset();
+      byId("place").value = link.dataset.where;
+      filter();
+      remember("cases");
+      byId("cases").scrollIntoView({ block: "start" });
+      byId("cases").focus({ preventScroll: true });
     });
     fold.addEventListener("click", () => {
       const open = !shown().some((one) => one.open);
@@ -166,17 +229,19 @@
     });
     list.addEventListener("click", (event) => {
       const head = event.target.closest(".case > summary");
-      if (head) fill(head.parentElement);
+      if (!head) return;
+      fill(head.parentElement);
+      remember(head.parentElement.open ? "" : head.parentElement.id);
     });
     list.addEventListener("toggle", (event) => {
       if (event.target.open && event.target.matches(".case")) fill(event.target);
       nameFold();
     }, true);
-    byId("reset").addEventListener("click", reset);
+    byId("reset").addEventListener("click", () => { reset(); remember(""); });
     document.addEventListener("keydown", keys);
     controls.hidden = byId("keys").hidden = false;
     filter();
   }
-  addEventListener("hashchange", reveal);
-  reveal();
+  addEventListener("hashchange", follow);
+  follow();
 })();

@@ -1,0 +1,94 @@
+"""Reports in notebooks: tables, data frames, and printing."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from toolmark import LLMTestCase, MissingPackageError, Report, ToolCall, ToolCorrectnessMetric, evaluate
+
+SECRET = "sk-" + "a" * 40
+
+
+def report(count: int = 1) -> Report:
+    """A report of one passed case, one that cannot be measured, and `count` failed ones with hostile text."""
+    cases = [
+        LLMTestCase(name="good", tools_called=[], expected_tools=[], tags=["a"]),
+        LLMTestCase(name="unknown"),
+    ]
+    for number in range(count):
+        name = f"<script>alert({number})</script>"
+        called = [ToolCall(name=name, input_parameters={"api_key": SECRET})]
+        cases.append(LLMTestCase(name=f"bad {number} {name}", tools_called=called, expected_tools=[ToolCall(name="f")]))
+    return evaluate(cases, [ToolCorrectnessMetric()])
+
+
+def test_rows_have_every_result() -> None:
+    """One row per result, in order, with `None` for what a result does not have."""
+    rows = report().to_rows()
+    assert [row["case"] for row in rows] == ["good", "unknown", "bad 0 <script>alert(0)</script>"]
+    assert [row["score"] for row in rows] == [1.0, None, 0.0]
+    assert [row["passed"] for row in rows] == [True, None, False]
+    assert [row["status"] for row in rows] == ["scored", "failed", "scored"]
+    assert rows[0]["tags"] == ["a"]
+    assert "MissingFieldError" in rows[1]["error"]
+    assert {*map(tuple, rows)} == {tuple(rows[0])}
+
+
+def test_rows_are_redacted() -> None:
+    """No secret of a reason gets into a table."""
+    case = LLMTestCase(
+        name=SECRET,
+        tools_called=[ToolCall(name="f", input_parameters={"api_key": SECRET})],
+        expected_tools=[ToolCall(name="f", input_parameters={"api_key": "other"})],
+    )
+    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
+    assert SECRET not in str(evaluate([case], [metric]).to_rows())
+
+
+def test_pandas() -> None:
+    """A data frame has the rows and the columns."""
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed here")
+    frame = report().to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame["case"]) == [row["case"] for row in report().to_rows()]
+    assert list(frame.columns) == list(report().to_rows()[0])
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_missing_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that is not installed is named with the command that installs it."""
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingPackageError, match=f"to_{name} needs the package '{name}'.*: pip install {name}"):
+        getattr(report(), f"to_{name}")()
+
+
+def test_html_fragment_is_escaped() -> None:
+    """The fragment shows totals and bad cases, runs no script, and shows no passed case."""
+    html = report()._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;alert(0)&lt;/script&gt;" in html
+    assert "<td>tool_correctness</td><td>0.5</td><td>1</td><td>1</td><td>0</td><td>1</td>" in html
+    assert "good" not in html
+    assert "src=" not in html
+
+
+def test_html_fragment_of_many_cases() -> None:
+    """Ten results are listed, and the others are counted."""
+    html = report(30)._repr_html_()
+    assert html.count("<tr>") == 1 + 1 + 1 + 10
+    assert "and 21 other results that did not pass" in html
+
+
+def test_html_fragment_without_problems() -> None:
+    """A report in which everything passed has one table."""
+    passed = evaluate([LLMTestCase(tools_called=[], expected_tools=[])], [ToolCorrectnessMetric()])
+    assert passed._repr_html_().count("<table>") == 1
+
+
+def test_print(capsys: Any) -> None:
+    """The report is printed with its title."""
+    report().print("Nightly run")
+    assert "Nightly run: 3 cases, worst first" in capsys.readouterr().out
