@@ -69,7 +69,7 @@ def test_the_examples_of_the_documentation(name: str) -> None:
 
 def test_status_of_a_call_does_not_matter() -> None:
     """A failed or waiting call is a call, as in ADK."""
-    for status in CallStatus:
+    for status in set(CallStatus) - {CallStatus.INVALID_ARGUMENTS}:  # broken arguments equal no others
         calls_made = ToolCall(name="a", input_parameters={"x": 1}, execution=Execution(status=status))
         assert TrajectoryMatch().measure(case([A], [calls_made])).score == 1
 

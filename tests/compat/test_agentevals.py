@@ -242,13 +242,14 @@ def test_redacted_arguments_are_left_out() -> None:
 
 
 def test_invalid_arguments_are_reported() -> None:
-    """A call with unreadable arguments is compared without arguments, with a warning."""
+    """Unreadable arguments equal no others, with a warning."""
     broken = ToolCall(name="a", execution=Execution(status=CallStatus.INVALID_ARGUMENTS, requested_parameters="{"))
 
     result = TrajectoryMatch("unordered").measure(case([A], [broken]))
 
     assert result.score == 0
-    assert result.warnings == ("arguments of 1 call were not a JSON object; compared as if there were none",)
+    assert result.warnings == ("arguments of 1 call were not a JSON object; such arguments equal no others",)
+    assert TrajectoryMatch("unordered").measure(case([call("a")], [broken])).score == 0
 
 
 # As a metric

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,6 +124,38 @@ def test_model_may_be_a_function() -> None:
     assert measure(metric, **RECORD).parts["selection"] == 1
     unjudged = measure(metric, tools_called=[CALCULATOR], expected_tools=[CALCULATOR])
     assert (unjudged.score, "selection" in unjudged.parts, unjudged.warnings) == (1, False, ())
+
+
+class Invoker:
+    """The method and the name of a `BaseLMInvoker` of gllm-inference, over a judge of the tests."""
+
+    model_id = "openai/gpt-x"
+
+    async def invoke(self, messages: str) -> SimpleNamespace:
+        """Return the reply of the judge as the text of an output."""
+        return SimpleNamespace(text=RuleJudge("no")([{"role": "system", "content": messages}] * 2))
+
+
+def test_model_may_be_an_invoker() -> None:
+    """It is asked with one text, and its id is the name of the judge."""
+    result = measure(DeepEvalToolCorrectnessMetric(model=Invoker()), **RECORD)
+
+    assert result.parts["selection"] == 0
+    assert result.judge is not None
+    assert result.judge["model"] == "openai/gpt-x"
+
+
+@needs_openai
+def test_model_may_be_a_model_id() -> None:
+    """It names the same model as the text `openai/small`."""
+    model = SimpleNamespace(provider="openai", name="small", path=None)
+    with FakeOpenAI(answer=served(RuleJudge("yes"))) as server:
+        config = {"base_url": server.base_url}
+        metric = DeepEvalToolCorrectnessMetric(model=model, model_credentials="sk-mine", model_config=config)
+        result = measure(metric, **RECORD)
+
+    assert result.parts["selection"] == 1
+    assert {request.body["model"] for request in server.requests} == {"small"}
 
 
 @pytest.mark.parametrize(

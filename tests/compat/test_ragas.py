@@ -14,11 +14,11 @@ TABLE = {
     "both empty": (1, 1, 1),  # F1 0
     "nothing expected": (0, 0, 0),
     "nothing called": (0, 0, 0),
-    "an extra call": (0.5, 0.5, TWO_THIRDS),  # accuracy 0
+    "an extra call": (0, 0, TWO_THIRDS),
     "reversed": (0, 1, 1),
     "twice and twice": (1, 1, 1),
-    "once, called twice": (0.5, 0.5, TWO_THIRDS),  # accuracy 0, F1 1
-    "twice, called once": (0.5, 0.5, TWO_THIRDS),  # accuracy 0, F1 1
+    "once, called twice": (0, 0, TWO_THIRDS),  # F1 1
+    "twice, called once": (0, 0, TWO_THIRDS),  # F1 1
     "1 and 1.0": (1, 1, 1),  # accuracy 0
     "1 and '1'": (0, 0, 0),  # accuracy 1
     "true and 1": (0, 0, 0),  # F1 1
@@ -56,20 +56,21 @@ def test_the_examples_of_the_documentation() -> None:
     assert scores([paris], [paris, call("uv")])[2] == TWO_THIRDS
 
 
-def test_accuracy_is_that_of_the_overlap_times_coverage() -> None:
-    """Sequences of unequal length are compared up to the shorter one, with a proportional penalty."""
+def test_sequences_of_unequal_length_score_0() -> None:
+    """As in ragas, whatever they share; its documentation promises a coverage penalty."""
     half = call("b", x=1, y=2)
 
-    assert scores([A, half, A, A], [A, B])[0] == (1 + 0.5) / 2 * (2 / 4)
-    assert scores([A, B], [A, B, A])[0] == TWO_THIRDS
-    assert scores([A, B, A], [B, A])[:2] == (0, TWO_THIRDS)
+    assert scores([A, half], [A, B])[:2] == (0.75, 0.75)
+    assert scores([A, half, A, A], [A, B])[:2] == (0, 0)
+    assert scores([A, B], [A, B, A])[:2] == (0, 0)
+    assert scores([A, B, A], [A, B])[:2] == (0, 0)
 
 
 def test_unaligned_sequences_score_0() -> None:
-    """A call of another name within the overlap makes the accuracy 0, however well the others fit."""
+    """A call of another name makes the accuracy 0, however well the others fit."""
     assert scores([A, B, A], [A, call("c"), A])[:2] == (0, 0)
-    assert scores([A], [call("c"), A]) == (0, 0.5, TWO_THIRDS)
-    assert scores([A, A], [B, A, B])[:2] == (0, 0)
+    assert scores([A, B], [B, A]) == (0, 1, 1)
+    assert scores([A, A], [B, A])[:2] == (0, 0)
 
 
 def test_arguments_beyond_the_expected_ones_are_free_unless_none_are_expected() -> None:
@@ -106,16 +107,20 @@ def test_redacted_arguments_count_on_neither_side() -> None:
 
 def test_status_of_a_call_does_not_matter() -> None:
     """A failed or waiting call is a call, as in ragas."""
-    for status in CallStatus:
+    for status in set(CallStatus) - {CallStatus.INVALID_ARGUMENTS}:  # broken arguments equal no others
         calls_made = ToolCall(name="a", input_parameters={"x": 1}, execution=Execution(status=status))
         assert scores([A], [calls_made]) == (1, 1, 1)
 
 
 def test_the_reason_shows_the_arithmetic() -> None:
-    """The mean, the coverage and the score; or why the sequences do not align."""
+    """The mean and its pairs; or why the sequences do not align."""
+    assert str(ToolCallAccuracy().measure(case([call("b", x=1, y=2), A], [B, A])).reason).splitlines() == [
+        "accuracy: mean argument accuracy of 2 pairs = 0.75 (passed at 0.5).",
+        "'b' (expected #1, called #1): $.input_parameters.y is missing, expected 2.",
+    ]
     measured = case([call("b", x=1, y=2), A], [B])
     assert str(ToolCallAccuracy().measure(measured).reason).splitlines() == [
-        "accuracy: mean argument accuracy 0.5 x coverage 1 / 2 = 0.25 (failed at 0.5).",
+        "accuracy: sequences of 2 expected and 1 called, of different lengths, do not align = 0 (failed at 0.5).",
         "'b' (expected #1, called #1): $.input_parameters.y is missing, expected 2.",
         "Missing: expected #2 'a' was not called.",
     ]

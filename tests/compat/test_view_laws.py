@@ -282,13 +282,13 @@ def accuracy(expected: ToolCall, called: ToolCall) -> float:
 
 @given(two_lists())
 def test_ragas_equals_a_search_over_pairings(calls: tuple[Calls, Calls]) -> None:
-    """Accuracy is the best mean over pairings by name, or of the overlap; F1 counts equal pairs."""
+    """Accuracy is the mean of the pairs one by one or best paired, of equal lengths; F1 counts equal pairs."""
     expected, called = calls
     shorter, longer = sorted((len(expected), len(called)))
 
     def mean(pairs: Sequence[tuple[ToolCall, ToolCall]]) -> float:
         aligned = all(left.name == right.name for left, right in pairs)
-        return sum(accuracy(*pair) for pair in pairs) / longer if aligned else 0
+        return sum(accuracy(*pair) for pair in pairs) / len(pairs) if aligned else 0
 
     pairings = [
         [(expected[i], called[j]) for i, j in zip(some, others, strict=True)]
@@ -298,8 +298,8 @@ def test_ragas_equals_a_search_over_pairings(calls: tuple[Calls, Calls]) -> None
     agrees = partial(matches, {"tool_args_match_mode": "exact"})
     equal_pairs = max(sum(agrees(*pair) for pair in pairs) for pairs in pairings)
     expected_values = [
-        mean([*zip(expected, called, strict=False)]) if shorter else float(not longer),
-        max(map(mean, pairings)) if shorter else float(not longer),
+        mean([*zip(expected, called, strict=True)]) if shorter == longer > 0 else float(not longer),
+        max(map(mean, pairings)) if shorter == longer > 0 else float(not longer),
         2 * equal_pairs / (shorter + longer) if shorter else float(not longer),
     ]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from toolmark._internal.model import drop_none
 from toolmark._internal.text import unique_labels
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
@@ -101,7 +102,7 @@ def _case_of_run(run: Run, record: Mapping[str, object]) -> LLMTestCase:
     case = case_from_record(record)
     if case.run is not None:
         run = run.model_copy(update={"warnings": [*run.warnings, *case.run.warnings]})
-    update = {name: getattr(case, name) for name in _CASE_FIELDS if getattr(case, name) is not None}
+    update = drop_none({name: getattr(case, name) for name in _CASE_FIELDS})
     return run.to_test_case(id=run.run_id).model_copy(update=update)
 
 
@@ -125,7 +126,7 @@ def _fields(value: object, names: Iterable[str]) -> dict[str, Any]:
     """Return the named fields that a mapping or an object has, in either spelling; `None` counts as missing."""
     get: Callable[..., Any] = value.get if isinstance(value, Mapping) else partial(getattr, value)
     fields = {spelling: get(spelling, None) for name in names for spelling in (name, to_camel(name))}
-    return {spelling: item for spelling, item in fields.items() if item is not None}
+    return drop_none(fields)
 
 
 def has_expectation(reference: object) -> bool:

@@ -202,7 +202,7 @@ def broken_argument_warnings(calls: Iterable[ToolCall]) -> list[str]:
     amount = sum(status_of(call) is CallStatus.INVALID_ARGUMENTS for call in calls)
     if not amount:
         return []
-    return [f"arguments of {plural(amount, 'call')} were not a JSON object; compared as if there were none"]
+    return [f"arguments of {plural(amount, 'call')} were not a JSON object; such arguments equal no others"]
 
 
 def align_slices(expected: Sequence[Item], called: Sequence[Item], slices: Sequence[int]) -> Alignment:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
 from toolmark.errors import InvalidDataError
@@ -27,6 +27,10 @@ def read_call(text: object, parameters: Mapping[str, Collection[str]]) -> tuple[
         raise InvalidDataError(f"{quote} has {len(call.args)} positional arguments, but {name!r} {problem}")
     values: list[tuple[str | None, ast.expr]] = [*zip(names, call.args, strict=False)]
     values += [(keyword.arg, keyword.value) for keyword in call.keywords]
+    return name, _literals(values, quote)
+
+
+def _literals(values: Iterable[tuple[str | None, ast.expr]], quote: str) -> JsonObject:
     arguments: JsonObject = {}
     for key, value in values:
         if key is None:
@@ -37,7 +41,7 @@ def read_call(text: object, parameters: Mapping[str, Collection[str]]) -> tuple[
             arguments[key] = to_json_value(ast.literal_eval(value))
         except _PARSE_ERRORS:
             raise InvalidDataError(f"{quote} has an argument that is not a literal") from None
-    return name, arguments
+    return arguments
 
 
 def _parse(text: object) -> tuple[str, ast.Call]:

@@ -1,6 +1,7 @@
 """The tool trajectory criterion of Google's ADK, `tool_trajectory_avg_score`, computed from the alignment of toolmark.
 
-A case is an invocation, and the average over invocations is the mean of a report. docs/compat.md lists the differences.
+A case is an invocation, and the average over invocations is the mean of a report.
+docs/coming-from/adk.md lists the differences.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The trajectory match evaluator of agentevals, as documented there, over toolmark's alignment.
 
-docs/compat.md lists where agentevals differs from its documentation, and what a case does not show.
+docs/coming-from/agentevals.md lists where agentevals differs from its documentation, and what a case does not show.
 """
 
 from __future__ import annotations
@@ -73,15 +73,13 @@ class TrajectoryMatch(PresetMetric):
     Args:
         trajectory_match_mode: `"strict"`, `"unordered"`, `"subset"` or `"superset"`.
         tool_args_match_mode: How called arguments must relate to expected ones: `"exact"`: equal; `"ignore"`: not
-        compared;
-            `"subset"`: none that is not expected; `"superset"`: all that are expected. Values are compared by
+            compared; `"subset"`: none that is not expected; `"superset"`: all that are expected. Values are compared by
             toolmark's rules, and objects among them as a whole. An expected call without specified arguments matches
             any, in every mode.
         tool_args_match_overrides: By tool, what applies instead: a mode; a list of paths of arguments that must be
-        equal,
-            with dots for nested objects (a key that contains the dots itself takes precedence), where an argument
-            missing on both sides is equal and one missing on one side is not; or a function of the called and the
-            expected arguments, passed as copies, that returns True or False.
+            equal, with dots for nested objects (a key that contains the dots itself takes precedence), where an
+            argument missing on both sides is equal and one missing on one side is not; or a function of the called and
+            the expected arguments, passed as copies, that returns True or False.
         threshold: A score at or above it passes; in [0, 1].
         strict_mode: Threshold 1.
         include_reason: Write a reason with the arithmetic and the findings.
@@ -163,9 +161,8 @@ class TrajectoryMatch(PresetMetric):
             sides = [[call.arguments for call in calls if call.name == tool] for calls in (expected, called)]
             if not isinstance(paths, tuple) or not all(sides):
                 continue
-            for path in paths:
-                if all(_at(arguments, path) is ABSENT for arguments in chain(*sides)):
-                    yield f"no call of {tool!r}, expected or called, has the argument {path!r}, so it was not compared"
+            for path in _absent(paths, list(chain(*sides))):
+                yield f"no call of {tool!r}, expected or called, has the argument {path!r}, so it was not compared"
 
 
 def _check_override(tool: str, override: object) -> object:
@@ -218,6 +215,11 @@ def _differences_at_paths(expected: JsonObject, called: JsonObject, *, paths: Se
             yield Difference("extra_argument", keys, left, right)
         else:
             yield Difference("wrong_argument", keys, left, right)
+
+
+def _absent(paths: Sequence[str], calls: Sequence[JsonObject]) -> list[str]:
+    """Return the paths that the arguments of no call have."""
+    return [path for path in paths if all(_at(arguments, path) is ABSENT for arguments in calls)]
 
 
 def _at(arguments: JsonObject, path: str) -> Any:  # noqa: ANN401 - a JSON value, or ABSENT

@@ -1,7 +1,7 @@
 """The Berkeley Function Calling Leaderboard: its questions as goldens, its possible answers as expectations.
 
 Single-turn answers list the acceptable values of each argument, and `""` among them means that it may be left out;
-multi-turn answers are texts of Python calls. docs/compat.md lists the differences.
+multi-turn answers are texts of Python calls. docs/coming-from/bfcl.md lists the differences.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias
 
 from toolmark._internal.json import json_path, short_repr, within_limits
 from toolmark.calls import ToolCallParams, ToolSpec
-from toolmark.cases import Golden
 from toolmark.compat._bfcl_files import (
     NONE,
     FunctionDocs,
@@ -27,7 +26,7 @@ from toolmark.compat._bfcl_files import (
     tools_from_bfcl,
 )
 from toolmark.compat._python_calls import read_call
-from toolmark.dataset import problems_of
+from toolmark.dataset import Golden, problems_of
 from toolmark.errors import DataFileError, InvalidDataError, Problem
 from toolmark.expect import Absent, AnyOf, Expect, Matcher, Normalized, Optional, Plan
 from toolmark.matching.argument_pattern import fits
@@ -37,6 +36,9 @@ DROPPED: Final = " ,./-_*^"
 """Characters that BFCL removes from texts before it compares them."""
 
 _Path: TypeAlias = "tuple[str | int, ...]"
+
+_ARGUMENT_DEPTH: Final = 4
+"""Length of the path of an argument; longer ones lead into objects, where the data have some values without a list."""
 
 __all__ = ["cases_from_bfcl", "metric", "read_possible_answers", "read_turns", "tools_from_bfcl"]
 
@@ -59,8 +61,8 @@ def read_possible_answers(record: Mapping[str, Any], functions: Iterable[Mapping
     An argument with `""` among its values may be left out; if all its other values are texts or null, the empty text is
     accepted too, unless its function says otherwise. Texts are compared as in BFCL: case-insensitive, and without
     spaces and `,./-_*^`; quotation marks of either kind are equal. The values of an object are again lists of
-    acceptable values, at any depth, also in lists of objects. An argument without any acceptable value may be left out
-    or `[]`.
+    acceptable values, at any depth, also in lists of objects; there, any other value is the only acceptable one. An
+    argument without any acceptable value may be left out or `[]`.
 
     Args:
         record: An object with `ground_truth`, a list of `{name: {argument: [values]}}`.
@@ -222,14 +224,18 @@ class _AnswerReader:
     def accepted(self, values: object, path: _Path, description: object) -> Any:  # noqa: ANN401 - a value or a matcher
         """Return the matcher for a list of acceptable values."""
         if not isinstance(values, (list, tuple)):
-            self.problem(path, "expected a list of acceptable values", values)
-            return None
+            if len(path) == _ARGUMENT_DEPTH:
+                self.problem(path, "expected a list of acceptable values", values)
+                return None
+            values = [values]
         if not values:  # the author meant an empty list, although BFCL itself accepts nothing here
             return Optional([])
-        alternatives: list[Any] = []
-        for index, value in enumerate(values):
-            if value != "":
-                alternatives.extend(self.alternatives(value, (*path, index), description))
+        alternatives = [
+            alternative
+            for index, value in enumerate(values)
+            if value != ""
+            for alternative in self.alternatives(value, (*path, index), description)
+        ]
         if "" not in values:
             return _any_of(alternatives)
         if _is_text(values) and accepts_empty_text(description):

@@ -28,6 +28,7 @@ from toolmark.formats.names import describe_rewrites, strip_suffix, strip_suffix
 from toolmark.formats.records import case_from_record
 from toolmark.judge import Judge, JudgeLike
 from toolmark.judge.batch import Batch
+from toolmark.judge.models import OneTextModel
 from toolmark.judge.openai import OpenAIJudge
 from toolmark.metrics.tool_correctness import ToolCorrectnessMetric
 from toolmark.result import MetricResult
@@ -147,7 +148,8 @@ class DeepEvalToolCorrectnessMetric:
     Args:
         threshold: A score at or above it passes; in [0, 1].
         model: The model that judges the selection of tools: the name of a model of OpenAI or of a server like it,
-            with or without `openai/`; or whatever else `judge=` takes.
+            with or without `openai/`; a `ModelId` or a `BaseLMInvoker` of gllm-inference; or whatever else `judge=`
+            takes.
         model_credentials: The key for a model given by its name. Never shown.
         model_config: Settings for a model given by its name, as in `OpenAIJudge`: `base_url`, `api_key`, `timeout`, and
             so on; `default_hyperparameters`, or `options`, are sent with every request. Never shown.
@@ -269,6 +271,14 @@ _SETTINGS = frozenset(
 
 def _judge(model: object, key: str | None, config: Mapping[str, object] | None) -> Judge | None:
     """Return the judge that the options describe; `None` for a name without a key."""
+    provider, name = getattr(model, "provider", None), getattr(model, "name", None)
+    if isinstance(provider, str) and isinstance(name, str):  # a ModelId
+        path = getattr(model, "path", None)
+        model = "/".join(part for part in (getattr(provider, "value", provider), path, name) if part)
+    invoke = getattr(model, "invoke", None)
+    if callable(invoke) and isinstance(getattr(model, "model_id", None), str):
+        identity: JsonObject = {"model": getattr(model, "model_id")}  # noqa: B009 - the type is not known here
+        return Judge(OneTextModel(invoke, "a BaseLMInvoker", identity))
     if not isinstance(model, str):
         return Judge.of(cast("JudgeLike", model))  # which checks it
     settings: dict[str, Any] = dict(config or {})
@@ -276,18 +286,22 @@ def _judge(model: object, key: str | None, config: Mapping[str, object] | None) 
     key = config_key if key is None else key
     if key is None:
         return None
+    options = _pop_options(settings)
+    _check_settings(model, settings)
+    return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=str(key), options=options, **settings))
+
+
+def _check_settings(model: str, settings: Mapping[str, object]) -> None:
     if "/" in model and not model.startswith(_PROVIDER) and not settings.get("base_url"):
         message = (
             f"model must be a name such as 'openai/...', got {model!r} of another provider; give a base_url in "
             "model_config for a server that speaks OpenAI's API, or a model or a function as `model`"
         )
         raise ConfigurationError(message)
-    options = _pop_options(settings)
     unknown = sorted(settings.keys() - _SETTINGS)
     if unknown:
         accepted = ", ".join(sorted({*_SETTINGS, *_OPTIONS}))
         raise ConfigurationError(f"unknown settings in model_config: {unknown}; use {accepted}")
-    return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=str(key), options=options, **settings))
 
 
 def _pop_options(settings: dict[str, Any]) -> dict[str, object]:
@@ -348,8 +362,7 @@ def _merge(steps: Sequence[ToolCall], doubts: list[str]) -> list[ToolCall]:
     for step in steps:
         is_answer = bool(_output(step))
         same_id = [] if step.id is None else by_id.setdefault(step.id, [])
-        candidates = [call for call in same_id if is_answer not in call and _join(call).name == step.name]
-        candidates.sort(key=lambda call: _arguments_of(_join(call)) != _arguments_of(step))
+        candidates = _candidates(step, same_id, is_answer=is_answer)
         if not candidates:
             if same_id:
                 doubts.append(f"several calls have the id {step.id!r}; steps with it were paired in order")
@@ -360,6 +373,12 @@ def _merge(steps: Sequence[ToolCall], doubts: list[str]) -> list[ToolCall]:
             doubts.append(f"steps with id {step.id!r} give {step.name!r} different arguments; the first ones count")
         candidates[0][is_answer] = step
     return [_join(call) for call in calls]
+
+
+def _candidates(step: ToolCall, same_id: Sequence[_Steps], *, is_answer: bool) -> list[_Steps]:
+    """Return the calls that a step may belong to; those with its arguments come first."""
+    calls = [call for call in same_id if is_answer not in call and _join(call).name == step.name]
+    return sorted(calls, key=lambda call: _arguments_of(_join(call)) != _arguments_of(step))
 
 
 def _join(steps: _Steps) -> ToolCall:

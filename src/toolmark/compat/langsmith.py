@@ -38,10 +38,9 @@ def evaluator(
     Args:
         metrics: The metrics.
         to_case: Builds a case from `inputs`, `outputs` and `reference_outputs`. By default the outputs contain the
-        called
-            tools, under `tools_called`, `messages` or `agent_trajectory`, and the reference the expected ones, under
-            `expected_tools`; docs/traces.md lists all keys. Its toolmark errors become comments; others are raised to
-            LangSmith.
+            called tools, under `tools_called`, `messages` or `agent_trajectory`, and the reference the expected ones,
+            under `expected_tools`; docs/traces.md lists all keys. Its toolmark errors become comments; others are
+            raised to LangSmith.
         redactor: Redacts secrets in comments.
 
     Raises:

@@ -1,7 +1,8 @@
 """ToolCorrectness, TrajectoryMatch and ArgumentCorrectness of pydantic-evals over toolmark's alignment; and an adapter.
 
 pydantic-evals reads spans, and its evaluators hold the expectations; here calls and expectations are those of the case.
-docs/compat.md lists the differences. `evaluator` goes the other way: toolmark's metrics in a dataset of pydantic-evals.
+docs/coming-from/pydantic-evals.md lists the differences. `evaluator` goes the other way: toolmark's metrics in a
+dataset of pydantic-evals.
 """
 
 from __future__ import annotations
@@ -103,8 +104,7 @@ class ToolCorrectness(_ToolMetric):
     Args:
         allow_extra: Further calls are allowed.
         include_failed: Calls that failed or were cancelled count too. Calls that were rejected, are pending or never
-        ran
-            never count.
+            ran never count.
         threshold: A score at or above it passes; in [0, 1].
         strict_mode: Threshold 1.
         include_reason: Write a reason with the arithmetic and the findings.
@@ -136,8 +136,7 @@ class TrajectoryMatch(_ToolMetric):
     Args:
         order: `"exact"`, `"in_order"` or `"any_order"`.
         include_failed: Calls that failed or were cancelled count too. Calls that were rejected, are pending or never
-        ran
-            never count.
+            ran never count.
         threshold: A score at or above it passes; in [0, 1].
         strict_mode: Threshold 1, and any score below 1 becomes 0.
         include_reason: Write a reason with the arithmetic and the findings.
@@ -169,12 +168,10 @@ class ArgumentCorrectness(_ToolMetric):
     Args:
         tool_name: The tool.
         match_mode: `"subset"`: the expected arguments are among the called ones, with equal values (objects as a
-        whole);
-            `"exact"`: and there are no others.
+            whole); `"exact"`: and there are no others.
         occurrence: `"first"`, `"last"`, or a position among the calls of the tool, from 0.
         include_failed: Calls that failed or were cancelled count too. Calls that were rejected, are pending or never
-        ran
-            never count.
+            ran never count.
         threshold: A score at or above it passes; in [0, 1].
         strict_mode: Threshold 1.
         include_reason: Write a reason with the arithmetic and the findings.

@@ -1,6 +1,6 @@
 """ToolCallAccuracy and ToolCallF1 of ragas, as documented there, over toolmark's alignment.
 
-docs/compat.md lists where ragas differs from its documentation or from itself, and what toolmark does.
+docs/coming-from/ragas.md lists where ragas differs from its documentation or from itself, and what toolmark does.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _PRESET: Final = Preset("in any order", binary=False)
 class ToolCallAccuracy(PresetMetric):
     """Share of the expected arguments that were called, if the tools are the expected ones in sequence; else 0.
 
-    With m expected and n called tools, the sequences are aligned if the names of the first min(m, n) calls are equal
-    one by one; with `strict_order=False`, if as many calls can be paired by name, and the pairing with the most equal
-    arguments counts. The score is the mean argument accuracy of these pairs, times the coverage min(m, n) / max(m, n).
-    Nothing expected and nothing called scores 1; exactly one of the two scores 0.
+    Sequences of different lengths score 0, as in ragas itself. Those of equal length are aligned if their names are
+    equal one by one; with `strict_order=False`, if all calls can be paired by name, and the pairing with the most equal
+    arguments counts. The score is the mean argument accuracy of the pairs. Nothing expected and nothing called scores
+    1.
 
     The argument accuracy of a pair is the share of expected arguments that were called with an equal value (by
     toolmark's rules: `1 != "1"`). Further arguments cost nothing, unless none are expected: then it is 1 without any
@@ -77,16 +77,15 @@ class ToolCallAccuracy(PresetMetric):
 
     def _score(self, alignment: Alignment, _extra_findings: Sequence[Finding], /) -> tuple[str, float, str]:
         m, n = alignment.expected_count, alignment.called_count
-        shared = min(m, n)
         score = alignment.score("longest")
-        if not shared:
+        if not m or not n:
             return "accuracy", score, arithmetic(alignment, "longest", exact=False)
-        if len(alignment.pairs) < shared:
-            pairs = f"{len(alignment.pairs)} of {plural(shared, 'pair')}"
+        if m != n:
+            return "accuracy", 0.0, f"sequences of {m} expected and {n} called, of different lengths, do not align = 0"
+        if len(alignment.pairs) < m:
+            pairs = f"{len(alignment.pairs)} of {plural(m, 'pair')}"
             return "accuracy", 0.0, f"sequences of {m} expected and {n} called do not align ({pairs} of equal name) = 0"
-        mean = number_text(float(alignment.matched / shared))
-        text = f"mean argument accuracy {mean} x coverage {shared} / {max(m, n)} = {number_text(score)}"
-        return "accuracy", score, text
+        return "accuracy", score, f"mean argument accuracy of {plural(m, 'pair')} = {number_text(score)}"
 
 
 @dataclass(frozen=True, eq=False)
