@@ -16,7 +16,6 @@ from hostile_values import MATCHERS as HOSTILE_MATCHERS
 from strategies import json_values
 from toolmark import ArgumentSchemaMetric, LLMTestCase, ToolCall, ToolCorrectnessMetric
 from toolmark._internal.budget import case_budget
-from toolmark._json_schema import Validator, build_validator
 from toolmark.errors import ConfigurationError, InvalidDataError, LimitError
 from toolmark.expect import (
     AnyOf,
@@ -44,6 +43,7 @@ from toolmark.expect import (
     read_expectation,
 )
 from toolmark.expect.matcher import MATCHERS
+from toolmark.matching.json_schema import Validator, build_validator
 
 hostile_values = st.sampled_from(HOSTILE) | json_values()
 

@@ -194,11 +194,21 @@ def aims(alignment: Alignment, equal: set[tuple[int, int]]) -> tuple[Fraction, i
     return alignment.matched, len(equal.intersection(pairs)), len(pairs), -sum(abs(e - c) for e, c in pairs)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_ordered_equals_the_textbook_subsequence(seed: int) -> None:
+def sides_of_many_units() -> tuple[list[Item], list[Item]]:
+    """Two sides whose similarities have no small common unit: one of them fits into 64 bits, their sum does not."""
+    expected = calls(*({f"k{key}": 0 for key in range(2 + size)} for size in range(31)))
+    called = calls(*({**{f"k{key}": 0 for key in range(1 + size)}, f"k{1 + size}": 1} for size in range(31)))
+    return expected, called
+
+
+@pytest.mark.parametrize("seed", [*range(8), None])
+def test_ordered_equals_the_textbook_subsequence(seed: int | None) -> None:
     """The O(mn) dynamic program of the longest common subsequence, with all pair criteria in order of priority."""
-    draw = random.Random(seed)
-    expected, called = random_side(draw, draw.randint(5, 40)), random_side(draw, draw.randint(5, 40))
+    if seed is None:
+        expected, called = sides_of_many_units()
+    else:
+        draw = random.Random(seed)
+        expected, called = random_side(draw, draw.randint(5, 40)), random_side(draw, draw.randint(5, 40))
     equal = equal_of(expected, called)
     table = [[(Fraction(0), 0, 0, 0)] * (len(called) + 1) for _ in range(len(expected) + 1)]
     for i, e in enumerate(expected, 1):

@@ -109,6 +109,15 @@ def test_groups_take_the_step_that_fits_best() -> None:
     assert measured(two, [steps[2], steps[0], steps[1], steps[3]], should_exact_match=True).score == 0
 
 
+def test_of_equal_steps_a_group_takes_the_one_with_fewest_optional_calls() -> None:
+    """Whichever step comes first, the required call counts, and the optional one in the other step does not."""
+    group = Parallel(Expect("a"), Expect("b", optional=True))
+    for steps in ((0, 1), (1, 0)):
+        called = [call(name, None, step) for step, name in sorted(zip(steps, "ab", strict=True))]
+        assert measured([group], called).score == 1
+    assert measured([group], [call("a", None, 0), call("b", None, 0)], denominator="f1").score == 1
+
+
 def test_other_arguments_do_not_break_an_order() -> None:
     """An unmatched call, or one of similarity 0, does not violate the order of later calls."""
     group = Parallel(Expect("b", after=["p"]), ToolCall(name="c"))
@@ -155,3 +164,14 @@ def test_unmade_optional_call_is_listed() -> None:
     assert result.alignment is not None
     assert (result.alignment.labels, result.alignment.unused) == (("a", "b"), (1,))
     assert (result.alignment.expected_count, result.findings) == (1, ())
+
+
+def test_json_form_of_an_alignment_has_every_part() -> None:
+    """Optional calls that were not made, calls of which others come too early, and forbidden ones, as JSON values."""
+    plan = [Expect("a", label="p"), Expect("b", after=["p"]), Expect("c", optional=True)]
+    result = measured(plan, [call("b"), call("a")])
+    assert result.alignment is not None
+    plain = result.alignment.to_dict()
+    assert (plain["labels"], plain["unused"], plain["forbidden"]) == (["a", "b", "c"], [2], [])
+    assert [pair.keys() for pair in plain["out_of_order"]] == [{"expected", "called", "similarity", "breaks", "why"}]
+    assert plain["pairs"] == [{"expected": 0, "called": 1, "similarity": 1.0}]

@@ -153,10 +153,12 @@ def test_a_redacted_argument_neither_costs_nor_earns(
     expected: dict[str, Any], called: dict[str, Any], similarity: float, left_out: list[str]
 ) -> None:
     """It is removed from the union of keys, on either side and at every level."""
-    (pair,) = align([Item("t", None, expected, ABSENT)], [Item("t", None, called, ABSENT)], arguments=True).pairs
+    alignment = align([Item("t", None, expected, ABSENT)], [Item("t", None, called, ABSENT)], arguments=True)
+    (pair,) = alignment.pairs
 
     assert pair.similarity == similarity
     assert list(pair.redacted) == [f"input_parameters.{name}" for name in left_out]
+    assert alignment.to_dict()["pairs"][0].get("redacted", []) == list(pair.redacted)
 
 
 @pytest.mark.parametrize("output", [M, f"Bearer {M}", {"token": M}, [[M]], f'{{"token": "{M}"}}'])

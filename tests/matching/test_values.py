@@ -73,7 +73,11 @@ def test_equality(a: Any, b: Any, *, same: bool) -> None:
         pytest.param("sunny", '"sunny"', True, id="a text and its JSON form"),
         pytest.param("sunny", "sunny", True, id="two texts"),
         pytest.param("sunny", "sunny ", False, id="two texts that differ by a space"),
-        pytest.param('{"a": 1}', '{"a":1}', False, id="two texts that are forms of one value"),
+        pytest.param('{"a": 1, "b": 2}', '{"b":2,"a":1.0}', True, id="two texts that are forms of one value"),
+        pytest.param('{"a": 1}', '{"a": "1"}', False, id="two texts that are forms of two values"),
+        pytest.param('"a"', '"a" ', True, id="two texts that are forms of one text"),
+        pytest.param("a", "a ", False, id="two texts that are not JSON"),
+        pytest.param(" NaN", "NaN", True, id="two texts of NaN"),
         pytest.param(True, "1", False, id="true and the text of 1"),
         pytest.param(None, "", False, id="null and no text"),
         pytest.param({"a": 1}, "{'a': 1}", False, id="the text that Python writes is no JSON"),
@@ -83,7 +87,7 @@ def test_equality(a: Any, b: Any, *, same: bool) -> None:
     ],
 )
 def test_outputs(a: Any, b: Any, *, same: bool) -> None:
-    """Outputs are equal as values, or when one is text that is the JSON form of the other; never two texts by value."""
+    """Outputs are equal as values, or when the JSON values of one text or both are equal."""
     assert outputs_equal(a, b) is outputs_equal(b, a) is same
 
 

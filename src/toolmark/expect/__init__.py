@@ -21,22 +21,24 @@ Every plan has a JSON form, which files of cases contain in place of the list: s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import WrapSerializer, WrapValidator
 
 from toolmark.calls import ToolCall
 from toolmark.expect.check_matchers import Predicate, Schema
-from toolmark.expect.json_form import expectation_json, is_expectation, read_expectation
+from toolmark.expect.json_form import expectation_json, is_expectation, read_expectation, read_matcher
 from toolmark.expect.list_matchers import Subset, Superset, Unordered
 from toolmark.expect.matcher import Matcher
+from toolmark.expect.meaning import SameMeaning
 from toolmark.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
 from toolmark.expect.presence_matchers import Absent, Ignore, Optional, Present
 from toolmark.expect.value_matchers import (
     AnyOf,
     Approx,
     Contains,
+    ContainsAll,
     DateEqual,
     Exact,
     Glob,
@@ -47,6 +49,7 @@ from toolmark.expect.value_matchers import (
 
 if TYPE_CHECKING:
     ExpectedTools: TypeAlias = list[ToolCall] | Plan | Alternatives
+    ExpectedOutput: TypeAlias = str | Matcher
 else:
 
     def _read(value: Any, calls: Callable[[Any], list[ToolCall]]) -> Any:
@@ -55,7 +58,14 @@ else:
     def _write(value: Any, calls: Callable[[Any], Any]) -> Any:
         return expectation_json(value) if isinstance(value, (Plan, Alternatives)) else calls(value)
 
+    def _read_output(value: Any, text: Callable[[Any], str]) -> Any:
+        return read_matcher(value) if isinstance(value, (Matcher, Mapping)) else text(value)
+
+    def _write_output(value: Any, text: Callable[[Any], Any]) -> Any:
+        return value.to_json() if isinstance(value, Matcher) else text(value)
+
     ExpectedTools = Annotated[list[ToolCall], WrapValidator(_read), WrapSerializer(_write)]
+    ExpectedOutput = Annotated[str, WrapValidator(_read_output), WrapSerializer(_write_output)]
 
 __all__ = [
     "Absent",
@@ -63,10 +73,12 @@ __all__ = [
     "AnyOf",
     "Approx",
     "Contains",
+    "ContainsAll",
     "DateEqual",
     "Exact",
     "Expect",
     "Expectation",
+    "ExpectedOutput",
     "ExpectedTools",
     "Forbid",
     "Glob",
@@ -82,6 +94,7 @@ __all__ = [
     "Predicate",
     "Present",
     "Regex",
+    "SameMeaning",
     "Schema",
     "Subset",
     "Superset",

@@ -9,9 +9,9 @@ from typing import Any
 from toolmark._internal.json import short_repr, to_json_value
 from toolmark._internal.options import require
 from toolmark._internal.text import short_json
-from toolmark._json_schema import BrokenSchemaError, Validator, build_validator
 from toolmark.errors import ConfigurationError, ToolmarkError
 from toolmark.expect.matcher import MARK, Matcher, set_field
+from toolmark.matching.json_schema import BrokenSchemaError, Validator, build_validator
 
 
 @dataclass(frozen=True)

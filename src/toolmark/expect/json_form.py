@@ -27,7 +27,7 @@ from toolmark.errors import InvalidDataError, MissingPackageError, Problem, Tool
 from toolmark.expect.check_matchers import Predicate
 from toolmark.expect.matcher import MARK, MATCHERS, Matcher, to_plain, without_exact
 from toolmark.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
-from toolmark.expect.value_matchers import AnyOf, Exact
+from toolmark.expect.value_matchers import AnyOf, ContainsAll, Exact
 from toolmark.matching.argument_pattern import holds_matcher, json_of
 from toolmark.matching.json_compare import ABSENT
 
@@ -44,19 +44,19 @@ class _Kind(NamedTuple):
     keys: tuple[str, ...]
 
 
-_ITEMS: Final = {
+PLAN_ITEMS: Final = {
     "expect": _Kind(
         Expect,
         "name",
-        ("input_parameters", "output", "type", "optional", "extra_arguments", "times", "label", "after", "at"),
+        ("input_parameters", "output", "type", "turn", "optional", "extra_arguments", "times", "label", "after", "at"),
     ),
     "one_of": _Kind(OneOf, "alternatives", ("label", "after")),
     "parallel": _Kind(Parallel, "calls", ("label", "after")),
     "forbid": _Kind(Forbid, "name", ("input_parameters", "at")),
 }
 """The items of a plan by their first key. The keys are written in this order, if they differ from `_DEFAULTS`."""
-_KINDS: Final = {
-    **_ITEMS,
+KINDS: Final = {
+    **PLAN_ITEMS,
     "plan": _Kind(Plan, "calls", ("allow_extra", "tools", "name")),
     "alternatives": _Kind(Alternatives, "plans", ()),
 }
@@ -70,16 +70,20 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "tools": {},
 }
 """Values of the keys that are not written; `None` for all others."""
-_NULL_IS_A_VALUE: Final = {*_KINDS, "input_parameters", "output", "tools"}
+_NULL_IS_A_VALUE: Final = {*KINDS, "input_parameters", "output", "tools"}
 """Keys in which null is not the same as no key."""
 _CONDITIONS: Final = ("optional", "times", "after", "extra_arguments")
 """Keys that a `ToolCall` does not have; a call with one of them must be written as `expect`."""
-_ALIASES: Final = {
-    **{to_camel(key): key for kind, (_, _, keys) in _KINDS.items() for key in (kind, *keys)},
+ALIASES: Final = {
+    **{to_camel(key): key for kind, (_, _, keys) in KINDS.items() for key in (kind, *keys)},
     "args": "input_parameters",
     "arguments": "input_parameters",
 }
 """Canonical key of each accepted alias."""
+_PLAN_ITEM_KEYS: Final = frozenset(
+    {*PLAN_ITEMS, *_CONDITIONS} | {alias for alias, key in ALIASES.items() if key in PLAN_ITEMS or key in _CONDITIONS}
+)
+"""Keys, and their aliases, that only an item of a plan has."""
 
 
 def is_expectation(value: object) -> bool:
@@ -92,8 +96,10 @@ def is_expectation(value: object) -> bool:
 
 
 def _is_plan_item(item: object) -> bool:
+    if type(item) is ToolCall:
+        return False
     if isinstance(item, Mapping):
-        return any(_key(key) in (*_ITEMS, *_CONDITIONS) for key in item)
+        return not _PLAN_ITEM_KEYS.isdisjoint(item)
     return isinstance(item, (Expect, OneOf, Parallel, Forbid))
 
 
@@ -114,6 +120,21 @@ def read_expectation(value: object, *, allow_predicates: bool = False) -> Expect
     return expectation
 
 
+def read_matcher(value: object) -> Matcher:
+    """Return the matcher that a JSON form describes; a matcher is returned as it is.
+
+    Raises:
+        InvalidDataError: The value is not the JSON form of a matcher, or the matcher lacks its value.
+    """
+    reader = _Reader(allow_predicates=False)
+    matcher = reader.attempt(reader.matcher, value, ())
+    if matcher is not None and not matcher.complete:
+        reader.problem((), f"{type(matcher).__name__} has no value; give it one")
+    if reader.problems or matcher is None:
+        raise InvalidDataError("\n".join(map(str, reader.problems)), reader.problems)
+    return matcher
+
+
 def read_value(value: object) -> Any:
     """Return an expected value from its JSON form, with matchers and named predicates; unchanged if that fails."""
     reader = _Reader(allow_predicates=True)
@@ -129,7 +150,7 @@ def expectation_json(value: Expectation) -> dict[str, Any]:
 def _object_json(value: Expectation | PlanItem) -> dict[str, Any]:
     if isinstance(value, ToolCall):
         return value.to_dict()
-    name, kind = next((name, kind) for name, kind in _KINDS.items() if isinstance(value, kind.build))  # type: ignore[arg-type]
+    name, kind = next((name, kind) for name, kind in KINDS.items() if isinstance(value, kind.build))  # type: ignore[arg-type]
     entries = {name: getattr(value, kind.attribute), **{key: getattr(value, key) for key in kind.keys}}
     return {key: _WRITERS.get(key, to_plain)(entry) for key, entry in entries.items() if entry != _DEFAULTS.get(key)}
 
@@ -156,13 +177,42 @@ _WRITERS: Final[dict[str, Callable[[Any], Any]]] = {
 
 def _key(key: object) -> str:
     """Return the canonical key of a key or of its alias."""
-    return _ALIASES.get(str(key), str(key))
+    return ALIASES.get(str(key), str(key))
 
 
 def _hint(word: str, options: Iterable[str]) -> str:
     """Return a suggestion if an option is close to a word, else an empty text."""
     near = difflib.get_close_matches(word, options, n=1)
     return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _plain_call(value: Mapping[Any, Any]) -> ToolCall:
+    """Return a call without conditions.
+
+    Raises:
+        InvalidDataError: It has some, or is not a call.
+    """
+    condition = next((key for key in value if _key(key) in _CONDITIONS), None)
+    if condition is not None:
+        message = f"a call with {str(condition)!r} needs the key 'expect' instead of 'name'"
+        raise InvalidDataError(f"{message}: {{'expect': {value.get('name')!r}, ...}}")
+    return ToolCall.model_validate(value)
+
+
+def _matcher_kind(value: object) -> type[Matcher]:
+    """Return the class of the matcher that an object describes.
+
+    Raises:
+        InvalidDataError: It describes none.
+    """
+    name = value.get(MARK) if isinstance(value, Mapping) else None
+    if name is None:
+        raise InvalidDataError(f"expected a matcher, an object with {MARK!r}, got {short_repr(value)}")
+    kind = MATCHERS.get(str(name))
+    if kind is None:
+        hint = _hint(str(name), MATCHERS) or f"expected one of {', '.join(sorted(MATCHERS))}"
+        raise InvalidDataError(f"unknown matcher {name!r}; {hint}")
+    return kind
 
 
 def _unavailable(_value: object) -> bool:
@@ -215,22 +265,25 @@ class _Reader:
         if isinstance(value, (ToolCall, Expect, OneOf, Parallel, Forbid)):
             return value
         if not isinstance(value, Mapping) or len(path) > MAX_DEPTH:
-            raise InvalidDataError(f"expected a call, or one of {', '.join(_ITEMS)}; got {short_repr(value)}")
-        names = [key for key in map(_key, value) if key in _ITEMS]
+            raise InvalidDataError(f"expected a call, or one of {', '.join(PLAN_ITEMS)}; got {short_repr(value)}")
+        names = [key for key in map(_key, value) if key in PLAN_ITEMS]
         if len(names) > 1:
             raise InvalidDataError(f"must have only one of the keys {' and '.join(names)}")
-        if names:
-            return self.build(names[0], value, path)
-        conditions = [key for key in value if _key(key) in _CONDITIONS]
-        if conditions:
-            message = f"a call with {str(conditions[0])!r} needs the key 'expect' instead of 'name'"
-            raise InvalidDataError(f"{message}: {{'expect': {value.get('name')!r}, ...}}")
-        return ToolCall.model_validate(value)
+        return self.build(names[0], value, path) if names else _plain_call(value)
 
     def build(self, name: str, value: Mapping[Any, Any], path: Path) -> Any:
         """Return the object of a kind; unknown and repeated keys are problems."""
-        kind = _KINDS[name]
-        keys = (name, *kind.keys)
+        kind = KINDS[name]
+        options = {
+            key: _READERS.get(key, _Reader.plain)(self, entry, (*path, key))
+            for key, entry in self.entries(value, (name, *kind.keys), path).items()
+            if entry is not None or key in _NULL_IS_A_VALUE
+        }
+        first = options.pop(name)
+        return kind.build(*first, **options) if name in ("one_of", "parallel") else kind.build(first, **options)
+
+    def entries(self, value: Mapping[Any, Any], keys: Sequence[str], path: Path) -> dict[str, Any]:
+        """Return the values of an object by their canonical keys."""
         entries: dict[str, Any] = {}
         for alias, entry in value.items():
             key, place = _key(alias), (*path, str(alias))
@@ -241,13 +294,7 @@ class _Reader:
                 self.problem(place, f"repeats {key!r} under another name; remove one of them")
             else:
                 entries[key] = entry
-        options = {
-            key: _READERS.get(key, _Reader.plain)(self, entry, (*path, key))
-            for key, entry in entries.items()
-            if entry is not None or key in _NULL_IS_A_VALUE
-        }
-        first = options.pop(name)
-        return kind.build(*first, **options) if name in ("one_of", "parallel") else kind.build(first, **options)
+        return entries
 
     def plain(self, value: object, _path: Path) -> object:
         return value
@@ -311,13 +358,7 @@ class _Reader:
     def matcher(self, value: Any, path: Path) -> Matcher:
         if isinstance(value, Matcher):
             return value
-        name = value.get(MARK) if isinstance(value, Mapping) else None
-        if name is None:
-            raise InvalidDataError(f"expected a matcher, an object with {MARK!r}, got {short_repr(value)}")
-        kind = MATCHERS.get(str(name))
-        if kind is None:
-            hint = _hint(str(name), MATCHERS) or f"expected one of {', '.join(sorted(MATCHERS))}"
-            raise InvalidDataError(f"unknown matcher {name!r}; {hint}")
+        kind = _matcher_kind(value)
         if kind is Predicate:
             if self.allow_predicates:
                 return Predicate(_unavailable, str(value.get("name") or ""))
@@ -325,25 +366,29 @@ class _Reader:
                 "a predicate is a function, which JSON cannot store; build this expectation in Python"
             )
         options = self.matcher_options(kind, value, path)
-        return AnyOf(*self.list_at(options["values"], (*path, "values"))) if kind is AnyOf else kind(**options)
+        if kind in (AnyOf, ContainsAll):
+            return kind(*self.list_at(options["values"], (*path, "values")))
+        return kind(**options)
 
     def matcher_options(self, kind: type[Matcher], value: Mapping[str, Any], path: Path) -> dict[str, Any]:
         parameters = {entry.name: entry.default for entry in fields(kind) if entry.init}  # type: ignore[arg-type]
         options: dict[str, Any] = {}
         for key, item in value.items():
             if key in parameters:
-                # What `Exact` contains is never a matcher.
-                nested = key in ("value", "values") and kind is not Exact
-                options[key] = self.tree(item, (*path, key)) if nested else item
-                if key == "value" and not getattr(kind, "nested", True):
-                    options[key] = self.plain_value(kind, options[key], (*path, key))
+                options[key] = self.matcher_option(kind, key, item, (*path, key))
             elif key != MARK:
                 hint = _hint(key, parameters) or f"expected {', '.join(parameters) or 'no options'}"
                 self.problem((*path, key), f"unknown option {key!r} of {kind.kind!r}; {hint}")
-        for key, default in parameters.items():
-            if default is MISSING and key not in options:
-                raise InvalidDataError(f"{kind.kind!r} needs {key!r}")
+        missing = next((key for key, default in parameters.items() if default is MISSING and key not in options), None)
+        if missing is not None:
+            raise InvalidDataError(f"{kind.kind!r} needs {missing!r}")
         return options
+
+    def matcher_option(self, kind: type[Matcher], key: str, item: Any, path: Path) -> Any:
+        if key not in ("value", "values") or kind is Exact:  # what `Exact` contains is never a matcher
+            return item
+        tree = self.tree(item, path)
+        return tree if key == "values" or getattr(kind, "nested", True) else self.plain_value(kind, tree, path)
 
     def plain_value(self, kind: type[Matcher], tree: object, path: Path) -> object:
         """Return the value of a matcher that takes no matchers; those of objects with `$is` are written as `exact`."""

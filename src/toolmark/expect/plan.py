@@ -36,6 +36,7 @@ class Expect:
             `None` is `{}`.
         output: The output, or a matcher; if unset, any output is accepted. Only some metrics compare it.
         type: The type of the tool; `None` for any.
+        turn: The turn of the user in which it must be called, as `ToolCall.turn`; `None` for any.
         optional: The call may be missing; it counts only if it is made.
         times: The least and the greatest number of calls: `2`, `(1, 3)`, or `(1, None)` without a limit.
         label: A name to which `after` of other items refers.
@@ -53,6 +54,7 @@ class Expect:
     _: KW_ONLY
     output: Any = ABSENT
     type: ToolCallType | str | None = None
+    turn: int | None = None
     optional: bool = False
     times: int | Sequence[int | None] | None = None
     label: str | None = None
@@ -67,6 +69,8 @@ class Expect:
         put("input_parameters", _arguments(self.input_parameters))
         put("output", self.output if self.output is ABSENT else tree_of(self.output))
         put("type", _type(self.type))
+        valid_turn = self.turn is None or (type(self.turn) is int and self.turn >= 0)
+        require(valid_turn, "turn must be a whole number from 0", self.turn)
         _set_order(self, self.label, self.after)
         times = _times(self.times, optional=self.optional)
         put("times", None if self.times is None else times)
@@ -439,8 +443,13 @@ def count_ways(items: Iterable[PlanItem]) -> int:
 
 
 def single_calls(item: OneOf) -> bool:
-    """Return whether each alternative is one required call without rules of order, so that one slot accepts any."""
-    return all(len(alternative) == 1 and _is_single_call(alternative[0]) for alternative in item.alternatives)
+    """Return whether each alternative is one required call of the same turn without rules of order.
+
+    One slot then accepts any of them.
+    """
+    if not all(len(alternative) == 1 and _is_single_call(alternative[0]) for alternative in item.alternatives):
+        return False
+    return len({getattr(alternative[0], "turn", None) for alternative in item.alternatives}) == 1
 
 
 def _is_single_call(item: PlanItem) -> bool:

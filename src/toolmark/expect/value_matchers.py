@@ -184,6 +184,35 @@ class Contains(ValueMatcher, kind="contains"):
 
 
 @dataclass(frozen=True, init=False)
+class ContainsAll(Matcher, kind="contains_all"):
+    """A text that contains all of these texts, or a list that contains all of these items.
+
+    Args:
+        values: The texts or the items, at least one; an item may be a matcher.
+
+    Raises:
+        ConfigurationError: No value is passed.
+    """
+
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any) -> None:
+        """Normalize the values."""
+        if not values:
+            raise ConfigurationError("ContainsAll needs at least one value")
+        set_field(self, "values", tuple(map(tree_of, values)))
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a text or a list contains all of them."""
+        current_budget().spend(len(self.values) - 1, "a ContainsAll")
+        return all(Contains(one).accepts(value) for one in self.values)
+
+    def describe(self) -> str:
+        """Return `contains 1 and 2`."""
+        return shorten(f"contains {' and '.join(map(value_text, self.values))}", _LONGEST)
+
+
+@dataclass(frozen=True, init=False)
 class AnyOf(Matcher, kind="any_of"):
     """One of several values or matchers; the best one gives the credit.
 
@@ -255,9 +284,14 @@ class Normalized(_LeafMatcher, kind="normalized"):
     drop: str = ""
 
     def _normal(self, text: str) -> str:
-        # Case folding can leave a text that is no longer in normal form.
-        folded = _nfkc(_nfkc(text).casefold())
-        return " ".join("".join(letter for letter in folded if letter not in self.drop).split())
+        return normalized_text(text, self.drop)
+
+
+def normalized_text(text: str, drop: str = "") -> str:
+    """Return a text as `Normalized` compares it, without the characters in `drop`."""
+    # Case folding can leave a text that is no longer in normal form.
+    folded = _nfkc(_nfkc(text).casefold())
+    return " ".join("".join(letter for letter in folded if letter not in drop).split())
 
 
 def _nfkc(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Optimal alignment of expected and called tools; it knows JSON values and positions, not toolmark's models."""
+"""Alignment of expected and called tools, and checks of JSON values; it knows no model of toolmark."""
 
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Denominator, Pair

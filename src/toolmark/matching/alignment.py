@@ -23,13 +23,13 @@ class Item(NamedTuple):
         name: Only calls of equal name can be paired.
         type: The type, compared if the expected call has one; `None` if unset, `ABSENT` if not captured.
         arguments: The argument object; `ABSENT` if not specified (expected) or not captured (called). An expected one
-            may be a `Template`.
+            may be a `Template`. Text is what a model wrote that is not a JSON object.
         output: The output; `ABSENT` if not specified or not captured. An expected one may be a `ValuePattern`.
     """
 
     name: str
     type: str | Absent | None
-    arguments: dict[str, Any] | Template | Absent
+    arguments: dict[str, Any] | Template | str | Absent
     output: Any
 
 
@@ -63,6 +63,7 @@ class Pair:
         not_compared: What an expectation compares but the recording lacks: fields that were not captured (`type`,
             `output`, `input_parameters`), and what is in `redacted`.
         redacted: What is redacted on either side: `output`, or an argument, such as `input_parameters.api_key`.
+        respelled: Where a called argument is another spelling of the expected one, and counts as equal.
         breaks: The rule of a plan that the pair breaks (`after`, `parallel`) and an explanation of it; such a pair adds
             nothing to the score. `None` if it breaks no rule.
     """
@@ -73,6 +74,7 @@ class Pair:
     differences: tuple[Difference, ...] = ()
     not_compared: tuple[str, ...] = ()
     redacted: tuple[str, ...] = ()
+    respelled: tuple[Difference, ...] = ()
     breaks: tuple[Literal["after", "parallel"], str] | None = None
 
 

@@ -8,7 +8,7 @@ else 0. A `ValuePattern` in the place of a value may count less than a whole key
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, TypeGuard
@@ -32,9 +32,11 @@ class ValuePattern(ABC):
     Attributes:
         looks: Whether it looks at the value, and not only at whether there is one; a redacted value cannot be looked
             at.
+        by_meaning: Whether it accepts other spellings of one value, which results then list.
     """
 
     looks: ClassVar[bool] = True
+    by_meaning: ClassVar[bool] = False
     __toolmark_matcher__: ClassVar[bool] = True
 
     @abstractmethod
@@ -61,10 +63,12 @@ class Mismatches:
     Attributes:
         differences: Where the called object differs.
         hidden: Places that could not be compared because a value there is redacted.
+        respelled: Where the called object has another spelling of the expected value, which counts as equal.
     """
 
     differences: list[Difference] = field(default_factory=list[Difference])
     hidden: list[Path] = field(default_factory=list[Path])
+    respelled: list[Difference] = field(default_factory=list[Difference])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,10 +78,12 @@ class Template:
     Attributes:
         tree: The object; its values are JSON values and `ValuePattern` ones, at any depth.
         extras: Whether keys at the top that it does not name are left out, where otherwise they count as wrong.
+        by_meaning: Whether its values are compared by meaning, so that even a full match may have other spellings.
     """
 
     tree: Mapping[str, Any]
     extras: bool = False
+    by_meaning: bool = False
 
     def ratio(self, called: dict[str, Any]) -> Ratio:
         """Return how similar a called argument object is; keys with redacted values are left out."""
@@ -179,7 +185,22 @@ def _at(want: Any, value: Any, path: Path, mismatches: Mismatches | None) -> Rat
     credit = credit_of(want, value)
     if mismatches is not None and credit not in (None, ONE):
         mismatches.differences.append(_difference(want, value, path))
+    elif mismatches is not None:
+        mismatches.respelled.extend(_respelled(want, value, path))
     return credit
+
+
+def _respelled(want: Any, value: Any, path: Path) -> Iterator[Difference]:
+    """Yield the places of a fitting value that have another spelling of the expected one."""
+    if is_pattern(want):
+        if want.by_meaning and not isinstance(value, Absent) and not json_equal(getattr(want, "value", None), value):
+            yield Difference("equal_by_meaning", path, want, value)
+    elif type(want) is list:
+        for index, (item, other) in enumerate(zip(want, value, strict=True)):
+            yield from _respelled(item, other, (*path, index))
+    elif type(want) is dict:
+        for key, item in want.items():
+            yield from _respelled(item, value.get(key, ABSENT), (*path, key))
 
 
 def _extra(expected: Mapping[str, Any], called: dict[str, Any], path: Path, mismatches: Mismatches | None) -> int:

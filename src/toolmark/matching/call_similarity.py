@@ -18,8 +18,10 @@ from toolmark.matching.json_compare import (
     Absent,
     Difference,
     argument_differences,
+    forms_equal,
+    frozen,
+    json_equal,
     json_forms,
-    outputs_equal,
     similarity,
 )
 from toolmark.matching.packed_assignment import greatest_price
@@ -78,6 +80,10 @@ class Comparison:
         self.arguments = arguments
         self.output = output
         self._typed = any(item.type is not None for item in expected)
+        self._text_forms: dict[str, Sequence[object]] = {}
+        self._by_meaning = arguments and any(
+            isinstance(item.arguments, Template) and item.arguments.by_meaning for item in expected
+        )
         self._outputs = output and any(item.output is not ABSENT for item in expected)
         values = self._compared_values([*expected, *called])
         # Every value is searched once here, so that a comparison need not do so for each pair.
@@ -121,12 +127,14 @@ class Comparison:
             return similarity(e.arguments, c.arguments)  # type: ignore[arg-type]
         if self._differs_elsewhere(e, c):
             return ZERO
-        if not self.arguments or isinstance(e.arguments, Absent) or not isinstance(c.arguments, dict):
+        if not self.arguments or isinstance(e.arguments, Absent) or isinstance(c.arguments, Absent):
             return ONE
         return self._argument_ratio(e.arguments, c.arguments)
 
-    def _argument_ratio(self, expected: dict[str, Any] | Template, called: dict[str, Any]) -> Ratio:
-        """Return the similarity of two argument objects, without redacted values."""
+    def _argument_ratio(self, expected: dict[str, Any] | Template | str, called: object) -> Ratio:
+        """Return the similarity of two argument objects, without redacted values; a broken text equals only itself."""
+        if isinstance(expected, str) or not isinstance(called, dict):
+            return ONE if expected == called else ZERO
         if isinstance(expected, Template):
             return expected.ratio(called)
         ratio = similarity(expected, called)
@@ -200,8 +208,19 @@ class Comparison:
         if not self.output or isinstance(e.output, Absent) or isinstance(c.output, Absent):
             return False
         if is_pattern(e.output):
-            return not self._holds_mark(c.output) and not any(fits(e.output, form) for form in json_forms(c.output))
-        return not outputs_equal(e.output, c.output) and not self._holds_mark(e.output, c.output)
+            return not self._holds_mark(c.output) and not any(fits(e.output, form) for form in self._forms(c.output))
+        if json_equal(e.output, c.output) or forms_equal(self._forms(e.output), self._forms(c.output)):
+            return False
+        return not self._holds_mark(e.output, c.output)
+
+    def _forms(self, output: object) -> Sequence[object]:
+        """Return the forms of an output; each text is read once, and not once for each pair."""
+        if type(output) is not str:
+            return (output,)
+        forms = self._text_forms.get(output)
+        if forms is None:
+            forms = self._text_forms[output] = json_forms(output)
+        return forms
 
     # Differences
 
@@ -211,11 +230,19 @@ class Comparison:
             return self._plain_pair(e, c, ratio)
         expected, called = self.expected[e], self.called[c]
         not_compared = self._uncaptured(expected, called)
-        if ratio == ONE and not self.marked:
+        if ratio == ONE and not self.marked and not self._by_meaning:
             return Pair(e, c, 1.0, (), not_compared)
-        differences, redacted = self._differences(expected, called)
+        differences, redacted, respelled = self._differences(expected, called)
         copies = () if ratio == ONE else tuple(map(_copied, differences))
-        return Pair(e, c, ratio[0] / ratio[1], copies, (*not_compared, *redacted), tuple(redacted))
+        return Pair(
+            e,
+            c,
+            ratio[0] / ratio[1],
+            copies,
+            (*not_compared, *redacted),
+            tuple(redacted),
+            tuple(map(_copied, respelled)),
+        )
 
     def _uncaptured(self, e: Item, c: Item) -> tuple[str, ...]:
         """Return the fields that the expected call compares and the recording lacks."""
@@ -233,8 +260,8 @@ class Comparison:
         differences = argument_differences(self.expected[e].arguments, self.called[c].arguments)  # type: ignore[arg-type]
         return Pair(e, c, ratio[0] / ratio[1], tuple(map(_copied, differences)))
 
-    def _differences(self, e: Item, c: Item) -> tuple[list[Difference], list[str]]:
-        """Return every difference of two calls of equal name, and the places that a redacted value hides."""
+    def _differences(self, e: Item, c: Item) -> tuple[list[Difference], list[str], list[Difference]]:
+        """Return the differences of two calls, the redacted places, and other spellings of equal values."""
         arguments = self._mismatches(e.arguments, c.arguments)
         differences = arguments.differences
         if self._types_differ(e, c):
@@ -244,12 +271,15 @@ class Comparison:
         redacted = [place("input_parameters", path) for path in arguments.hidden]
         if self.output and ABSENT is not e.output and ABSENT is not c.output and self._holds_mark(e.output, c.output):
             redacted.append("output")
-        return differences, redacted
+        return differences, redacted, arguments.respelled
 
-    def _mismatches(self, expected: dict[str, Any] | Template | Absent, called: object) -> Mismatches:
+    def _mismatches(self, expected: dict[str, Any] | Template | str | Absent, called: object) -> Mismatches:
         """Return what speaks against called arguments, and what of them is redacted."""
-        if not self.arguments or isinstance(expected, Absent) or not isinstance(called, dict):
+        if not self.arguments or isinstance(expected, Absent) or isinstance(called, Absent):
             return Mismatches()
+        if isinstance(expected, str) or not isinstance(called, dict):
+            is_equal = expected == called
+            return Mismatches([] if is_equal else [Difference("wrong_argument", (), _tree(expected), called)])
         if isinstance(expected, Template):
             return expected.mismatches(called)
         if not self._holds_mark(expected, called):
@@ -285,10 +315,10 @@ class Comparison:
         complete = None not in expected_values and None not in called_values
         # A tool's text may be the JSON of another call's value; then unequal values are not surely unequal.
         if complete and output:
-            complete = _of_one_form([item.output for item in (*expected, *called)])
+            complete = self._of_one_form([item.output for item in (*expected, *called)])
         return ExactValues(expected_values, called_values, complete)
 
-    def _exact_arguments(self, item: Item) -> dict[str, Any] | Absent:
+    def _exact_arguments(self, item: Item) -> dict[str, Any] | str | Absent:
         """Return the argument object that only an equal one matches; `ABSENT` if there is none."""
         if self._holds_mark(item.arguments):
             return ABSENT
@@ -296,6 +326,14 @@ class Comparison:
             return item.arguments
         only = item.arguments.only_object()
         return ABSENT if only is None else dict(only)
+
+    def _of_one_form(self, outputs: list[object]) -> bool:
+        """Return whether no text among the outputs equals another output only when it is read as JSON."""
+        texts = {output for output in outputs if type(output) is str}
+        if not texts or any(type(output) is not str for output in outputs):
+            return not texts
+        forms = [form for text in texts for form in {*map(frozen, self._forms(text))}]
+        return len(forms) == len(set(forms))
 
     def _exact_output(self, item: Item) -> Any:  # noqa: ANN401 - a JSON value
         """Return the output that only an equal one matches; `ABSENT` if there is none."""
@@ -315,14 +353,6 @@ def _over_one_unit(ratios: list[list[Ratio]]) -> Matrix:
 def _tree(value: object) -> object:
     """Return the object inside a template, and any other value as it is."""
     return value if type(value) is dict or not isinstance(value, Template) else value.tree
-
-
-def _of_one_form(outputs: list[object]) -> bool:
-    """Return whether no text among the outputs can be the JSON form of another output."""
-    texts = [output for output in outputs if type(output) is str]
-    if len(texts) != len(outputs):
-        return not texts
-    return not any(text.lstrip().startswith('"') for text in texts)
 
 
 def _copied(difference: Difference) -> Difference:

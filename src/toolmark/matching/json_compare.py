@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final, Literal
@@ -40,6 +40,9 @@ class Absent:
 SELF_FROZEN: Final = frozenset({str, int, type(None)})
 """Types whose values stand for themselves; a boolean does not, since `True == 1`, and a float may be NaN."""
 
+_JSON_STARTS: Final = frozenset('{["-0123456789tfnNI')
+"""First characters of JSON texts, as Python reads them; to try any other text would take long."""
+
 ABSENT: Final = Absent()
 """Stands where there is no value: a field that was never set or not captured, a key that one side lacks."""
 
@@ -49,13 +52,16 @@ class Difference:
     """One place where an expected and a called value differ.
 
     Attributes:
-        kind: What is wrong; `missing_argument` and `extra_argument` are keys that one side lacks.
+        kind: What is wrong; `missing_argument` and `extra_argument` are keys that one side lacks. `equal_by_meaning` is
+            not wrong: two spellings of one value.
         path: Where, from the argument object (or from the output) down.
         expected: The value expected there; `ABSENT` for an extra argument.
         called: The value found there; `ABSENT` for a missing argument.
     """
 
-    kind: Literal["wrong_argument", "missing_argument", "extra_argument", "wrong_output", "wrong_type"]
+    kind: Literal[
+        "wrong_argument", "missing_argument", "extra_argument", "wrong_output", "wrong_type", "equal_by_meaning"
+    ]
     path: Path
     expected: Any
     called: Any
@@ -73,8 +79,10 @@ def json_equal(a: Any, b: Any) -> bool:
             return False
         for key, value in a.items():
             other = b.get(key, ABSENT)
-            # Leaves are often one object on both sides.
-            if value is not other and not json_equal(value, other):
+            # Leaves are often one object on both sides, or texts and numbers that Python compares as JSON does.
+            if value is other or (type(value) in SELF_FROZEN and type(value) is type(other) and value == other):
+                continue
+            if not json_equal(value, other):
                 return False
         return True
     if kind is list:
@@ -88,28 +96,25 @@ def json_equal(a: Any, b: Any) -> bool:
 
 
 def outputs_equal(a: Any, b: Any) -> bool:
-    """Return whether two outputs are equal as JSON values, or one is text that is the JSON form of the other.
+    """Return whether two outputs are equal as JSON values, or are if texts are read as JSON.
 
-    Frameworks differ in which of the two they keep: the value a tool returned, or the text the model was shown.
+    Frameworks differ in which of the two they keep: the value a tool returned, or the text the model was shown; and in
+    how they write the text.
     """
-    return json_equal(a, b) or _is_json_form(a, b) or _is_json_form(b, a)
+    return json_equal(a, b) or forms_equal(json_forms(a), json_forms(b))
 
 
-def json_forms(output: Any) -> list[Any]:
+def forms_equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Return whether two outputs with these `json_forms` are equal."""
+    return any(json_equal(one, other) for one in a for other in b)
+
+
+def json_forms(output: Any) -> Sequence[Any]:
     """Return an output, and the value that it is the JSON text of, if it is one."""
-    if type(output) is str:
+    if type(output) is str and output.lstrip()[:1] in _JSON_STARTS:
         with contextlib.suppress(ValueError, RecursionError):
-            return [output, json.loads(output)]
-    return [output]
-
-
-def _is_json_form(text: Any, value: Any) -> bool:
-    if type(text) is not str:
-        return False
-    try:
-        return json_equal(json.loads(text), value)
-    except (ValueError, RecursionError):
-        return False
+            return output, json.loads(output)
+    return (output,)
 
 
 def similarity(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
@@ -156,16 +161,16 @@ def _mean(whole: int, parts: list[tuple[int, int]], count: int) -> tuple[int, in
 def argument_differences(expected: dict[str, Any], called: dict[str, Any], path: Path = ()) -> Iterator[Difference]:
     """Yield every place where two argument objects differ, expected keys first, in the order they are written."""
     for key, value in expected.items():
-        here = (*path, key)
-        if key not in called:
-            yield Difference("missing_argument", here, value, ABSENT)
+        other = called.get(key, ABSENT)
+        if value is other:
             continue
-        other = called[key]
-        if type(value) is dict and type(other) is dict:
+        if other is ABSENT:
+            yield Difference("missing_argument", (*path, key), value, ABSENT)
+        elif type(value) is dict and type(other) is dict:
             if value or other:
-                yield from argument_differences(value, other, here)
+                yield from argument_differences(value, other, (*path, key))
         elif not json_equal(value, other):
-            yield Difference("wrong_argument", here, value, other)
+            yield Difference("wrong_argument", (*path, key), value, other)
     for key, value in called.items():
         if key not in expected:
             yield Difference("extra_argument", (*path, key), ABSENT, value)

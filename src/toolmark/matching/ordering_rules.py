@@ -16,7 +16,7 @@ slots.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Literal, NamedTuple
@@ -103,16 +103,19 @@ class Rules:
         return one < other and (steps[one] is None or steps[one] != steps[other])
 
     def _apart(self, members: Sequence[int], pairs: Mapping[int, int]) -> list[int]:
-        """Return the members of a group that are not in its step: that of the greatest weight, the first of equals."""
-        weights: dict[int, Fraction] = {}
-        for slot in members:
-            step = self.board.steps[pairs[slot]]
-            if step is not None:
-                weights[step] = weights.get(step, Fraction(0)) + self.weight(slot, pairs[slot])
-        if not weights:
-            return []
-        own = min(weights, key=lambda step: (-weights[step], step))
-        return [slot for slot in members if self.board.steps[pairs[slot]] not in (None, own)]
+        """Return the members of a group that are not in its step.
+
+        That is the step of the greatest weight; of equal ones that of the fewest optional calls, and then the first.
+        """
+        steps = {slot: self.board.steps[pairs[slot]] for slot in members}
+
+        def loss(step: int) -> tuple[Fraction, int, int]:
+            together = [slot for slot in members if steps[slot] in (None, step)]
+            weight = sum((self.weight(slot, pairs[slot]) for slot in together), Fraction(0))
+            return -weight, self._optional(together), step
+
+        own = min({step for step in steps.values() if step is not None}, key=loss, default=None)
+        return [slot for slot in members if steps[slot] not in (None, own)]
 
     def depth(self, slot: int) -> int:
         """Return how long the longest chain of slots is that must come before a slot. Labels never come in circles."""
@@ -128,10 +131,14 @@ class Rules:
     def value(self, partners: Mapping[int, int]) -> tuple[Fraction, int]:
         """Return the weight that breaks no rule, and minus the number of optional calls."""
         scoring = self.scoring_pairs(partners)
-        amounts = Counter(self.board.slots[slot].family for slot in scoring)
-        least = {one.family: one.least for one in self.board.slots}
-        optional = sum(max(amount - least[family], 0) for family, amount in amounts.items())
-        return sum((self.weight(slot, call) for slot, call in scoring.items()), Fraction(0)), -optional
+        weight = sum((self.weight(slot, call) for slot, call in scoring.items()), Fraction(0))
+        return weight, -self._optional(scoring)
+
+    def _optional(self, slots: Collection[int]) -> int:
+        """Return how many of these slots are beyond the least number of their family."""
+        least = {self.board.slots[slot].family: self.board.slots[slot].least for slot in slots}
+        amounts = Counter(self.board.slots[slot].family for slot in slots)
+        return sum(max(amount - least[family], 0) for family, amount in amounts.items())
 
     def scoring_pairs(self, partners: Mapping[int, int]) -> Partners:
         """Return the pairs that add weight: those of a similarity above 0 that break no rule."""

@@ -30,6 +30,7 @@ class Entry(NamedTuple):
         labels: Names under which others refer to it.
         after: Names of those that must have been called before.
         group: Entries of one group must be called in one step; `None` for none.
+        turn: The turn of the user in which it must be called; `None` for any. Alignments do not look at it.
     """
 
     patterns: tuple[CallPattern, ...]
@@ -39,6 +40,7 @@ class Entry(NamedTuple):
     labels: frozenset[str] = frozenset()
     after: frozenset[str] = frozenset()
     group: int | None = None
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
