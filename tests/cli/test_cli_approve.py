@@ -52,6 +52,14 @@ def test_called_tools_become_expected_tools(tmp_path: Path) -> None:
     ]
 
 
+def test_broken_arguments_are_left_out(tmp_path: Path) -> None:
+    """A golden cannot expect text that is not a JSON object, so any arguments will do."""
+    execution = {"status": "invalid_arguments", "requested_parameters": "{a: "}
+    _, goldens = approve(tmp_path, LLMTestCase(input="x", tools_called=[ToolCall(name="f", execution=execution)]))
+
+    assert [golden["expected_tools"] for golden in goldens or []] == [[{"name": "f"}]]
+
+
 def test_the_run_itself_passes_its_golden(tmp_path: Path) -> None:
     """And another argument does not."""
     _, goldens = approve(tmp_path, GOOD.to_test_case(id="r1"))

@@ -123,7 +123,7 @@ def test_many_go_in_batches(tmp_path: Path, form: str, monkeypatch: pytest.Monke
     """More than the queue of an SDK holds; a batch is of 512, as there, unless the environment says otherwise."""
     results = results_of(tmp_path / "many.jsonl", cases=2100)
     with collecting() as collector:
-        assert sent_to(collector, results, form, monkeypatch).stderr == "sent: 2100 scores\n"
+        assert sent_to(collector, results, form, monkeypatch).stderr == "sent: 2,100 scores\n"
     assert [len(records_of(request)) for request in collector.requests] == [512, 512, 512, 512, 52]
 
 

@@ -18,6 +18,7 @@ from toolmark import LLMTestCase, MetricResult, ToolCorrectnessMetric, ToolEffic
 from toolmark.cli.main import main
 from toolmark.report.terminal import print_validity
 from toolmark.report.terminal.console import make_console
+from toolmark.testing import FakeOpenAI, ReceivedRequest
 
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 HOSTILE = "[red]x[/red] \x1b[31m\x07\u202e"
@@ -55,14 +56,14 @@ LACKING = [
 
 def run(data: bytes, *options: str) -> Result:
     """The outcome of the command on standard input, inside this process."""
-    return RUNNER.invoke(main, ["validate", "-", *options], input=data)
+    return RUNNER.invoke(main, ["validate", "-", "--min-runs=2", *options], input=data)
 
 
 def test_table_of_a_validation(tmp_path: Path) -> None:
     """A line for each metric, an explanation of the columns, and all omissions."""
     (tmp_path / "runs.jsonl").write_bytes(lines(*CASES, *LACKING))
     options = "--label metadata.reward --cluster metadata.task --metric tool-correctness --metric tool-efficiency"
-    done = run_python([*COMMAND, "validate", "runs.jsonl", *options.split()], tmp_path)
+    done = run_python([*COMMAND, "validate", "runs.jsonl", "--min-runs=2", *options.split()], tmp_path)
 
     assert done.err == ""
     assert done.code == 0
@@ -72,7 +73,7 @@ def test_table_of_a_validation(tmp_path: Path) -> None:
 def test_table_without_clusters(tmp_path: Path) -> None:
     """It notes that runs count as independent, and that one-sided labels give no AUC."""
     (tmp_path / "runs.jsonl").write_bytes(lines(*CASES[:2], *LACKING[1:2]))
-    done = run_python([*COMMAND, "validate", "runs.jsonl", "--label=metadata.reward"], tmp_path)
+    done = run_python([*COMMAND, "validate", "runs.jsonl", "--min-runs=2", "--label=metadata.reward"], tmp_path)
 
     assert (done.code, done.err) == (1, "")
     assert_golden("cli-validate-one-kind.txt", done.out)
@@ -92,6 +93,7 @@ def test_the_command_is_the_function() -> None:
         label="metadata.reward",
         positive_from=0.5,
         cluster="metadata.task",
+        min_runs=2,
         resamples=70,
         seed=4,
     )
@@ -118,7 +120,11 @@ def test_json_accompanies_the_table(tmp_path: Path) -> None:
         (lines(*CASES), ["--label", "reward"], 2, "did you mean 'metadata.reward'?"),
         (lines(*CASES), ["--label", "id"], 2, "run 0: id: expected a number, true or false, got 'run 0'"),
         (lines(*CASES), ["--label", "metadata.reward", "--cluster", "task"], 2, "did you mean 'metadata.task'?"),
-        (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "nan"], 2, "positive_from must be"),
+        (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "nan"], 2, "nan is not a finite number"),
+        (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "1e999"], 2, "inf is not a finite number"),
+        (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "1e300"], 1, ""),
+        (lines(*CASES), ["--label", "metadata.reward", "--min-runs", "9"], 1, ""),
+        (lines(*CASES), ["--label", "metadata.reward", "--min-runs", "0"], 2, "0 is not in the range x>=1"),
         (lines(*CASES), ["--label", "metadata.reward", "--resamples", "0"], 2, "0 is not in the range x>=1"),
         (lines(*CASES), ["--label", "metadata.reward", "--ordered", "--exact"], 2, "cannot be combined"),
         (b"{\n[", ["--label", "metadata.reward"], 2, "error: <stdin>:1: $: not JSON"),
@@ -132,6 +138,10 @@ def test_json_accompanies_the_table(tmp_path: Path) -> None:
         "text as label",
         "unknown cluster",
         "nan",
+        "infinite",
+        "huge",
+        "too few runs",
+        "no minimum",
         "no resamples",
         "contradiction",
         "bad file",
@@ -177,7 +187,7 @@ def test_hostile_names_are_escaped() -> None:
     refused = run(lines(*cases), f"--label={HOSTILE}s")
     accepted = run(lines(*cases), f"--label=metadata.{HOSTILE}", f"--cluster=metadata.{HOSTILE}")
     stream = io.StringIO()
-    validity = validate(read_cases(io.BytesIO(lines(*cases))), [Raising()], label=f"metadata.{HOSTILE}")
+    validity = validate(read_cases(io.BytesIO(lines(*cases))), [Raising()], label=f"metadata.{HOSTILE}", min_runs=1)
     print_validity(validity, title=HOSTILE, console=make_console(stream))
 
     assert (refused.exit_code, accepted.exit_code) == (2, 0)
@@ -193,7 +203,7 @@ def test_lines_fit(width: int) -> None:
     """Nothing is wider than the console, and no line ends in blanks."""
     stream = io.StringIO()
     cases = [LLMTestCase.model_validate(entry) for entry in [*CASES, *LACKING[:1]]]
-    validity = validate(cases, [ToolCorrectnessMetric(), ToolEfficiencyMetric()], label="metadata.reward")
+    validity = validate(cases, [ToolCorrectnessMetric(), ToolEfficiencyMetric()], label="metadata.reward", min_runs=1)
     print_validity(validity, title="a file", console=Console(file=stream, width=width, markup=False, highlight=False))
 
     assert all(len(line) <= width and line == line.rstrip() for line in stream.getvalue().splitlines())
@@ -211,9 +221,84 @@ def test_only_exact_0_and_1_are_shown_as_such() -> None:
     """Other values have two decimals."""
     cases = [case(0, "look book", 1)] * 300 + [case(1, "look", 0)] * 300 + [case(2, "look book", 0)]
     stream = io.StringIO()
-    validity = validate(read_cases(io.BytesIO(lines(*cases))), [ToolCorrectnessMetric()], label="metadata.reward")
+    validity = validate(
+        read_cases(io.BytesIO(lines(*cases))), [ToolCorrectnessMetric()], label="metadata.reward", min_runs=1
+    )
     print_validity(validity, title="a file", console=make_console(stream))
 
     assert validity.metrics[0].auc is not None
     assert 0.995 < validity.metrics[0].auc < 1
     assert "0.9983" in stream.getvalue()
+
+
+TOOLS = [{"name": "look", "description": "Looks."}, {"name": "book", "description": "Books."}]
+
+
+def conversation(number: int, called: str, reward: int) -> dict[str, Any]:
+    """A conversation of one question that wants a look."""
+    turns = [
+        {"role": "user", "content": f"Look at {number}."},
+        {"role": "assistant", "content": "Done.", "tools_called": [{"name": called}]},
+    ]
+    return {"turns": turns, "available_tools": TOOLS, "metadata": {"reward": reward}}
+
+
+def looks(request: ReceivedRequest) -> str:
+    """Accept calls of `look` only."""
+    record = json.loads(request.body["messages"][1]["content"].split("\n")[1])
+    verdict = "no" if record.get("call", {}).get("name") == "book" else "yes"
+    fields = request.body["response_format"]["json_schema"]["schema"]["properties"]
+    reply = {"evidence": [], "reasoning": "it fits", "verdict": verdict, "missing": []}
+    return json.dumps({name: reply[name] for name in fields})
+
+
+def test_judged_metrics_ask_once(tmp_path: Path) -> None:
+    """Conversations and cases; verdicts of the file are not requests for again, and --metric joins the judged ones."""
+    pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
+    dialogues = [conversation(number, ("look", "book")[number % 2], 1 - number % 2) for number in range(4)]
+    cases = [
+        {
+            **case(number, ("look book", "book")[number % 2], 1 - number % 2),
+            "input": f"Look at {number}.",
+            "available_tools": TOOLS,
+        }
+        for number in range(4)
+    ]
+    options = ["--label=metadata.reward", "--judge=m", f"--cache={tmp_path / 'verdicts.sqlite'}", "--json=-"]
+    with FakeOpenAI(answer=looks) as server:
+        settings = {"TOOLMARK_JUDGE_BASE_URL": server.base_url, "TOOLMARK_JUDGE_API_KEY": "sk-x"}
+        answers = []
+        for metrics, entries in [
+            (["--judged-metric=tool-use"], dialogues),
+            (["--judged-metric=tool-correctness", "--metric=tool-correctness"], cases),
+        ] * 2:
+            arguments = ["validate", "-", "--min-runs=2", *options, *metrics]
+            done = RUNNER.invoke(main, arguments, input=lines(*entries), env=settings)
+            assert done.exit_code == 0, done.output
+            answers.append((json.loads(done.stdout), len(server.requests)))
+    (use, _), (selection, requests), *again = answers
+
+    assert [metric["metric"] for metric in use["metrics"]] == ["tool_use"]
+    assert [metric["metric"] for metric in selection["metrics"]] == ["tool_correctness", "tool_correctness(judged)"]
+    assert [metric["auc"] for metric in use["metrics"] + selection["metrics"]] == [1, 1, 1]
+    assert len(selection["differences"]) == 1
+    assert again == [(use, requests), (selection, requests)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--judged-metric", "tool-use"], "give --judge or set TOOLMARK_JUDGE_MODEL"),
+        (["--judge", "m"], "--judge and --cache must be used with --judged-metric"),
+        (["--judged-metric", "tool-efficiency"], "'tool-efficiency' is not one of"),
+        (["--judged-metric", "tool-use", "--judge", "m", "--cache", "no/where"], "there is no folder no"),
+    ],
+    ids=["no model", "nothing judged", "not judged", "no folder"],
+)
+def test_options_of_the_judge(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge needs a metric, and a judged metric needs a model."""
+    monkeypatch.delenv("TOOLMARK_JUDGE_MODEL", raising=False)
+    done = run(lines(*CASES), "--label=metadata.reward", *options)
+
+    assert done.exit_code == 2
+    assert message in " ".join(done.stderr.split())

@@ -121,7 +121,7 @@ def test_a_file_on_a_terminal_shows_its_bytes(tmp_path: Path, large: int, proces
 
     out, screen = on_a_terminal(tmp_path, str(large), processes, program=LARGE)
 
-    assert "1000 cases" in out
+    assert "1,000 cases" in out
     assert verb in screen
     assert "43.0/43.0 kB" in screen
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ import pytest
 
 import toolmark.cli
 from processes import run_python
-from toolmark.cli.main import main
+from toolmark.cli.main import _SECTIONS, main
 
 CASE = {"tools_called": [{"name": "search"}], "expected_tools": [{"name": "search"}]}
 
@@ -26,18 +27,22 @@ HEAVY = {
 COMMANDS = {path.stem for path in Path(toolmark.cli.__path__[0]).glob("*.py")} - {
     "__init__",
     "__main__",
+    "goldens",
+    "help",
+    "inputs",
     "io",
     "main",
     "metric_options",
     "options",
     "path_types",
     "report_options",
+    "settings",
 }
 
 PROGRAM = """
 import atexit, json, sys
 from pathlib import Path
-from toolmark.cli.main import main
+from toolmark.cli.main import _SECTIONS, main
 
 atexit.register(lambda: Path("loaded.json").write_text(json.dumps(sorted(sys.modules)), encoding="utf-8"))
 main(json.loads(sys.argv[1]))
@@ -59,6 +64,7 @@ def test_help_and_version_load_no_command(tmp_path: Path, arguments: tuple[str, 
         "toolmark._internal",
         "toolmark._internal.lazy_imports",
         "toolmark.cli",
+        "toolmark.cli.help",
         "toolmark.cli.main",
     }
     assert not modules & {"pydantic", "rich", "asyncio", "sqlite3", "jinja2"}
@@ -106,3 +112,63 @@ def test_the_list_has_the_summaries_of_the_commands(command: str) -> None:
     assert real is not None
     assert real.name == command
     assert listed.split(maxsplit=1)[1] == real.get_short_help_str(1000)
+
+
+def test_the_help_is_grouped_and_cuts_no_summary() -> None:
+    """At 80 columns every summary is whole, below a purpose."""
+    text = " ".join(main.get_help(click.Context(main, terminal_width=80)).split())
+
+    assert "Start: init Write a gate for pytest, two goldens and a CI workflow that run at once, offline." in text
+    assert "and show what changed from A to B." in text
+    assert "..." not in text.partition("Start:")[2]
+    assert "Examples: toolmark score runs.jsonl" in text
+    assert set(sum(_SECTIONS.values(), ())) >= set(main.commands)
+
+
+def all_commands() -> list[tuple[str, click.Command]]:
+    """Every command and subcommand with its name."""
+    context = click.Context(main)
+    listed: list[tuple[str, click.Command]] = []
+    for name in main.commands:
+        command = main.get_command(context, name)
+        assert command is not None
+        inner = command.commands if isinstance(command, click.Group) else {}
+        listed += [(name, command), *((f"{name} {one}", inner[one]) for one in inner)]
+    return listed
+
+
+@pytest.mark.parametrize(("name", "command"), all_commands(), ids=lambda value: value if isinstance(value, str) else "")
+def test_help_has_examples_that_can_be_parsed(name: str, command: click.Command) -> None:
+    """Of commands that score, compare and convert; each option of an example exists, and every argument is there."""
+    text = command.get_help(click.Context(command, info_name=name, terminal_width=80))
+    assert "Commands:" not in text or "..." not in text.partition("Commands:")[2]
+    examples = getattr(command, "examples", ())
+    if not isinstance(command, click.Group) and not name.startswith("batch"):
+        assert examples
+    for line in examples:
+        words = shlex.split(line)
+        assert f"    {line}\n".lstrip() in text
+        assert words[:2] == ["toolmark", words[1]]
+        real = main.get_command(click.Context(main), words[1])
+        assert real is not None
+        _, rest, _ = real.make_parser(click.Context(real)).parse_args(words[2:])
+        assert rest == []
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("tool-corectness", "did you mean 'tool-correctness'?"),
+        ("ToolCorrectnessMetric", "did you mean 'tool-correctness'?"),
+        ("success", "did you mean 'task-success'?"),
+        ("efficiency", "did you mean 'tool-efficiency'?"),
+        ("xyz", "the metrics are argument-schema, multimodal-tool-correctness, task-effect,"),
+    ],
+)
+def test_a_wrong_metric_is_answered_with_the_nearest(tmp_path: Path, name: str, hint: str) -> None:
+    """A name that is like none is answered with all of them."""
+    (tmp_path / "cases.jsonl").write_text(json.dumps(CASE), encoding="utf-8")
+    done = run_python(["-m", "toolmark.cli", "score", "cases.jsonl", "--metric", name], tmp_path)
+
+    assert done.code == 2
+    assert f"'{name}' is not a metric; {hint}" in " ".join(done.err.split())

@@ -13,17 +13,11 @@ import click
 
 from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.cases import AnyCase, ConversationalTestCase
+from toolmark.cli.help import CommandGroup
 from toolmark.cli.io import exit_on_error, stop, warn
+from toolmark.cli.options import samples_option
 from toolmark.cli.path_types import Source, Target
-from toolmark.dataset import (
-    FileProblems,
-    file_error,
-    read_any_case,
-    read_documents,
-    replaced_text,
-    source_name,
-    torn_text,
-)
+from toolmark.dataset import read_any_cases, source_name
 from toolmark.errors import ToolmarkError
 from toolmark.metrics import ToolCorrectnessMetric, ToolUseMetric
 
@@ -52,14 +46,6 @@ _folder_argument = click.argument("folder", type=click.Path(file_okay=False))
 _cache_option = click.option(
     "--cache", type=click.Path(dir_okay=False), help=f"File of the verdicts.  [default: {_CACHE} in FOLDER]"
 )
-_samples_option = click.option(
-    "--samples",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Ask each question N times; the majority counts.",
-)
 _canary_option = click.option(
     "--canary",
     is_flag=True,
@@ -72,7 +58,7 @@ _images_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def batch() -> None:
     """Judge cases with OpenAI's Batch API, at half the price and within a day.
 
@@ -88,7 +74,7 @@ def batch() -> None:
 @_folder_argument
 @click.argument("file", required=False, type=Source(allow_dash=True))
 @click.option("--judge", "model", help="Name of the model that judges.")
-@_samples_option
+@samples_option
 @_canary_option
 @_images_option
 @click.option(
@@ -215,7 +201,7 @@ def collect(folder: str, cache: str | None) -> None:
     type=Target(dir_okay=False),
     help="Write each case with its results, as JSON Lines without secrets.",
 )
-@_samples_option
+@samples_option
 @_canary_option
 @_images_option
 @_cache_option
@@ -276,18 +262,11 @@ def _prompts(file: str, judge: Judge) -> list[Prompt]:
 
 
 def _cases(file: str) -> list[AnyCase]:
-    """Return the cases or the conversations of a file, as `read_cases` does."""
-    file_problems = FileProblems()
-    cases = file_problems.read_all(read_documents(file), read_any_case)
-    name = source_name(file)
-    if file_problems.problems or (file_problems.torn and not cases):
-        raise file_error(file, [*file_problems.problems, *file_problems.torn])
+    """Return the cases or the conversations of a file."""
+    cases = read_any_cases(file)
     if len({isinstance(case, ConversationalTestCase) for case in cases}) > 1:
+        name = source_name(file)
         stop(f"{name} has conversations and test cases, which need different metrics; write them to separate files")
-    for problem in file_problems.torn:
-        warn(torn_text(name, problem))
-    if file_problems.replaced:
-        warn(replaced_text(name, file_problems.replaced))
     return cases
 
 

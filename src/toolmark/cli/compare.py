@@ -10,14 +10,21 @@ import click
 from toolmark._internal.text import printable
 from toolmark.analysis.comparison import Difference
 from toolmark.analysis.comparison import compare as compare_reports
+from toolmark.cli.help import SectionedCommand
 from toolmark.cli.io import exit_on_error, stop, title_of, write_json
-from toolmark.cli.options import SectionedCommand, json_option, options_in, resamples_option, seed_option
+from toolmark.cli.options import is_given, json_option, options_in, resamples_option, seed_option
 from toolmark.cli.path_types import Source
 
 _gate_option = options_in("When B is worse")
 
 
-@click.command(cls=SectionedCommand)
+@click.command(
+    cls=SectionedCommand,
+    examples=(
+        "toolmark compare before.jsonl after.jsonl",
+        "toolmark compare main.jsonl branch.jsonl --fail-on-regression --alpha 0.05",
+    ),
+)
 @click.argument("a", type=Source(allow_dash=True))
 @click.argument("b", type=Source(allow_dash=True))
 @_gate_option(
@@ -65,7 +72,7 @@ def compare(
     """
     if a == b == "-":
         stop("A and B cannot both be standard input")
-    if not fail_on_regression and (alpha is not None or allow_missing):
+    if not fail_on_regression and (is_given("alpha") or is_given("allow_missing")):
         stop("--alpha and --allow-missing need --fail-on-regression")
     with exit_on_error(a, "nothing was compared"):
         comparison = compare_reports(a, b, allow_different=allow_different, resamples=resamples, seed=seed)

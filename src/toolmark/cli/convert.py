@@ -7,16 +7,19 @@ import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
 import click
 
 from toolmark._internal.text import plural, printable
-from toolmark.cli.io import byte_progress, exit_on_error, opened, warn
+from toolmark.cli.help import SectionedCommand
+from toolmark.cli.inputs import expand
+from toolmark.cli.io import byte_progress, exit_on_error, opened, stop, warn
 from toolmark.cli.options import allow_nan_option, tolerant_option
 from toolmark.cli.path_types import Source, Target
-from toolmark.convert import Summary, Unit, holds_json, read_transcripts
+from toolmark.convert import RecordedConversation, Summary, Unit, holds_json, read_recorded
 from toolmark.dataset import case_file
 from toolmark.formats import FormatName, TraceFormat
 from toolmark.formats.messages.read import FORMATS
@@ -24,8 +27,14 @@ from toolmark.formats.traces.read import TRACE_FORMATS
 from toolmark.scale.detect import BOM, is_large
 
 
-@click.command()
-@click.argument("file", type=Source(allow_dash=True))
+@click.command(
+    cls=SectionedCommand,
+    examples=(
+        "toolmark convert logs/ --to cases.jsonl",
+        "toolmark convert traces.json --as conversations --to conversations.jsonl",
+    ),
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Source(allow_dash=True))
 @click.option(
     "--to", "target", required=True, type=Target(allow_dash=True), metavar="FILE", help="File of the test cases."
 )
@@ -35,7 +44,8 @@ from toolmark.scale.detect import BOM, is_large
     type=click.Choice(["auto", *FORMATS, *TRACE_FORMATS]),
     default="auto",
     show_default=True,
-    help="Format of the messages or traces.",
+    metavar="FORMAT",
+    help=f"Format of the messages or traces: auto, {', '.join((*FORMATS, *TRACE_FORMATS))}.",
 )
 @click.option(
     "--as",
@@ -53,6 +63,9 @@ from toolmark.scale.detect import BOM, is_large
     help="Tool that hands over to another agent; may be repeated.",
 )
 @click.option(
+    "--skip-invalid", is_flag=True, help="Leave out conversations that cannot be read; they are counted and named."
+)
+@click.option(
     "--processes",
     type=click.IntRange(1),
     metavar="N",
@@ -62,37 +75,47 @@ from toolmark.scale.detect import BOM, is_large
 @tolerant_option
 def convert(
     *,
-    file: str,
+    files: tuple[str, ...],
     target: str,
     format: FormatName | TraceFormat | Literal["auto"],
     unit: Unit,
     handoffs: tuple[str, ...],
+    skip_invalid: bool,
     processes: int | None,
     allow_nan: bool,
     tolerant_arguments: bool,
 ) -> None:
     """Convert recorded messages or traces to test cases.
 
-    FILE holds JSON or JSON Lines; "-" is standard input, and gzip is detected. It has conversations (messages, items,
-    requests or responses of OpenAI's Chat Completions or Responses API or of Anthropic's Messages API, or dumps of
-    LangChain's messages) or traces (OpenTelemetry spans as OTLP JSON or from Jaeger, Tempo or Phoenix, exports of
-    Langfuse, LangSmith runs, traces of the OpenAI Agents SDK). Add expected calls to the cases, then score them with
-    `toolmark score`.
+    FILE holds JSON or JSON Lines; "-" is standard input, gzip is detected, and a folder stands for its files. It has
+    conversations (messages, items, requests or responses of OpenAI's Chat Completions or Responses API or of
+    Anthropic's Messages API, or dumps of LangChain's messages) or traces (OpenTelemetry spans as OTLP JSON or from
+    Jaeger, Tempo or Phoenix, exports of Langfuse, LangSmith runs, traces of the OpenAI Agents SDK). `toolmark score`
+    reads them directly, too.
 
-    Exit code 2 if the command line or FILE is wrong; nothing is written then.
+    Exit code 2 if the command line or a FILE is wrong; nothing is written then.
     """
     options: dict[str, Any] = {
         "format": format,
         "handoff_names": handoffs,
         "allow_nan": allow_nan,
         "tolerant_arguments": tolerant_arguments,
+        "skip_invalid": skip_invalid,
     }
-    summary = None
-    if format not in TRACE_FORMATS and is_large(file, (b"{", b"[")) and _is_lines(file):
-        summary = _convert_by_parts(file, target, unit, processes, options)
-    if summary is None:
-        summary = _convert_whole(file, target, unit, options)
-    for text in summary.warnings:
+    inputs = expand(files, "nothing was written")
+    summary = Summary()
+    with exit_on_error(target, action="write"), _output(target) as output:
+        for file in inputs:
+            options["prefix"] = "" if len(inputs) == 1 else f"{file} "
+            part = None
+            if format not in TRACE_FORMATS and is_large(file, (b"{", b"[")) and _is_lines(file):
+                part = _convert_by_parts(file, output, unit, processes, options)
+            if part is None:
+                part = _convert_whole(file, output, unit, options)
+            summary += part
+        if summary.left_out.number and not summary.cases:
+            stop(f"no conversation can be read, of {summary.left_out.number}; nothing was written")
+    for text in (*summary.warnings, *summary.left_out.warnings):
         warn(text)
     written = f"{plural(summary.cases, unit.removesuffix('s'))} with {plural(summary.calls, 'call')}"
     destination = "standard output" if target == "-" else printable(target)
@@ -100,27 +123,36 @@ def convert(
 
 
 def _convert_by_parts(
-    file: str, target: str, unit: Unit, processes: int | None, options: dict[str, Any]
+    file: str, output: IO[bytes], unit: Unit, processes: int | None, options: dict[str, Any]
 ) -> Summary | None:
     """Convert a file with a conversation on each line; return `None` if it holds traces and must be read whole."""
     from toolmark.scale.conversion import TracesError, convert_lines  # noqa: PLC0415 - most files are small
 
+    # A draft, because traces may be on any line, and a packed target cannot be cut off.
+    folder = None if isinstance(output.name, int) else Path(output.name).parent
     with (
         exit_on_error(file, "nothing was written", action="read or write"),
-        suppress(TracesError),
         byte_progress("converting") as progress,
-        _output(target) as output,
+        suppress(TracesError),
+        tempfile.NamedTemporaryFile(prefix=".toolmark-", dir=folder) as draft,
     ):
-        return convert_lines(file, output, unit, processes=processes, progress=progress, **options)
+        summary = convert_lines(file, draft, unit, processes=processes, progress=progress, **options)
+        draft.seek(0)
+        shutil.copyfileobj(draft, output)
+        return summary
     return None
 
 
-def _convert_whole(file: str, target: str, unit: Unit, options: dict[str, Any]) -> Summary:
+def _convert_whole(file: str, output: IO[bytes], unit: Unit, options: dict[str, Any]) -> Summary:
     summary = Summary()
+    reading = {key: value for key, value in options.items() if key not in ("allow_nan", "skip_invalid", "prefix")}
+    left_out = summary.left_out if options["skip_invalid"] else None
     with exit_on_error(file, "nothing was written"), opened(file) as source:
-        cases = [case for entry in read_transcripts(source, **options) for case in summary.add(entry, unit)]
-    with exit_on_error(target, action="write"), _output(target) as output:
-        output.writelines(case.to_json().encode() + b"\n" for case in cases)
+        for recorded in read_recorded(source, reading, allow_nan=options["allow_nan"], left_out=left_out):
+            if isinstance(recorded, RecordedConversation):
+                recorded = replace(recorded, place=f"{options['prefix']}{recorded.place}".strip())  # noqa: PLW2901
+            for case in summary.add(recorded, unit):
+                output.write(case.to_json().encode() + b"\n")
     return summary
 
 

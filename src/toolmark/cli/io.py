@@ -28,9 +28,6 @@ WRONG_INPUT = 2
 _EXIT_CODES: Mapping[type[ToolmarkError], int] = {NotSentError: 1}
 """Exit codes of errors that do not mean that the input is wrong."""
 
-_MAX_PROBLEMS = 10
-"""Problems of a file that are printed."""
-
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of the signal, as in shells."""
 
@@ -48,7 +45,7 @@ def warn(message: str) -> None:
 
 @contextmanager
 def exit_on_error(
-    path: str, consequence: str = "", *, action: str = "read", cases: str = ""
+    path: str, consequence: str = "", *, action: str = "read"
 ) -> Generator[Sequence[warnings.WarningMessage], None, None]:
     """Exit with a message if the library raises one of its errors or a file cannot be opened.
 
@@ -60,14 +57,13 @@ def exit_on_error(
         path: The file that messages name if the error names none.
         consequence: What the program did not do, such as "nothing was scored".
         action: What is done to the file, for the message of an `OSError`.
-        cases: The file that should have cases; if it is of another kind, the message says so in place of its lines.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             yield caught
         except DataFileError as error:
-            stop(f"{_problem_lines(error, cases)}; {consequence}")
+            stop(f"{_problem_lines(error)}; {consequence}")
         except ToolmarkError as error:
             stop(str(error), _EXIT_CODES.get(type(error), WRONG_INPUT))
         except OSError as error:
@@ -76,17 +72,11 @@ def exit_on_error(
         warn(text)
 
 
-def _problem_lines(error: DataFileError, cases: str) -> str:
-    """Return the first problems of a file and their number, or the kind of a file that cannot have cases."""
-    from toolmark.cli.file_kinds import wrong_kind  # noqa: PLC0415 - loaded only for a wrong file
-
-    kind = wrong_kind(cases) if cases else None
-    if kind is not None:
-        return kind
-    lines = str(error).split("\n")
-    if len(lines) > _MAX_PROBLEMS:
-        lines = [*lines[:_MAX_PROBLEMS], f"... and {len(lines) - _MAX_PROBLEMS} more"]
-    return "\n".join([*lines, plural(len(error.problems), "problem")])
+def _problem_lines(error: DataFileError) -> str:
+    """Return the first problems of a file and their number, or the kind of a file that holds no JSON."""
+    if len(error.problems) == 1 and not error.problems[0].path:
+        return str(error)
+    return f"{error}\n{plural(len(error.problems), 'problem')}"
 
 
 def is_torn(caught: Sequence[warnings.WarningMessage]) -> bool:

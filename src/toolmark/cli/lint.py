@@ -8,12 +8,19 @@ from dataclasses import replace
 import click
 
 from toolmark import linting
+from toolmark.cli.help import SectionedCommand
 from toolmark.cli.io import WRONG_INPUT, exit_on_error, stop, write_json
 from toolmark.cli.options import allow_nan_option, json_option, source_argument
 from toolmark.cli.path_types import Source
 
 
-@click.command()
+@click.command(
+    cls=SectionedCommand,
+    examples=(
+        "toolmark lint goldens.jsonl",
+        "toolmark lint goldens.jsonl --tools tools.json --ignore placeholder",
+    ),
+)
 @source_argument
 @click.option(
     "--tools",
@@ -27,7 +34,8 @@ from toolmark.cli.path_types import Source
     "ignored",
     multiple=True,
     type=click.Choice([kind.value for kind in linting.LintKind]),
-    help="Leave out findings of this kind; may be repeated.",
+    metavar="KIND",
+    help=f"Leave out findings of this kind: {', '.join(kind.value for kind in linting.LintKind)}; may be repeated.",
 )
 @json_option("Write the findings as JSON.")
 @allow_nan_option

@@ -6,18 +6,24 @@ toolmark itself (`EX_SOFTWARE`), 130 interrupted.
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
+
+from toolmark.cli.help import write_examples, write_sections
 
 WRONG_OUTPUT = 2
 """Exit code if standard output cannot be written."""
@@ -28,18 +34,36 @@ EX_SOFTWARE = 70
 # Module and summary of each command. The summary is the first sentence of the command's own help; `toolmark --help`
 # prints it without importing the module.
 _COMMANDS = {
+    "annotate": ("annotate", "Print the cases that did not pass as annotations for GitHub Actions."),
     "approve": ("approve", "Turn recorded cases or runs into goldens that expect the calls they made."),
     "batch": ("batch", "Judge cases with OpenAI's Batch API, at half the price and within a day."),
     "compare": ("compare", "Compare two reports of the same cases and show what changed from A to B."),
     "convert": ("convert", "Convert recorded messages or traces to test cases."),
     "extrapolate": ("sample", "Estimate full-population scores from the RESULTS of a sample."),
     "feedback": ("feedback", "Export scores to the tracing tools that the cases came from."),
+    "init": ("init", "Write a gate for pytest, two goldens and a CI workflow that run at once, offline."),
     "lint": ("lint", "Check the expectations of cases or goldens without scoring them."),
     "report": ("report", "Show results that were written to a file."),
     "sample": ("sample", "Draw a random sample of cases, without replacement."),
+    "schema": ("schema", "Print the JSON Schema of a file of cases, goldens or records, for an editor."),
     "score": ("score", "Score the cases of FILE."),
     "validate": ("validate", "Measure how well scores separate good runs from bad ones, by a label in the cases."),
+    "view": ("view", "Browse results of any size in a browser."),
 }
+
+_SECTIONS = {
+    "Start": ("init", "convert", "approve", "lint", "schema"),
+    "Score and look": ("score", "report", "view", "compare", "batch"),
+    "Many cases": ("sample", "extrapolate"),
+    "Check the metrics, pass scores on": ("validate", "feedback", "annotate"),
+}
+"""The commands of the help by purpose; those that are not listed come last."""
+_EXAMPLES = (
+    "toolmark score runs.jsonl                       score test cases, logs or traces",
+    "toolmark score runs.jsonl --html report.html    write a page for a browser",
+    "toolmark compare before.jsonl after.jsonl       show what changed",
+    "toolmark score --help                           list the metrics and options",
+)
 
 
 class _LazyCommand(click.Command):
@@ -52,7 +76,16 @@ class _LazyCommand(click.Command):
     def load(self) -> click.Command:
         """Import the command."""
         command: click.Command = getattr(import_module(f"toolmark.cli.{self.module}"), str(self.name))
+        from toolmark.cli.settings import COMMANDS  # noqa: PLC0415 - not loaded for --help
+
+        note = f"Defaults of options may be set in pyproject.toml, under [tool.toolmark.{self.name}]."
+        if self.name in COMMANDS and not (command.epilog or "").endswith(note):
+            command.epilog = f"{command.epilog}\n\n{note}" if command.epilog else note
         return command
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _LazyGroup(click.Group):
@@ -60,6 +93,10 @@ class _LazyGroup(click.Group):
 
     def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as click declares it
         """Run the command; an error that nobody expected becomes one line and the exit code 70."""
+        # Cases are many small objects without cycles, so the usual threshold of 700 costs a tenth of the time.
+        gc.set_threshold(50_000, *gc.get_threshold()[1:])
+        # When the interpreter ends, everything is written: Ctrl-C would only add a traceback or another exit code.
+        atexit.register(_ignore_interrupts)
         with _one_line_errors():
             try:
                 return super().main(*args, **options)
@@ -72,10 +109,28 @@ class _LazyGroup(click.Group):
         command = super().get_command(ctx, cmd_name)
         return command.load() if isinstance(command, _LazyCommand) else command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands by their summaries."""
-        # A plain group finds the placeholders; `get_command` of this one would import every command.
-        click.Group(commands=self.commands).format_commands(ctx, formatter)
+    def _command(self, ctx: click.Context, name: str) -> click.Command:
+        """Return the imported command of a name that is known."""
+        command = self.get_command(ctx, name)
+        if command is None:
+            raise KeyError(name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; the settings of the project become its defaults."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and name is not None and not (ctx.params.get("no_settings") or ctx.resilient_parsing):
+            from toolmark.cli.settings import settings_for  # noqa: PLC0415 - not loaded for --help
+
+            ctx.default_map = {name: settings_for(name, partial(self._command, ctx))}
+        return name, command, rest
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's own
+        """List the commands by purpose, and examples."""
+        write_sections(formatter, _SECTIONS, self.commands)
+        write_examples(formatter, _EXAMPLES)
 
 
 @contextmanager
@@ -116,8 +171,12 @@ def _discard_output() -> None:
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="toolmark", prog_name="toolmark")
-def main() -> None:
-    """Measure how well LLM agents call their tools."""
+@click.option("--no-settings", is_flag=True, help="Ignore the settings in pyproject.toml.")
+def main(*, no_settings: bool) -> None:  # noqa: ARG001 - read by `resolve_command`
+    """Measure how well LLM agents call their tools.
+
+    A project sets defaults of options in [tool.toolmark] of its pyproject.toml; the command line wins over them.
+    """
     # A character that the encoding of a pipe lacks must not end the program.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
-from click.core import ParameterSource
 
+from toolmark._internal.text import printable
 from toolmark.calls import ToolCallParams
-from toolmark.cli.options import Decorator, bundle, options_in
+from toolmark.cli.options import Decorator, bundle, clear_settings, is_given, options_in
 from toolmark.errors import ConfigurationError
 from toolmark.matching.alignment import Denominator
 from toolmark.metrics import (
@@ -17,17 +19,22 @@ from toolmark.metrics import (
     MetricLike,
     MultimodalToolCorrectnessMetric,
     TaskEffectMetric,
+    TaskSuccessMetric,
     ToolCorrectnessMetric,
     ToolEfficiencyMetric,
     ToolErrorRate,
     ToolRecoveryMetric,
 )
+from toolmark.metrics.comparable_calls import Compare
+
+_ALIKE = 0.5
 
 _PARAMS = {
     "name": ToolCallParams.TOOL,
     "input": ToolCallParams.INPUT_PARAMETERS,
     "output": ToolCallParams.OUTPUT,
 }
+_PARAM_ALIASES = {"tool": "name", "input_parameters": "input"}  # as the library and reports name them
 _COMPARING = ("threshold", "evaluation_params", "should_consider_ordering", "should_exact_match")
 _EFFECTS = ("effects", "guess_effects", "error_pattern")
 
@@ -35,8 +42,12 @@ _EFFECTS = ("effects", "guess_effects", "error_pattern")
 _METRICS: dict[str, tuple[Callable[..., MetricLike], tuple[str, ...]]] = {
     "argument-schema": (ArgumentSchemaMetric, ("threshold",)),
     "multimodal-tool-correctness": (MultimodalToolCorrectnessMetric, _COMPARING),
-    "task-effect": (TaskEffectMetric, ("threshold", "forbidden", *_EFFECTS)),
-    "tool-correctness": (ToolCorrectnessMetric, (*_COMPARING, "denominator", "only", "ignore_failed", *_EFFECTS)),
+    "task-effect": (TaskEffectMetric, ("threshold", "forbidden", "compare", *_EFFECTS)),
+    "task-success": (TaskSuccessMetric, ("threshold", "forbidden", "compare", *_EFFECTS)),
+    "tool-correctness": (
+        ToolCorrectnessMetric,
+        (*_COMPARING, "denominator", "only", "ignore_failed", "compare", *_EFFECTS),
+    ),
     "tool-efficiency": (ToolEfficiencyMetric, ("threshold", "max_calls", "max_seconds")),
     "tool-error-rate": (ToolErrorRate, ("max_rate",)),
     "tool-recovery": (ToolRecoveryMetric, ("threshold",)),
@@ -50,6 +61,7 @@ _OPTIONAL = {
     "only": "--only",
     "ignore_failed": "--ignore-failed",
     "forbidden": "--forbidden",
+    "compare": "--compare",
     "effects": "--effect",
     "guess_effects": "--guess-effects",
     "error_pattern": "--error-pattern",
@@ -66,12 +78,19 @@ class _MetricName(_Choice):
     """Name of a metric, also as reports print it: `tool_correctness` is `tool-correctness`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - as in click
-        return super().convert(str(value).replace("_", "-"), param, ctx)
+        name = str(value).replace("_", "-")
+        if name in self.choices:
+            return super().convert(name, param, ctx)
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower().removesuffix("-metric")
+        near = get_close_matches(words, self.choices, n=1, cutoff=_ALIKE)
+        hint = f"did you mean {near[0]!r}?" if near else f"the metrics are {', '.join(self.choices)}"
+        return self.fail(f"{printable(str(value))!r} is not a metric; {hint}", param, ctx)
 
 
 def _parse_params(_context: click.Context, _option: click.Parameter, value: str) -> tuple[ToolCallParams, ...]:
     try:
-        return tuple(_PARAMS[name.strip()] for name in value.split(",") if name.strip())
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        return tuple(_PARAMS[_PARAM_ALIASES.get(name, name)] for name in names)
     except KeyError as error:
         raise click.BadParameter(f"{error.args[0]!r} is not one of {', '.join(_PARAMS)}") from None
 
@@ -89,6 +108,8 @@ def _parse_effects(_context: click.Context, _option: click.Parameter, values: tu
 
 def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     """Replace the options of metrics by `metrics`, the list of the chosen ones."""
+    clear_settings(arguments, "should_consider_ordering", "should_exact_match")
+    clear_settings(arguments, "threshold", "strict")
     names: tuple[str, ...] = arguments.pop("metric_names")
     strict: bool = arguments.pop("strict")
     options = {name: arguments.pop(name) for name in _PARAMETERS}
@@ -96,8 +117,10 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
         raise click.UsageError("--ordered and --exact cannot be combined: an exact match is ordered")
     options = {name: value for name, value in options.items() if value is not None}
     _check_optional(names)
-    if options.get("error_pattern") and not options["ignore_failed"] and "task-effect" not in names:
-        raise click.UsageError("--error-pattern must be used with --ignore-failed or with --metric task-effect")
+    leaves_out_failed = options["ignore_failed"] or not {"task-effect", "task-success"}.isdisjoint(names)
+    if options.get("error_pattern") and not leaves_out_failed and is_given("error_pattern"):
+        message = "--error-pattern must be used with --ignore-failed, or with --metric task-effect or task-success"
+        raise click.UsageError(message)
     if "threshold" in options:
         options["max_rate"] = 1 - options["threshold"]
     metrics = [_metric(name, options, strict=strict) for name in dict.fromkeys(names)]
@@ -109,7 +132,7 @@ def _metric(name: str, options: dict[str, Any], *, strict: bool) -> MetricLike:
     metric, accepted = _METRICS[name]
     parameters = {option: options[option] for option in accepted if option in options}
     if not parameters.get("ignore_failed", True):
-        # tool-correctness takes an error pattern only with ignore_failed; beside task-effect it is for that one.
+        # tool-correctness takes an error pattern only with ignore_failed; beside a metric of tasks it is for that one.
         parameters.pop("error_pattern", None)
     try:
         return metric(**parameters, strict_mode=strict)
@@ -118,11 +141,10 @@ def _metric(name: str, options: dict[str, Any], *, strict: bool) -> MetricLike:
 
 
 def _check_optional(names: tuple[str, ...]) -> None:
-    """Refuse options that no chosen metric takes."""
-    context = click.get_current_context()
+    """Refuse options that no chosen metric takes; a setting of the project may be for other metrics."""
     used = {option for name in names for option in _METRICS[name][1]}
     for option, flag in _OPTIONAL.items():
-        if option not in used and context.get_parameter_source(option) is not ParameterSource.DEFAULT:
+        if option not in used and is_given(option):
             metrics = " and ".join(name for name, (_, accepted) in _METRICS.items() if option in accepted)
             raise click.UsageError(f"{flag} is an option of {metrics}, which --metric does not name")
 
@@ -140,7 +162,8 @@ metric_options: Decorator = bundle(
             type=_MetricName(list(_METRICS)),
             default=["tool-correctness"],
             show_default=True,
-            help="Metric; may be repeated.",
+            metavar="NAME",
+            help=f"Metric: {', '.join(_METRICS)}; may be repeated.",
         ),
         _metric_option(
             "--ordered", "should_consider_ordering", is_flag=True, help="Count only calls in the expected order."
@@ -166,6 +189,12 @@ metric_options: Decorator = bundle(
             show_default=True,
             help="What the matched calls are divided by.",
         ),
+        _metric_option(
+            "--compare",
+            type=click.Choice(get_args(Compare)),
+            help="How arguments are compared: as JSON values, or by meaning.  [default: meaning for task-success, else "
+            "exact]",
+        ),
         _effect_option(
             "--only", type=click.Choice(["read", "write"]), help="For tool-correctness: compare only these calls."
         ),
@@ -178,19 +207,26 @@ metric_options: Decorator = bundle(
             multiple=True,
             callback=_parse_effects,
             metavar="NAME=read|write",
-            help="Effect of a tool, or of all that match a pattern, for task-effect and --only; may be repeated.",
+            help="Effect of a tool, or of all that match a pattern, for task-effect, task-success and --only; may be "
+            "repeated.",
         ),
-        _effect_option("--guess-effects", is_flag=True, help="Guess effects that are not declared from tool names."),
+        _effect_option(
+            "--guess-effects/--no-guess-effects",
+            default=None,
+            help="Guess effects that are not declared from tool names.  [default: only for task-success]",
+        ),
         _effect_option(
             "--error-pattern",
             metavar="REGEX",
-            help="For task-effect and --ignore-failed: calls whose output matches count as failed.",
+            help="For task-effect, task-success and --ignore-failed: calls whose output matches count as failed; "
+            "'default' matches outputs that begin as usual error texts, and is the default of task-success.",
         ),
         _effect_option(
             "--forbidden",
             multiple=True,
             metavar="NAME",
-            help="For task-effect: a tool, or a pattern of tools, that must not be called; may be repeated.",
+            help="For task-effect and task-success: a tool, or a pattern of tools, that must not be called; may be "
+            "repeated.",
         ),
         _verdict_option("--max-calls", type=click.IntRange(0), help="For tool-efficiency: calls that are enough."),
         _verdict_option(
@@ -201,8 +237,8 @@ metric_options: Decorator = bundle(
         _verdict_option(
             "--threshold",
             type=click.FloatRange(0, 1),
-            help="Lowest score that passes.  [default: 0.5; 0.9 for task-effect; 1 for argument-schema and "
-            "tool-error-rate]",
+            help="Lowest score that passes.  [default: 0.5; 0.9 for task-effect; 0.98 for task-success; 1 for "
+            "argument-schema and tool-error-rate]",
         ),
         _verdict_option("--strict", is_flag=True, help="Threshold 1, and any lower score becomes 0."),
     ),

@@ -1,4 +1,4 @@
-"""Help in sections, and the options of several commands."""
+"""Options of several commands, and options in sections of the help."""
 
 from __future__ import annotations
 
@@ -7,28 +7,12 @@ from functools import partial, wraps
 from typing import Any, TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from toolmark.cli.path_types import Source, Target
 from toolmark.stats.bootstrap import RESAMPLES
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
-
-_LAST = "Other options"
-
-
-class SectionedCommand(click.Command):
-    """A command whose help lists its options by section."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write one list for each section, and last the options that belong to none."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            if record is not None:
-                sections.setdefault(getattr(param, "section", _LAST), []).append(record)
-        for title in sorted(sections, key=lambda title: title == _LAST):
-            with formatter.section(title):
-                formatter.write_dl(sections[title])
 
 
 class _SectionOption(click.Option):
@@ -65,6 +49,19 @@ def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], d
     return decorate
 
 
+def is_given(name: str) -> bool:
+    """Return whether the command line has the option of this parameter, rather than a default or a setting."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def clear_settings(arguments: dict[str, Any], *names: str) -> None:
+    """Clear those of some options that cannot be combined which are settings, if another is on the command line."""
+    if any(map(is_given, names)):
+        for name in names:
+            if not is_given(name):
+                arguments[name] = False if isinstance(arguments[name], bool) else None
+
+
 def json_option(help: str) -> Decorator:
     """Return the option `--json`."""
     return click.option("--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help=help)
@@ -83,6 +80,14 @@ def _collect_reading(arguments: dict[str, Any]) -> dict[str, Any]:
 source_argument = click.argument("file", type=Source(allow_dash=True))
 resamples_option = click.option(
     "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
+)
+samples_option = click.option(
+    "--samples",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Ask each question to the judge N times; the majority counts.",
 )
 allow_nan_option = click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 
 from toolmark._internal.text import printable
 from toolmark.cli.io import exit_on_error, json_document, title_of, write_text
-from toolmark.cli.options import Decorator, bundle, options_in
+from toolmark.cli.options import Decorator, bundle, clear_settings, options_in
 from toolmark.cli.path_types import Source, Target
 from toolmark.result import TOLERANCE
 
@@ -116,7 +117,15 @@ def is_below(summaries: Iterable[MetricSummary], fail_under: float) -> bool:
 
 def fail_under_option(help: str) -> Decorator:
     """Return the option `--fail-under`."""
-    return options_in("When a case passes")("--fail-under", type=click.FloatRange(0, 1), metavar="X", help=help)
+    return options_in("When a case passes")(
+        "--fail-under", type=click.FloatRange(0, 1), callback=_not_nan, metavar="X", help=help
+    )
+
+
+def _not_nan(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and math.isnan(value):  # no mean is below it, so every gate would pass
+        raise click.BadParameter("nan is not in the range 0<=x<=1")
+    return value
 
 
 _FORMATS = {
@@ -129,6 +138,7 @@ _FORMATS = {
 
 def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     """Replace the options of a report by `display`."""
+    clear_settings(arguments, "quiet", "verbose")
     paths = {kind: arguments.pop(f"{kind}_path") for kind in _FORMATS}
     targets = {kind: path for kind, path in paths.items() if path is not None}
     others = {name: arguments.pop(name) for name in ("title", "limit", "details", "quiet", "verbose", "baseline")}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolmark._internal.text import number_text, plural, printable
-from toolmark.cli.io import INTERRUPTED, byte_progress, exit_on_error, is_torn, opened, write_json
+from toolmark.cases import TestCase
+from toolmark.cli.help import SectionedCommand
+from toolmark.cli.inputs import expand, kind_of_file, read_input, refuse_results, with_file_names
+from toolmark.cli.io import INTERRUPTED, byte_progress, exit_on_error, is_torn, stop, title_of, write_json
 from toolmark.cli.metric_options import metric_options
-from toolmark.cli.options import SectionedCommand, allow_nan_option, options_in, tolerant_option
+from toolmark.cli.options import allow_nan_option, is_given, options_in, tolerant_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.cli.report_options import ReportOptions, fail_under_option, is_below, report_options
-from toolmark.dataset import read_cases
+from toolmark.dataset import read_goldens
 from toolmark.evaluation.run import evaluate
 from toolmark.metrics import MetricLike
 from toolmark.report import Report
@@ -29,9 +32,18 @@ if TYPE_CHECKING:
     from toolmark.scale import EngineName, Totals
 
 _part_option = options_in("Many or large files")
+_golden_option = options_in("Expectations")
 
 
-@click.command(cls=SectionedCommand)
+@click.command(
+    cls=SectionedCommand,
+    examples=(
+        "toolmark score runs.jsonl",
+        "toolmark score logs/ --goldens goldens.jsonl --params name,input",
+        "toolmark score traces.json --metric tool-error-rate --html report.html",
+        "toolmark score runs.jsonl --fail-under 0.9 --junit junit.xml --results results.jsonl",
+    ),
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Source(allow_dash=True))
 @metric_options
 @_part_option(
@@ -47,6 +59,16 @@ _part_option = options_in("Many or large files")
 )
 @_part_option("--cluster", metavar="PATH", help="Field of a case that says which cases are repetitions of one another.")
 @_part_option("--no-contents", is_flag=True, help="Write only ids and names of the cases to --results.")
+@_golden_option(
+    "--goldens",
+    "goldens_path",
+    type=Source(allow_dash=True),
+    metavar="FILE",
+    help="Goldens whose expectations the cases get, by id, name or input.",
+)
+@_golden_option(
+    "--golden-id", metavar="FIELD", help="Field of a case that has the id of its golden, such as metadata.task."
+)
 @fail_under_option("Exit with 1 if the mean of a metric is below X or a case could not be scored, not if a case fails.")
 @click.option(
     "--results",
@@ -65,6 +87,8 @@ def score(
     engine: EngineName | None,
     cluster: str | None,
     no_contents: bool,
+    goldens_path: str | None,
+    golden_id: str | None,
     fail_under: float | None,
     results: str | None,
     resume: bool,
@@ -74,19 +98,25 @@ def score(
 ) -> None:
     """Score the cases of FILE.
 
-    FILE holds JSON Lines of test cases or records, or Parquet; "-" is standard input, and gzip is detected. Large files
-    are scored by all cores. The report of several files, of Parquet, and with --engine, --cluster or --no-contents has
-    totals only.
+    FILE holds JSON Lines of test cases, conversations or records, Parquet, or what `toolmark convert` reads: recorded
+    messages or traces. "-" is standard input, gzip is detected, and a folder stands for its files. Expectations are
+    those in FILE or of --goldens; some metrics need none. Large files of cases are scored by all cores. The report of
+    several files of cases, of Parquet, and with --engine, --cluster or --no-contents has totals only.
 
     Exit code 1 if a scored case is below its threshold (see --fail-under) or no case could be scored, 2 if the command
     line, FILE or the file of --results is wrong, 130 if interrupted.
     """
     reading = {"allow_nan": allow_nan, "tolerant_arguments": tolerant_arguments}
-    file = next(iter(files))  # click requires at least one
-    shows_totals = (engine, cluster) != (None, None) or no_contents or len(files) > 1 or is_parquet(file)
+    files = tuple(expand(files, "nothing was scored"))
+    file = files[0]
+    if goldens_path is None and is_given("golden_id"):
+        raise click.UsageError("--golden-id must be used with --goldens")
+    by_engine = (engine, cluster) != (None, None) or no_contents
+    in_memory = _is_read_at_once(files, by_engine=by_engine, has_goldens=goldens_path is not None)
+    shows_totals = not in_memory and (by_engine or len(files) > 1 or is_parquet(file))
     json_path = display.totals_target() if shows_totals else None
     scores: Report | Totals
-    by_parts = shows_totals or is_scored_by_parts(file, results, resume=resume)
+    by_parts = not in_memory and (shows_totals or is_scored_by_parts(file, results, resume=resume))
     options: dict[str, Any] = {"full": display.full}
     if shows_totals:
         options = {"engine": engine or "local", "cluster": cluster, "contents": not no_contents}
@@ -95,8 +125,8 @@ def score(
             options |= {"results": results, "resume": resume, "processes": processes, **reading}
             scores, caught = _score_by_parts(files, metrics, options)
         else:
-            with exit_on_error(file, "nothing was scored", cases=file) as caught, opened(file) as source:
-                cases = read_cases(source, **reading)
+            with exit_on_error(file, "nothing was scored") as caught:
+                cases = _read(files, reading, goldens_path, golden_id)
             with exit_on_error(results or file, "nothing was scored", action="write"):
                 scores = evaluate(cases, metrics, results=results, resume=resume)
     except KeyboardInterrupt:
@@ -105,15 +135,62 @@ def score(
             click.echo(f"interrupted; {remedy}", err=True)
         sys.exit(INTERRUPTED)
     if isinstance(scores, Report):
-        display.show(scores, file, always=True)
+        display.show(scores, file if len(files) == 1 else plural(len(files), "file"), always=True)
     else:
         _show_totals(scores, files, json_path)
     unscored = _unscored_metrics(scores)
     for text in unscored:
-        click.echo(printable(text), err=True)
+        hint = "; give expectations with --goldens FILE" if goldens_path is None and "expected_tools" in text else ""
+        click.echo(f"{printable(text)}{hint}", err=True)
     if fail_under is None:
         sys.exit(int(bool(unscored) or any(summary.failed for summary in scores.summaries)))
     sys.exit(int(is_torn(caught) or is_below(scores.summaries, fail_under)))
+
+
+def _is_read_at_once(files: Sequence[str], *, by_engine: bool, has_goldens: bool) -> bool:
+    """Return whether all files are read into memory: some have messages or traces, or are joined with goldens.
+
+    Raises:
+        UsageError: Options or files cannot be combined with this.
+    """
+    kinds = list(map(kind_of_file, files))
+    if "results" in kinds:
+        refuse_results(files[kinds.index("results")])
+    if not has_goldens and "log" not in kinds:
+        return False
+    others = "--goldens" if has_goldens else "recorded messages and traces"
+    if by_engine:
+        raise click.UsageError(f"--engine, --cluster and --no-contents cannot be combined with {others}")
+    for file in filter(is_parquet, files):
+        raise click.UsageError(f"{printable(file)} is Parquet, which cannot be combined with {others}")
+    return True
+
+
+def _read(
+    files: Sequence[str], reading: Mapping[str, bool], goldens_path: str | None, golden_id: str | None
+) -> list[TestCase]:
+    """Return the cases of all files, with their goldens."""
+    cases: list[TestCase] = []
+    for file in files:
+        own = read_input(file, reading)
+        cases += own if len(files) == 1 else with_file_names(own, file)
+    if goldens_path is None:
+        _refuse_goldens(files[0], cases)
+        return cases
+    from toolmark.cli.goldens import joined  # noqa: PLC0415 - loaded only with --goldens
+
+    goldens = read_goldens(goldens_path, allow_nan=reading["allow_nan"])
+    return joined(cases, goldens, goldens_path, golden_id)
+
+
+def _refuse_goldens(file: str, cases: Sequence[TestCase]) -> None:
+    """Exit if no case has calls and all have expectations: nothing can be scored."""
+    if cases and all(case.tools_called is None is case.run and case.expected_tools is not None for case in cases):
+        name = printable(title_of(file))
+        stop(
+            f"{name} has goldens, which have expected calls and no calls that were made; score recorded runs with "
+            f"`toolmark score RUNS --goldens {name}`; nothing was scored"
+        )
 
 
 def _score_by_parts(
@@ -122,7 +199,7 @@ def _score_by_parts(
     """Return the report of one large file (with the option `full`), or the totals of all files, and the warnings."""
     path = options["results"] or files[0]
     with (
-        exit_on_error(path, "nothing was scored", action="read or write", cases=files[0]) as caught,
+        exit_on_error(path, "nothing was scored", action="read or write") as caught,
         byte_progress("scoring") as progress,
     ):
         from toolmark.scale.files import report_file, score_files  # noqa: PLC0415 - most files are small

@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+import math
+import os
 import sys
 
 import click
 
+from toolmark.analysis.validation import MIN_RUNS
 from toolmark.analysis.validation import validate as measure_validity
+from toolmark.cli.help import SectionedCommand
 from toolmark.cli.io import exit_on_error, title_of, write_json
 from toolmark.cli.metric_options import metric_options
 from toolmark.cli.options import (
-    SectionedCommand,
+    is_given,
     json_option,
+    options_in,
     reading_options,
     resamples_option,
+    samples_option,
     seed_option,
     source_argument,
 )
-from toolmark.dataset import read_cases
-from toolmark.metrics import MetricLike
+from toolmark.cli.path_types import Target
+from toolmark.dataset import read_any_cases
+from toolmark.metrics import MetricLike, ToolCorrectnessMetric, ToolUseMetric
+
+_JUDGED = {"tool-correctness": ToolCorrectnessMetric, "tool-use": ToolUseMetric}
+_judge_option = options_in("Metrics with a judge")
 
 
-@click.command(cls=SectionedCommand)
+def _finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):
+        message = f"{value} is not a finite number; give the lowest label of a good run"
+        raise click.BadParameter(message)
+    return value
+
+
+@click.command(
+    cls=SectionedCommand,
+    examples=(
+        "toolmark validate runs.jsonl --label metadata.reward",
+        "toolmark validate runs.jsonl --label metadata.reward --metric task-success --cluster metadata.task",
+    ),
+)
 @source_argument
 @click.option(
     "--label",
@@ -30,14 +53,42 @@ from toolmark.metrics import MetricLike
     help="Field of a case that says how good the run was, such as metadata.reward: a number, true or false.",
 )
 @click.option(
-    "--threshold-label", default=1.0, show_default=True, type=float, help="Lowest label of a good run; true is 1."
+    "--threshold-label",
+    default=1.0,
+    show_default=True,
+    type=float,
+    callback=_finite,
+    help="Lowest label of a good run; true is 1.",
 )
 @click.option(
     "--cluster",
     metavar="PATH",
     help="Field of a case that says which runs belong together, such as metadata.task_id.  [default: none do]",
 )
+@click.option(
+    "--min-runs",
+    default=MIN_RUNS,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Drop metrics that score fewer cases than this.",
+)
 @metric_options
+@_judge_option(
+    "--judged-metric",
+    "judged_names",
+    multiple=True,
+    type=click.Choice(list(_JUDGED)),
+    help="Metric whose questions a model answers; may be repeated. Without --metric only these are measured.",
+)
+@_judge_option("--judge", "model", metavar="MODEL", help="Model that judges.  [default: TOOLMARK_JUDGE_MODEL]")
+@_judge_option(
+    "--cache",
+    type=Target(dir_okay=False),
+    metavar="FILE",
+    help="File of verdicts, such as verdicts.sqlite of `toolmark batch`; only questions that it lacks are asked, and "
+    "their verdicts are added.",
+)
+@samples_option
 @resamples_option
 @seed_option("resamples")
 @json_option("Write all numbers as JSON.")
@@ -48,7 +99,12 @@ def validate(
     label: str,
     threshold_label: float,
     cluster: str | None,
+    min_runs: int,
     metrics: list[MetricLike],
+    judged_names: tuple[str, ...],
+    model: str | None,
+    cache: str | None,
+    samples: int,
     resamples: int,
     seed: int,
     json_path: str | None,
@@ -56,19 +112,24 @@ def validate(
 ) -> None:
     """Measure how well scores separate good runs from bad ones, by a label in the cases.
 
-    FILE is a file that `toolmark score` reads. Cases without a label are not measured, and cases without a score do not
-    count as 0; both are reported.
+    FILE is a file that `toolmark score` reads, or JSON Lines of conversations for --judged-metric tool-use. Cases
+    without a label are not measured, and cases without a score do not count as 0; both are reported. Several metrics
+    are compared pair by pair.
 
-    Exit code 1 if a metric has no area under the curve because no good or no bad run has a score, 2 if the command line
-    or FILE is wrong.
+    Exit code 1 if a metric was dropped by --min-runs, or has no area under the curve because no good or no bad run has
+    a score, 2 if the command line or FILE is wrong.
     """
+    judged = _judged_metrics(judged_names, model, cache, samples)
+    if judged and not is_given("metric_names"):
+        metrics = []
     with exit_on_error(file, "nothing was scored"):
         validity = measure_validity(
-            read_cases(file, **reading),
-            metrics,
+            read_any_cases(file, **reading),
+            [*metrics, *judged],
             label=label,
             cluster=cluster,
             positive_from=threshold_label,
+            min_runs=min_runs,
             resamples=resamples,
             seed=seed,
         )
@@ -76,4 +137,18 @@ def validate(
         from toolmark.report.terminal import print_validity  # noqa: PLC0415 - not loaded for --help
 
         print_validity(validity, title=title_of(file))
-    sys.exit(int(any(metric.auc is None for metric in validity.metrics)))
+    sys.exit(int(any(metric.auc is None for metric in (*validity.metrics, *validity.dropped))))
+
+
+def _judged_metrics(names: tuple[str, ...], model: str | None, cache: str | None, samples: int) -> list[MetricLike]:
+    """Return the judged metrics of the command line; they share one judge, and so its cache."""
+    if not names:
+        if model is not None or cache is not None:
+            raise click.UsageError("--judge and --cache must be used with --judged-metric")
+        return []
+    if model is None and not os.environ.get("TOOLMARK_JUDGE_MODEL"):
+        raise click.UsageError("--judged-metric needs the name of a model; give --judge or set TOOLMARK_JUDGE_MODEL")
+    from toolmark.judge import Judge  # noqa: PLC0415 - loaded only if a metric asks a judge
+
+    judge = Judge(model, cache=cache or "memory", samples=samples)
+    return [_JUDGED[name](judge=judge) for name in dict.fromkeys(names)]

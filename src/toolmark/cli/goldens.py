@@ -1,0 +1,86 @@
+"""Goldens of `toolmark score --goldens`: expectations that are joined with recorded runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from toolmark._internal.text import join_first, plural, printable
+from toolmark.analysis.field_paths import value_at
+from toolmark.cases import TestCase
+from toolmark.cli.io import stop, title_of, warn
+from toolmark.dataset import Golden
+
+_NAMED = 5
+"""Cases and goldens without a partner that a warning names."""
+_OWN_FIELDS = {"id", "input", "tags", "metadata"}
+"""Fields of a golden that are no expectations."""
+
+
+def joined(cases: Sequence[TestCase], goldens: Sequence[Golden], file: str, field: str | None) -> list[TestCase]:
+    """Return the cases with the expectations of their goldens; exit if no case has one.
+
+    A golden belongs to a case if its id is the id or the name of the case, or else if their inputs are equal and no
+    other golden has this input. With `field`, its id must be the value of that field. What has no partner is a warning.
+
+    Args:
+        cases: Recorded cases.
+        goldens: Goldens.
+        file: The file of the goldens, for messages.
+        field: Path of a field of a case, such as `metadata.task`.
+    """
+    name = printable(title_of(file))
+    by_id = _by_id(goldens, name)
+    inputs = Counter(golden.input for golden in goldens)
+    by_input = {golden.input: golden for golden in goldens if inputs[golden.input] == 1}
+    partners: list[Golden | None] = []
+    for case in cases:
+        if field is not None:
+            value = value_at(case, field, "--golden-id")
+            partners.append(None if value is None else by_id.get(str(value)))
+        else:
+            own_input = case.input if isinstance(case.input, str) else ""
+            partners.append(by_id.get(case.id or "") or by_id.get(case.name or "") or by_input.get(own_input or ""))
+    if not any(partners):
+        how = "by id, name or input" if field is None else f"by the field {field!r}"
+        stop(f"no case has a golden in {name}, {how}; name the field that has the id with --golden-id FIELD")
+    _warn_of_missing_partners(cases, partners, goldens, name)
+    pairs = zip(cases, partners, strict=True)
+    return [case if golden is None else _with_golden(case, golden) for case, golden in pairs]
+
+
+def _by_id(goldens: Sequence[Golden], name: str) -> dict[str, Golden]:
+    """Return the goldens that have an id by it; exit if two have the same."""
+    counts = Counter(golden.id for golden in goldens if golden.id is not None)
+    repeated = [repr(golden_id) for golden_id, count in counts.items() if count > 1]
+    if repeated:
+        stop(f"{name} has several goldens with one id: {join_first(repeated, _NAMED)}; ids of goldens must differ")
+    return {golden.id: golden for golden in goldens if golden.id is not None}
+
+
+def _warn_of_missing_partners(
+    cases: Sequence[TestCase], partners: Sequence[Golden | None], goldens: Sequence[Golden], name: str
+) -> None:
+    """Warn of cases without a golden, and of goldens without a case."""
+    numbered = enumerate(zip(cases, partners, strict=True), 1)
+    without = [case.id or case.name or f"#{number}" for number, (case, golden) in numbered if golden is None]
+    if without:
+        warn(f"{plural(len(without), 'case')} without a golden in {name}: {join_first(without, _NAMED)}")
+    used = {id(golden) for golden in partners}
+    unused = [golden.id or golden.input for golden in goldens if id(golden) not in used]
+    if unused:
+        warn(f"{plural(len(unused), 'golden')} of {name} without a case: {join_first(unused, _NAMED)}")
+
+
+def _with_golden(case: TestCase, golden: Golden) -> TestCase:
+    """Return a case with what its golden says, as `evaluate` does; an id of its own stays."""
+    fields = type(case).model_fields.keys()
+    update = {name: getattr(golden, name) for name in golden.model_fields_set - _OWN_FIELDS if name in fields}
+    is_of_run = case.run is not None and case.id == case.run.run_id
+    if golden.id is not None and (case.id is None or is_of_run):
+        update["id"] = golden.id
+    if golden.metadata:
+        update["metadata"] = {**case.metadata, **golden.metadata}
+    if golden.tags:
+        update["tags"] = [*dict.fromkeys([*golden.tags, *case.tags])]
+    return case.model_copy(update=update)

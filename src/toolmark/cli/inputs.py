@@ -1,0 +1,180 @@
+"""Inputs of `toolmark score`: files of cases, recorded logs and traces, folders of them, and standard input."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, TypeAlias
+
+from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress, read_whole
+from toolmark._internal.json import parse_json
+from toolmark._internal.text import printable
+from toolmark.cases import LLMTestCase, TestCase
+from toolmark.cli.io import opened, stop, title_of, warn
+from toolmark.dataset import Source, file_error, open_source, read_cases
+from toolmark.errors import Problem, ToolmarkError
+from toolmark.formats.records import looks_like_record
+from toolmark.results.jsonl import is_header
+from toolmark.scale.detect import is_parquet
+
+Kind: TypeAlias = Literal["cases", "log", "results"]
+"""What a file holds: cases, conversations or records; recorded messages or traces; or results."""
+
+_HEAD = 1 << 20
+"""Bytes that are read to find out the kind, if the first value is no longer."""
+_SUFFIXES = {".json", ".jsonl", ".ndjson", ".parquet"}
+_PACKED = {".gz", ".zst"}
+_GENERATED_NAME = re.compile(r"(line|item) \d+(, turn \d+)?")
+_LOG_KEYS = {"messages", "choices", "output", "request", "response", "body", "role"}
+"""Keys of an object with recorded messages; `input` is one only if it is a list."""
+_CASE_KEYS = {"tools_called", "toolsCalled", "turns"}
+
+
+def expand(paths: Sequence[str], consequence: str) -> list[str]:
+    """Return the files; a folder stands for all files of JSON and Parquet in it, in the order of their paths.
+
+    Exits with a message that ends with the consequence if a folder has no such file.
+    """
+    files: list[str] = []
+    for path in paths:
+        if not Path(path).is_dir():
+            files.append(path)
+            continue
+        content = sorted(file for file in Path(path).rglob("*") if file.is_file())
+        inside = [str(file) for file in content if _is_data(file.relative_to(path))]
+        if not inside:
+            names = ", ".join(sorted(_SUFFIXES))
+            stop(f"cannot read {printable(path)}: the folder has no file that ends in {names}; {consequence}")
+        files += inside
+    return files
+
+
+def _is_data(path: Path) -> bool:
+    """Return whether a file in a folder is data by its name; hidden ones are not."""
+    name = Path(path.stem if path.suffix in _PACKED else path.name)
+    return name.suffix in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
+
+
+def kind_of_file(path: str) -> Kind:
+    """Return what a regular file holds; `cases` if that is unknown, so that reading them names what is wrong."""
+    if path == "-" or not Path(path).is_file() or is_parquet(path):
+        return "cases"
+    try:
+        with Path(path).open("rb") as file:
+            return _kind_of(_head_of(decompress(file)))
+    except (OSError, ToolmarkError, *CORRUPTION_ERRORS):
+        return "cases"
+
+
+@contextmanager
+def opened_input(path: str) -> Generator[tuple[Source, Kind], None, None]:
+    """Open a file or standard input, and yield what to read from, and what it holds."""
+    with opened(path) as source:
+        if path != "-" and Path(path).is_file():
+            yield source, kind_of_file(path)
+            return
+        with open_source(source) as file:  # it can be read only once
+            try:
+                head = _head_of(file)
+            except CORRUPTION_ERRORS as error:
+                raise file_error(source, [Problem("$", corruption_message(error))]) from None
+            name = "<stdin>" if path == "-" else path
+            yield io.BufferedReader(_Joined(head, file, name)), _kind_of(head)
+
+
+def read_input(path: str, reading: Mapping[str, bool]) -> list[TestCase]:
+    """Return the cases of a file, or those that its messages or traces give."""
+    with opened_input(path) as (source, kind):
+        if kind == "results":
+            refuse_results(path)
+        return read_cases(source, **reading) if kind == "cases" else _cases_of_log(source, reading)
+
+
+def refuse_results(path: str) -> None:
+    """Exit because a file has results."""
+    name = printable(title_of(path))
+    stop(f"{name} has results that are scored already; show them with `toolmark report {name}`; nothing was scored")
+
+
+def with_file_names(cases: Sequence[TestCase], path: str) -> list[TestCase]:
+    """Return cases of one of several files: what is named after its line has the name of the file before it."""
+    named: list[TestCase] = []
+    for case in cases:
+        if case.id is None and (case.name is None or _GENERATED_NAME.fullmatch(case.name)):
+            case = case.model_copy(update={"name": " ".join(filter(None, (path, case.name)))})  # noqa: PLW2901
+        named.append(case)
+    return named
+
+
+def _cases_of_log(source: Source, reading: Mapping[str, bool]) -> list[TestCase]:
+    from toolmark.convert import RecordedSession, read_transcripts  # noqa: PLC0415 - not loaded for cases
+
+    cases: list[TestCase] = []
+    options: dict[str, Any] = dict(reading)
+    for recorded in read_transcripts(source, **options):
+        if isinstance(recorded, RecordedSession):
+            for text in recorded.notes:
+                warn(text)
+        cases += [case for case in recorded.cases() if isinstance(case, LLMTestCase)]
+    return cases
+
+
+def _head_of(file: BinaryIO) -> bytes:
+    """Return the beginning of a file that holds its first value, which may be all of it."""
+    head = file.read(_HEAD)
+    if len(head) == _HEAD and _first_value(head) is None:
+        head += read_whole(file)
+    return head
+
+
+def _kind_of(head: bytes) -> Kind:
+    value = _first_value(head)
+    first = next(iter(value), None) if isinstance(value, list) else value
+    if isinstance(first, list):
+        return "log"
+    return _kind_of_object(first, value)
+
+
+def _kind_of_object(value: Any, document: object) -> Kind:  # noqa: ANN401 - a JSON value
+    """Return what a document holds whose first object is `value`."""
+    if not isinstance(value, Mapping):
+        return "cases"
+    keys = value.keys() - {"$schema"}
+    if is_header(value) or {"metrics", "cases"} <= keys:
+        return "results"
+    if looks_like_record(value) or keys & _CASE_KEYS or keys <= LLMTestCase.model_fields.keys():
+        return "cases"
+    if keys & _LOG_KEYS or isinstance(value.get("input"), list):
+        return "log"
+    from toolmark.formats.traces.read import trace_format_of  # noqa: PLC0415 - not loaded for cases
+
+    return "cases" if trace_format_of(document) is None else "log"
+
+
+def _first_value(head: bytes) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value in the first line, or that of the whole; `None` if both are not JSON."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    for part in (text.partition(b"\n")[0], text):
+        try:
+            return parse_json(part, allow_nan=True)
+        except ToolmarkError:
+            continue
+    return None
+
+
+class _Joined(io.RawIOBase):
+    """The beginning of a file that was read already, and then the rest."""
+
+    def __init__(self, head: bytes, rest: BinaryIO, name: str) -> None:
+        self._head, self._rest, self.name = io.BytesIO(head), rest, name
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._head.read(len(buffer)) or self._rest.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
