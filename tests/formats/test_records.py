@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolmark import TaskSuccessMetric
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.cases import LLMTestCase
 from toolmark.errors import InvalidDataError
+from toolmark.expect import Approx, ContainsAll
 from toolmark.formats.names import strip_suffix
 from toolmark.formats.records import case_from_record, looks_like_record
 
@@ -423,3 +425,51 @@ def test_stripping_keeps_listed_names_and_a_nonempty_rest(name: str, names: list
     assert name.startswith(stripped)
     assert bool(stripped) == bool(name)
     assert name not in names or stripped == name
+
+
+def test_what_the_agent_must_say_and_do() -> None:
+    """A record states texts, the end, turns and a matcher of the answer, and records what they are compared with."""
+    record = {
+        "query": "Book.",
+        "expectedResponse": {"$is": "contains_all", "values": ["12A", {"$is": "approx", "value": 120}]},
+        "requiredTexts": ["120"],
+        "mustEnd": True,
+        "agentTexts": ["120 EUR?", "Seat 12A is booked for 120.00 EUR."],
+        "ended": True,
+        "tools_called": [{"name": "book", "args": {"seat": "12a"}, "turn": 2}],
+        "expected_tools": [{"name": "book", "args": {"seat": "12A"}, "turn": 2}],
+    }
+    case = case_from_record(record)
+
+    assert not case.metadata
+    assert case.expected_output == ContainsAll("12A", Approx(120))
+    assert (case.required_texts, case.must_end, case.ended) == (["120"], True, True)
+    assert LLMTestCase.from_json(case.to_json()) == case
+    result = TaskSuccessMetric().measure(case)
+    assert result.score == 1
+    assert {"turns", "required_texts", "ended", "answer"} <= result.parts.keys()
+    assert TaskSuccessMetric().measure(case_from_record({**record, "ended": False})).parts["ended"] == 0
+
+
+def test_wrong_statements_are_named() -> None:
+    """Each at its key, a broken matcher at its own place."""
+    wrong = {"query": "x", "expected_response": {"$is": "contain"}, "required_texts": "a", "must_end": "soon"}
+
+    assert sorted(problems(wrong)) == ["$.expected_response", "$.must_end", "$.required_texts"]
+    assert problems({"query": "x", "expected_output": {"$is": "contains"}}) == ["$.expected_output"]
+    assert problems({"query": "x", "expected_output": {"text": "a"}}) == ["$.expected_output"]
+
+
+def test_texts_and_turns_of_a_trajectory() -> None:
+    """The run has all texts of the agent, and each call its turn; an expected trajectory states no turns."""
+    messages = [
+        *trajectory("look", answer="Found it. Book?"),
+        {"role": "user", "content": "Yes."},
+        *trajectory("book", answer="Booked.")[1:],
+    ]
+    case = case_from_record({"agent_trajectory": messages, "expected_agent_trajectory": messages})
+
+    assert case.run is not None
+    assert case.run.agent_texts == ["Found it. Book?", "Booked."]
+    assert [call.turn for call in called(case)] == [1, 2]
+    assert [call.turn for call in expected(case)] == [None, None]

@@ -16,6 +16,8 @@ HOSTED = ToolCallType.HOSTED
 MCP = ToolCallType.MCP
 FUNCTION = ToolCallType.FUNCTION
 LOGS = [{"type": "logs", "logs": "3"}]
+PNG = {"type": "image", "mime_type": "image/png", "data": "aGk="}
+WEBP = {"type": "image", "mime_type": "image/webp", "data": "aGk="}
 
 CALLS: dict[str, tuple[Item, Request]] = {
     "function": (
@@ -127,7 +129,11 @@ CALLS: dict[str, tuple[Item, Request]] = {
     ),
     "image": (
         {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "aGk=", "size": "1x1"},
-        Request("image_generation", {"size": "1x1"}, "ig_1", HOSTED, result="aGk=", ran=True),
+        Request("image_generation", {"size": "1x1"}, "ig_1", HOSTED, result=PNG, ran=True),
+    ),
+    "image in another format": (
+        {"type": "image_generation_call", "id": "ig_1", "output_format": "webp", "result": "aGk="},
+        Request("image_generation", {"output_format": "webp"}, "ig_1", HOSTED, result=WEBP, ran=True),
     ),
     "image that was blocked": (
         {"type": "image_generation_call", "id": "ig_1", "status": "failed", "error": {"type": "m", "message": "no"}},

@@ -72,6 +72,19 @@ def test_servers_that_count_badly_are_understood() -> None:
     assert calls_of(empty) == [("add", {"x": 1}, "a")]
 
 
+@pytest.mark.parametrize("index", [{}, {"index": 0}], ids=["no index", "one index"])
+def test_pieces_that_take_turns_are_joined_by_id(index: Plain) -> None:
+    """Also where all calls have the same index, or none."""
+    events = [
+        chunk(piece('{"x"', id="a", name="add", **index)),
+        chunk(piece('{"y"', id="b", name="sub", **index)),
+        chunk(piece(": 1}", id="a", **index)),
+        chunk(piece(": 2}", id="b", **index), "stop"),
+    ]
+
+    assert calls_of(events) == [("add", {"x": 1}, "a"), ("sub", {"y": 2}, "b")]
+
+
 def test_content_that_is_a_list_first_and_a_text_later() -> None:
     """Mistral streams thoughts and texts as lists of parts, and the rest as text: no piece of the answer is lost."""
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}

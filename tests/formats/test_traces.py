@@ -474,14 +474,14 @@ def test_unanswered_call_at_the_end_stops_the_run() -> None:
 
 
 def test_the_traces_of_a_session_are_a_conversation() -> None:
-    """In the order of their starts; a trace without a session is its own conversation."""
+    """In the order of their starts; a trace without a session is its own conversation, with its id."""
     later, first = script(asks(add("c2")), session="s1", trace="b" * 32), script(asks(add("c1")), session="s1")
     alone = script(trace="c" * 32)
 
     traces = read_traces([*openai_agents(first), *openai_agents(later), *openai_agents(alone)])
 
     assert [[run.run_id for run in runs] for runs in traces.sessions] == [[TRACE, "b" * 32], ["c" * 32]]
-    assert [conversation.id for conversation in traces.conversations] == ["s1", None]
+    assert [conversation.id for conversation in traces.conversations] == ["s1", "c" * 32]
     assert [turn.content for turn in traces.conversations[0].turns] == ["Go.", "Done."] * 2
 
 

@@ -1,5 +1,6 @@
 """Trajectories in OpenAI's chat format: every call is read, in the model's order, with its own answer."""
 
+import gc
 import json
 import os
 from pathlib import Path
@@ -604,3 +605,20 @@ def test_recorded_airline_runs_are_read_whole() -> None:
         expected += len(record["expected_tools"])
 
     assert (len(records), calls_read, expected) == (100, 621, 200)
+
+
+def test_reading_leaves_no_cycles() -> None:
+    """A run that nobody holds is freed at once: a large file needs no collection of garbage."""
+    calls = [{"id": f"c{number}", "type": "function", "function": {"name": "f"}} for number in range(3)]
+    answers = [{"role": "tool", "tool_call_id": call["id"], "content": "ok"} for call in calls]
+    messages = [{"role": "user", "content": "Go"}, {"role": "assistant", "tool_calls": calls}, *answers]
+    run_from_messages(messages)  # what is computed once and stored may have cycles
+    gc.collect()
+    gc.disable()
+    try:
+        run = run_from_messages(messages)
+        assert [call.output for call in run.calls] == ["ok", "ok", "ok"]
+        del run
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -30,10 +30,13 @@ _T = TypeVar("_T")
 
 _SYNONYMS = {"query": "input", "generated_response": "actual_output", "expected_response": "expected_output"}
 _TRAJECTORIES = ("agent_trajectory", "expected_agent_trajectory")
-_RECORD_ONLY = frozenset({*_SYNONYMS, *_TRAJECTORIES})
-_PLAIN_FIELDS = ("id", "name", "input", "actual_output", "expected_output", "tags", "metadata")
-_KEYS = (*_SYNONYMS, *_PLAIN_FIELDS, *_TRAJECTORIES, "tools_called", "expected_tools", "available_tools")
-_BY_SPELLING = {spelling: key for key in _KEYS for spelling in (key, to_camel(key))}
+RECORD_ONLY = frozenset({*_SYNONYMS, *_TRAJECTORIES})
+_PLAIN_FIELDS = (
+    *("id", "name", "input", "actual_output", "agent_texts", "ended"),
+    *("expected_output", "required_texts", "must_end", "tags", "metadata"),
+)
+RECORD_KEYS = (*_SYNONYMS, *_PLAIN_FIELDS, *_TRAJECTORIES, "tools_called", "expected_tools", "available_tools")
+_BY_SPELLING = {spelling: key for key in RECORD_KEYS for spelling in (key, to_camel(key))}
 
 
 def looks_like_record(value: object) -> bool:
@@ -42,7 +45,7 @@ def looks_like_record(value: object) -> bool:
     These are `query`, `generated_response`, `expected_response`, `agent_trajectory` and `expected_agent_trajectory`,
     in snake_case or camelCase. Anything that is not an object is not a record.
     """
-    return isinstance(value, Mapping) and any(_BY_SPELLING.get(key) in _RECORD_ONLY for key in value)
+    return isinstance(value, Mapping) and any(_BY_SPELLING.get(key) in RECORD_ONLY for key in value)
 
 
 @within_limits
@@ -57,8 +60,9 @@ def case_from_record(
 
     Keys, all optional, in snake_case or camelCase: `query`, `generated_response`, `expected_response` (or `input`,
     `actual_output`, `expected_output`), `tools_called`, `expected_tools`, `agent_trajectory`,
-    `expected_agent_trajectory` (OpenAI chat messages, see `run_from_messages`), `available_tools`, `id`, `name`,
-    `tags`, `metadata`. Any other key goes to `metadata`. `null` reads as not set.
+    `expected_agent_trajectory` (OpenAI chat messages, see `run_from_messages`), `agent_texts`, `ended`,
+    `required_texts`, `must_end`, `available_tools`, `id`, `name`, `tags`, `metadata`. Any other key goes to
+    `metadata`. `$schema` is ignored, `null` reads as not set.
 
     `expected_tools` may be the JSON form of a richer expectation (`toolmark.expect`). `tools_called` wins over the
     calls of `agent_trajectory`, and `expected_tools` over those of `expected_agent_trajectory`, with a warning if the
@@ -140,9 +144,9 @@ class _RecordKeys:
         self._notes = notes
         for spelled, value in record.items():
             key = _BY_SPELLING.get(spelled)
-            if key is None:
+            if key is None and spelled != "$schema":
                 self._add_other(spelled, value)
-            elif value is not None:
+            elif key is not None and value is not None:
                 self._add(_SYNONYMS.get(key, key), spelled, value)
 
     def _add(self, key: str, spelled: str, value: object) -> None:
@@ -291,7 +295,7 @@ def _add_metadata(case: dict[str, Any], others: Mapping[str, object], notes: Not
 def _validated(case: dict[str, Any], keys: _RecordKeys, notes: Notes) -> LLMTestCase:
     """Return the case, or raise all problems of the record, each at the record's own key."""
     try:
-        valid = LLMTestCase.model_validate(case)
+        valid = LLMTestCase(**case)
     except InvalidDataError as error:
         for problem in error.problems:
             name = problem.path.removeprefix("$.").partition("[")[0].partition(".")[0]

@@ -84,17 +84,17 @@ def _read_user(blocks: list[object], path: str, transcript: TranscriptBuilder) -
 
 
 def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
-    name, kind = read_name(fields.get("name"), f"{path}.name", notes), str(fields.get("type"))
+    name, kind = read_name(fields, path, notes), str(fields.get("type"))
     if name and kind not in _CALL_TYPES:
         notes.warn(path, f"the type {kind!r} is unknown; it was read as a call of {name!r}")
     arguments, error = read_arguments(fields.get("input"), path, notes)
     return Request(
         name,
         arguments,
-        id=read_id(fields.get("id"), f"{path}.id", notes),
+        id=read_id(fields, "id", path, notes),
         type=_CALL_TYPES.get(kind),
         server=text_of(fields.get("server_name") or fields.get("toolset_name")),
-        caller=read_id(object_of(fields.get("caller")).get("tool_id"), f"{path}.caller.tool_id", notes),
+        caller=read_id(object_of(fields.get("caller")), "tool_id", f"{path}.caller", notes),
         error=error,
         source=path,
         is_parsed=isinstance(arguments, dict),
@@ -102,7 +102,7 @@ def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
 
 
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:
-    call_id = read_id(fields.get("tool_use_id"), f"{path}.tool_use_id", notes)
+    call_id = read_id(fields, "tool_use_id", path, notes)
     content = fields.get("content")
     ran = fields.get("type") != "tool_result"
     error = object_of(content)

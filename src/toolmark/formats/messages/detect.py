@@ -50,6 +50,7 @@ _CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"
 _CHAT_KEYS = frozenset({"role", "content", "name", "annotations", "audio"}) | _CALL_KEYS
 """Keys of a chat message. With plain text as content, one with no other key can have no other form."""
 
+_TEXT_OR_NOTHING = frozenset({str, NoneType})
 _ANSWER_ROLES = ("tool", "function")
 _INSTRUCTION_ROLES = ("system", "developer")
 
@@ -119,16 +120,14 @@ def detect_format(entries: Iterable[Entry], hints: Iterable[Hint], notes: Notes)
 def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes) -> list[Entry]:
     """Return the messages that may have a format; each one that has another format is a problem."""
     fitting: list[Entry] = []
-    for path, entry in entries:
-        message = object_of(entry)
-        if format == "openai-chat" and _can_only_be_chat(message):
-            fitting.append((path, entry))
-            continue
-        evidence = evidence_of(message)
+    is_chat = format == "openai-chat"
+    for entry in entries:
+        path, message = entry
+        evidence = None if is_chat and _can_only_be_chat(message) else evidence_of(object_of(message))
         if evidence is not None and evidence.rules_out(format):
             notes.problem(path, f"expected a message or item of {format!r}; this looks like {evidence.phrase}")
         else:
-            fitting.append((path, entry))
+            fitting.append(entry)
     return fitting
 
 
@@ -143,11 +142,12 @@ def evidence_of(message: Fields) -> Evidence | None:
     return None
 
 
-def _can_only_be_chat(message: Fields) -> bool:
+def _can_only_be_chat(message: object) -> bool:
     """Return whether a message has a role, plain text or nothing as content, and no key of another format."""
     return (
-        message.keys() <= _CHAT_KEYS
-        and type(message.get("content")) in (str, NoneType)
+        type(message) is dict
+        and _CHAT_KEYS.issuperset(message)
+        and type(message.get("content")) in _TEXT_OR_NOTHING
         and isinstance(message.get("role"), str)
     )
 

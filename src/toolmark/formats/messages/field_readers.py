@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolmark._internal.json import parse_json, parse_json_value, short_repr, to_json_value
-from toolmark._internal.message_content import Fields, as_object, part_text, part_type, text_of
+from toolmark._internal.message_content import Fields, as_object, part_text, part_type
 from toolmark.capture.input_parts import image_parts, read_image
 from toolmark.errors import InvalidDataError, Problem
 
@@ -139,21 +139,26 @@ def read_list(value: object, path: str, notes: Notes, expected: str) -> list[Any
     return list_of(value)
 
 
-def read_name(value: object, path: str, notes: Notes) -> str:
-    """Return the name of a call's tool; `""`, with a problem, if there is none."""
-    name = text_of(value)
-    if name is None:
-        notes.problem(path, f"a call needs the name of its tool, got {short_repr(value)}")
-    return name or ""
+def read_name(fields: Fields, path: str, notes: Notes) -> str:
+    """Return the `name` of a call's tool; `""`, with a problem, if there is none."""
+    name = fields.get("name")
+    if isinstance(name, str) and name:
+        return name
+    notes.problem(f"{path}.name", f"a call needs the name of its tool, got {short_repr(name)}")
+    return ""
 
 
-def read_id(value: object, path: str, notes: Notes) -> str | None:
-    """Return an id as text; `None` for `None` and `""`, and, with a problem, for what is neither text nor integer."""
+def read_id(fields: Fields, key: str, path: str, notes: Notes) -> str | None:
+    """Return the id under a key as text; `None` for `None` and `""`, and for others than text and integers.
+
+    The last is a problem.
+    """
+    value = fields.get(key)
     if value is None or isinstance(value, str):
         return value or None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    notes.problem(path, f"expected an id as text, got {short_repr(value)}")
+    notes.problem(f"{path}.{key}", f"expected an id as text, got {short_repr(value)}")
     return None
 
 
@@ -164,6 +169,14 @@ def read_arguments(value: object, path: str, notes: Notes) -> tuple[Any, str | N
     except InvalidDataError as error:
         notes.add_error(error, path)
         return None, None
+
+
+def read_content(message: Fields, path: str, notes: Notes) -> str | None:
+    """Return the text of the `content` of the message at `path`; see `read_text`."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return content or None
+    return read_text(content, f"{path}.content", notes)
 
 
 def read_text(content: object, path: str, notes: Notes, *, keeps_images: bool = False) -> str | None:

@@ -137,7 +137,7 @@ def result_of(fields: Fields, path: str, notes: Notes) -> Answer:
     """Return the answer in a message of a tool."""
     content = fields.get("content")
     return Answer(
-        read_id(fields.get("tool_call_id"), f"{path}.tool_call_id", notes),
+        read_id(fields, "tool_call_id", path, notes),
         text_of(fields.get("name")),
         ABSENT if content is None else output_of(content),
         failed=fields.get("status") == "error",

@@ -19,10 +19,10 @@ from toolmark.formats.messages.field_readers import (
     Notes,
     output_of,
     read_arguments,
+    read_content,
     read_id,
     read_list,
     read_name,
-    read_text,
 )
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role, read_user_input
 from toolmark.matching.json_compare import ABSENT
@@ -49,9 +49,9 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
 
 def _read_assistant(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
     notes = transcript.notes
-    calls = _read_calls(fields.get("tool_calls"), path, notes)
-    legacy_calls = _read_legacy_call(fields.get("function_call"), path, calls, notes)
-    text = read_text(fields.get("content"), f"{path}.content", notes)
+    calls = _read_calls(fields["tool_calls"], path, notes) if "tool_calls" in fields else []
+    legacy_calls = _read_legacy_call(fields["function_call"], path, calls, notes) if "function_call" in fields else []
+    text = read_content(fields, path, notes)
     if text is None:
         # A refusal and the transcript of speech stand beside the content, which is then empty.
         text = text_of(fields.get("refusal")) or text_of(object_of(fields.get("audio")).get("transcript"))
@@ -77,7 +77,7 @@ def _read_legacy_call(value: object, path: str, others: list[Request], notes: No
     if body is not None and not any(body.values()):  # some servers send an empty object
         return []
     place = f"{path}.function_call"
-    request = _read_body(body or {}, place, notes, type=ToolCallType.FUNCTION, source=place)
+    request = _read_body(body or {}, place, place, ToolCallType.FUNCTION, notes)
     for other in others:
         if (other.name, other.arguments) == (request.name, request.arguments):
             notes.warn(place, f"repeats the call {other.source}; it counts once")
@@ -91,26 +91,29 @@ def _read_call(entry: object, path: str, notes: Notes) -> Request:
         notes.problem(path, f"expected a call (an object), got {short_repr(entry)}")
         return Request("", source=path)
     body, kind = call_body(fields)
-    body_path = f"{path}.function" if "function" in fields else path
-    call_id = read_id(fields.get("id"), f"{path}.id", notes)
-    return _read_body(body, body_path, notes, id=call_id, type=kind, source=path)
+    call_id = read_id(fields, "id", path, notes)
+    request = _read_body(body, f"{path}.function" if "function" in fields else path, path, kind, notes)
+    request.id = call_id
+    return request
 
 
-def _read_body(
-    body: Fields, path: str, notes: Notes, *, type: ToolCallType, source: str, id: str | None = None
-) -> Request:
-    """Return the request that the body of a call describes: its name and arguments."""
-    name = read_name(body.get("name"), f"{path}.name", notes)
+def _read_body(body: Fields, path: str, source: str, type: ToolCallType, notes: Notes) -> Request:
+    """Return the request that the body of a call at `path` describes: its name and arguments."""
+    request = Request(read_name(body, path, notes))
+    request.type, request.source = type, source
     if type is ToolCallType.CUSTOM:
-        return Request(name, {} if body.get("input") is None else {"input": body["input"]}, id, type, source=source)
-    arguments, error = read_arguments(body.get("arguments", body.get("args")), source, notes)
-    return Request(name, arguments, id, type, error=error, source=source, is_parsed=isinstance(arguments, dict))
+        request.arguments = {} if body.get("input") is None else {"input": body["input"]}
+    else:
+        value = body["arguments"] if "arguments" in body else body.get("args")
+        request.arguments, request.error = read_arguments(value, source, notes)
+        request.is_parsed = isinstance(request.arguments, dict)
+    return request
 
 
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:
     content = fields.get("content")
     return Answer(
-        read_id(fields.get("tool_call_id"), f"{path}.tool_call_id", notes),
+        read_id(fields, "tool_call_id", path, notes),
         text_of(fields.get("name", fields.get("tool_name"))),
         ABSENT if content is None else output_of(content),
     )

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from pydantic import BaseModel
+
 from toolmark._internal.json import json_text, short_repr
 from toolmark._internal.message_content import Fields, first_of, object_of, text_of
 from toolmark.calls import ToolCallType, ToolSpec
@@ -21,10 +23,10 @@ from toolmark.formats.messages.field_readers import (
     arguments_of,
     output_of,
     plain,
+    read_content,
     read_list,
     read_name,
     read_object,
-    read_text,
 )
 from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
@@ -63,14 +65,16 @@ def read_responses_call(item: object) -> Request | None:
     Args:
         item: The item; anything that is not an object, or has no type, is not a call.
     """
-    fields = object_of(item)
-    kind = text_of(fields.get("type")) or ""
+    kind = _type_of(item)
     read = _CALL_READERS.get(kind)
     if read is None and kind.endswith("_call") and kind not in _NOT_CALLS:
         read = _unknown_call
     if read is None:
         return None
-    return replace(read(fields), caller=text_of(object_of(fields.get("caller")).get("caller_id")))
+    fields = object_of(item)
+    request = read(fields)
+    request.caller = text_of(object_of(fields.get("caller")).get("caller_id"))
+    return request
 
 
 def read_responses_answer(item: object) -> Answer | None:
@@ -82,18 +86,25 @@ def read_responses_answer(item: object) -> Answer | None:
     Args:
         item: The item; anything that is not an object, or has no type, is not an answer.
     """
+    kind = _type_of(item)
+    if kind not in ("mcp_approval_response", "program_output") and not kind.endswith("_call_output"):
+        return None
     fields = object_of(item)
-    kind = text_of(fields.get("type")) or ""
     if kind == "mcp_approval_response":
         return _approval(fields)
-    if kind != "program_output" and not kind.endswith("_call_output"):
-        return None
     output = fields.get("result" if kind == "program_output" else "output")
     content = ABSENT if output is None else output_of(output)
     call_id = _local_shell_id(fields) if kind == "local_shell_call_output" else text_of(fields.get("call_id"))
     failed = text_of(fields.get("status")) in _FAILED
     error = _error_text(content, fields) if failed else None
     return Answer(call_id, text_of(fields.get("name")), content, failed=failed, error=error)
+
+
+def _type_of(item: object) -> str:
+    """Return the type of an item, an empty text without one."""
+    # Most items are of another type than the caller looks for, and all fields of an SDK object take long to read.
+    kind = getattr(item, "type", None) if isinstance(item, BaseModel) else object_of(item).get("type")
+    return text_of(kind) or ""
 
 
 def _approval(fields: Fields) -> Answer:
@@ -151,7 +162,7 @@ def _read_item(fields: Fields, path: str, message: _ModelMessage) -> None:
     request, answer = read_responses_call(fields), read_responses_answer(fields)
     if request is not None:
         if not request.name:
-            read_name(fields.get("name"), f"{path}.name", notes)
+            read_name(fields, path, notes)
         if kind not in _CALL_READERS:
             notes.warn(path, f"the type {kind!r} is unknown; it was read as a call of {request.name!r}")
         message.add_call(replace(request, source=path), for_approval=kind == "mcp_approval_request")
@@ -177,7 +188,7 @@ def _read_message(fields: Fields, path: str, message: _ModelMessage) -> None:
     if role not in _ROLES:
         notes.problem(f"{path}.role", f"expected one of {', '.join(_ROLES)}, got {short_repr(role)}")
     elif role == "assistant":
-        message.add_text(read_text(fields.get("content"), f"{path}.content", notes) or "")
+        message.add_text(read_content(fields, path, notes) or "")
     elif role == "user":
         user = read_user_input(fields.get("content"), f"{path}.content", notes)
         if user is not None:
@@ -258,7 +269,12 @@ def _code_interpreter_call(fields: Fields) -> Request:
 
 def _image_generation_call(fields: Fields) -> Request:
     arguments = _some(fields, "action", "revised_prompt", "background", "output_format", "quality", "size")
-    return _hosted("image_generation", arguments, fields.get("result"), fields)
+    result = fields.get("result")
+    if isinstance(result, str):
+        # The item has the bytes alone, which nobody recognizes as an image without their type.
+        mime_type = f"image/{text_of(fields.get('output_format')) or 'png'}"
+        result = {"type": "image", "mime_type": mime_type, "data": result}
+    return _hosted("image_generation", arguments, result, fields)
 
 
 def _hosted(name: str, arguments: dict[str, Any], result: object, fields: Fields) -> Request:

@@ -17,7 +17,7 @@ from toolmark.matching.json_compare import ABSENT
 
 _ARGUMENT_KEYS = ("input_parameters", "inputParameters", "args", "arguments")
 _ID_KEYS = ("id", "tool_call_id")
-_PLAIN_KEYS = ("description", "reasoning", "execution", "output")
+_PLAIN_KEYS = ("description", "reasoning", "turn", "execution", "output")
 _FLAT_KEYS = frozenset({"name", "type", "kind", "index", *_ARGUMENT_KEYS, *_ID_KEYS, *_PLAIN_KEYS})
 _KEYS = _FLAT_KEYS | {"function", "custom"}
 
@@ -31,7 +31,7 @@ def read_tools(value: object, path: str, notes: Notes, *, expected: bool) -> lis
 
     Each tool is a `ToolCall`, which stays as it is, or an object with `name`, arguments (`args`, `arguments`,
     `input_parameters` or `inputParameters`, as an object or as JSON text), and optionally `output`, `id` or
-    `tool_call_id`, `type` or `kind`, `description`, `reasoning`, `execution`; or OpenAI's `{"id": ..., "type":
+    `tool_call_id`, `type` or `kind`, `description`, `reasoning`, `turn`, `execution`; or OpenAI's `{"id": ..., "type":
     "function", "function": {"name": ..., "arguments": ...}}`. `null` reads as not set, and keys that a call does not
     have are left out, each with a warning.
 
@@ -46,11 +46,13 @@ def read_tools(value: object, path: str, notes: Notes, *, expected: bool) -> lis
             continue
         place = f"{path}[{index}]"
         try:
-            tools.append(ToolCall.model_validate(_read_tool(entry, place, notes, expected=expected)))
+            tools.append(ToolCall(**_read_tool(entry, place, notes, expected=expected)))
         except InvalidDataError as error:
             notes.add_error(error, place)
-        for message, ignored_at in _ignored_fields(object_of(entry), place):
-            places.setdefault(message, []).append(ignored_at)
+        fields = object_of(entry)
+        if None in fields.values() or not _FLAT_KEYS.issuperset(fields):
+            for message, ignored_at in _ignored_fields(fields, place):
+                places.setdefault(message, []).append(ignored_at)
     for message, paths in places.items():
         notes.warn_once(paths, message)
     return tools
@@ -94,11 +96,12 @@ def _read_tool(entry: object, path: str, notes: Notes, *, expected: bool) -> Jso
     name = text_of(body.get("name"))
     if name is None:
         raise _invalid("$.name", f"a call needs the name of its tool, got {short_repr(body.get('name'))}")
-    call_id = read_id(_one_of(_ID_KEYS, fields, path, notes), f"{path}.id", notes)
+    call_id = read_id({"id": _one_of(_ID_KEYS, fields, path, notes)}, "id", path, notes)
     # In OpenAI's form the type belongs to the form; it is not an expectation.
     call_type: str | None = None if expected else kind
     if body is fields:
-        call_type = _read_type(fields, path, notes, expected=expected)
+        has_type = "type" in fields or "kind" in fields
+        call_type = _read_type(fields, path, notes, expected=expected) if has_type else None
     tool: JsonObject = {"name": name, "id": call_id, "type": call_type}
     for key in _PLAIN_KEYS:
         if key in fields:
@@ -178,8 +181,6 @@ def _set_other_arguments(tool: JsonObject, value: object, path: str, notes: Note
 
 def _ignored_fields(fields: Fields, path: str) -> Iterator[tuple[str, str]]:
     """Yield a message and a path for each field of an entry that is null or that a call does not have."""
-    if fields.keys() <= _FLAT_KEYS and None not in fields.values():
-        return
     body, _ = call_body(fields)
     for key in _null_keys(fields, ("output", "type")) + _null_keys(body, _ARGUMENT_KEYS):
         yield f"{key!r} is null and was read as not set", f"{path}.{key}"

@@ -57,7 +57,7 @@ class Answer:
     ran: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, as a frozen one takes three times as long to make
 class UserInput:
     """One message of the user; `text` is empty if it has no text, and `parts` is `None` if it has no image."""
 
@@ -67,17 +67,21 @@ class UserInput:
 
 def read_user_input(content: object, path: str, notes: Notes) -> UserInput | None:
     """Return the texts and images of a message of the user, `None` if its content is empty."""
+    if isinstance(content, str):
+        return UserInput(content) if content else None
     text, parts = read_text(content, path, notes, keeps_images=True), image_parts(content)
     return None if text is None and parts is None else UserInput(text or "", parts)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Exchange:
     """The input of the user, and what the agent did until the user spoke again."""
 
     user_inputs: list[UserInput] = field(default_factory=list)
     has_agent: bool = False
     """Whether there is a message of the agent."""
+    texts: list[str] = field(default_factory=list)
+    """All texts of the agent that are not empty."""
     last_text: str | None = None
     """The last text of the agent that is not empty."""
     output: str | None = None
@@ -185,6 +189,8 @@ class TranscriptBuilder:
         """Ids of the undecided requests for approval in the last message."""
         self._inputs: list[UserInput] = []
         """The messages of the user up to the first with a text."""
+        self._texts: list[str] = []
+        """All texts of the agent."""
         self._output: str | None = None
         self._end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
 
@@ -206,7 +212,7 @@ class TranscriptBuilder:
             return
         self._flush_answers()
         self._runs.user_spoke()
-        if not any(earlier.text for earlier in self._inputs):
+        if not (self._inputs and self._inputs[-1].text):
             self._inputs.append(user)
         if not self._exchanges or self._exchanges[-1].has_agent:
             self._exchanges.append(_Exchange())
@@ -236,8 +242,10 @@ class TranscriptBuilder:
                 text_after_calls = None
             elif part:
                 text = text_after_calls = part
+                self._texts.append(part)
+                exchange.texts.append(part)
         self._runs.model_asked(requests)
-        self._approvals = set(approvals)
+        self._approvals = set(approvals) if approvals else set()
         exchange.last_text = text or exchange.last_text
         if not requests:
             exchange.output = text or self._output
@@ -275,11 +283,34 @@ class TranscriptBuilder:
         text = "".join(user.text for user in self._inputs) or None
         self._runs.started(text, parts=_joined_parts(self._inputs))
         self._runs.ended(self._output, status=status, error=error, may_wait=bool(self._approvals))
-        fields = self._runs.fields(copy=False)
+        fields = self._runs.fields(copy=False, turns=self._turns())
         self.notes.warnings.extend(fields["warnings"])
         fields["warnings"] = list(self.notes.warnings)
+        if self._texts != [self._output]:
+            fields["agent_texts"] = self._texts
+        fields["dialogue"] = self._dialogue()
         run = Run(**{name: value for name, value in fields.items() if value not in ([], {}, RunStatus.OK)})
         return Transcript(format, run, self._exchanges)
+
+    def _dialogue(self) -> list[Turn]:
+        """Return what the user and the agent said; empty if the user spoke only once, so that the run says it all."""
+        if sum(bool(exchange.user_inputs) for exchange in self._exchanges) <= 1:
+            return []
+        turns: list[Turn] = []
+        for exchange in self._exchanges:
+            if exchange.user_inputs:
+                turns.append(Turn(role="user", content=exchange.input or ""))
+            turns += [Turn(role="assistant", content=text) for text in exchange.texts]
+        return turns
+
+    def _turns(self) -> dict[str | None, int]:
+        """Return the turn of the user that each call answers, by its place; empty if there is only one turn."""
+        turns: dict[str | None, int] = {}
+        number = 0
+        for exchange in self._exchanges:
+            number += bool(exchange.user_inputs)
+            turns.update(dict.fromkeys(exchange.sources, number))
+        return turns if number > 1 else {}
 
     def _place(self, request: Request, exchange: _Exchange, *, legacy: bool) -> None:
         """Note where a request stands, and complete it: its source, hand-off and repaired arguments."""
@@ -312,7 +343,9 @@ class TranscriptBuilder:
         """
         if not self._answers:
             return
-        for answer, path in sorted(self._answers, key=lambda entry: entry[0].call_id is None):
+        if len(self._answers) > 1:
+            self._answers.sort(key=lambda entry: entry[0].call_id is None)
+        for answer, path in self._answers:
             if answer.approved:
                 continue
             call = self._runs.result_read(

@@ -64,8 +64,13 @@ class Traces:
 
     @property
     def conversations(self) -> list[ConversationalTestCase]:
-        """A conversation for each session."""
-        return [conversation(runs) for runs in self.sessions]
+        """A conversation for each session; one trace without a session has its own id."""
+        return list(map(session_conversation, self.sessions))
+
+
+def session_conversation(runs: list[Run]) -> ConversationalTestCase:
+    """Return the runs of a session as a conversation; without a session, it has the id of its trace."""
+    return conversation(runs, id=runs[0].conversation_id or runs[0].run_id)
 
 
 @within_limits

@@ -376,7 +376,8 @@ def _nested_part(entry: Mapping[str, Any]) -> dict[str, Any]:
             part[head] = value
         elif isinstance(part.setdefault(head, {}), dict):
             part[head][name.removeprefix("function.")] = value
-    return part
+    url = object_of(part.get("image")).get("image.url")  # `message_content.image.image.url`
+    return {"type": "image", "url": url} if url else part
 
 
 def _messages_in_events(raw: RawSpan, side: _Side) -> list[Message]:

@@ -23,7 +23,15 @@ from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.call_ledger import Call, CallBatch, CallLedger
 from toolmark.formats.traces.deduplicate import drop_silent_copies, repeated_traces
 from toolmark.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, ToolRun, Tree, tree_of
-from toolmark.formats.traces.trace_messages import Message, final_text, last_text, requests_in, speakers_of, texts_of
+from toolmark.formats.traces.trace_messages import (
+    Message,
+    final_text,
+    last_input,
+    last_text,
+    requests_in,
+    speakers_of,
+    texts_of,
+)
 from toolmark.matching.json_compare import ABSENT
 
 
@@ -46,6 +54,12 @@ class _Trace:
         """The user's last words in the first history, else the input of the outermost span."""
         words = (last_text(model.prompt, "user") for model in self.outer_models)
         return _first(chain(words, map(attrgetter("input_text"), self._outermost)))
+
+    @property
+    def input_message(self) -> Message | None:
+        """The user's last message in the first history, else in the input of the outermost span."""
+        messages = (last_input(span.prompt) for span in [*self.outer_models, *self._outermost])
+        return next(filter(None, messages), None)
 
     @property
     def output_text(self) -> str | None:
@@ -384,7 +398,11 @@ def _lacks_reply(model: Span) -> bool:
 def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     """Record the input and the output of the run, and how it ended."""
     tree = trace.tree
-    builder.started(trace.input_text, at=tree.spans[0].started_at)
+    message, started_at = trace.input_message, tree.spans[0].started_at
+    if message is not None and message.parts is not None:
+        builder.started(message.text, parts=message.parts, at=started_at)
+    else:
+        builder.started(trace.input_text, at=started_at)
     builder.labelled(metadata={"span_id": tree.roots[0].id})
     for span in tree.spans:
         builder.labelled(tags=span.tags)

@@ -20,6 +20,8 @@ from typing import Any, Literal, TypeAlias
 
 from toolmark._internal.message_content import Fields, as_object, object_of, parts_of, text_of
 from toolmark.capture import Request
+from toolmark.capture.input_parts import read_image
+from toolmark.cases import MLLMImage
 from toolmark.formats.messages import langchain
 from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
@@ -76,6 +78,7 @@ class Message:
         text: The words, `None` where there are none.
         requests: The calls that it asks for, in their order; the `source` of each is its path.
         answer: The answer to a call.
+        parts: The texts and images of a user's message in their order, `None` if it has no image.
         bare: The message is a call that stands outside of any message; adjacent ones are one message.
     """
 
@@ -85,6 +88,7 @@ class Message:
     requests: tuple[Request, ...] = ()
     answer: Answer | None = None
     bare: bool = False
+    parts: Sequence[str | MLLMImage] | None = None
 
     @property
     def answered_id(self) -> str | None:
@@ -94,7 +98,7 @@ class Message:
     def below(self, path: str) -> Message:
         """Return the same message with `path` in front of its paths."""
         requests = tuple([replace(request, source=f"{path}{request.source or ''}") for request in self.requests])
-        return Message(self.speaker, f"{path}{self.path}", self.text, requests, self.answer, self.bare)
+        return Message(self.speaker, f"{path}{self.path}", self.text, requests, self.answer, self.bare, self.parts)
 
 
 _MEMORY: ContextVar[dict[tuple[bytes, Hashable] | None, tuple[Message, ...]]] = ContextVar("_MEMORY")
@@ -194,6 +198,11 @@ def speakers_of(messages: Iterable[Message]) -> set[Speaker]:
 def last_text(messages: Iterable[Message], speaker: Speaker) -> str | None:
     """Return the last text of one speaker."""
     return [None, *texts_of(messages, speaker)][-1]
+
+
+def last_input(messages: Sequence[Message]) -> Message | None:
+    """Return the last message of the user that has a text or an image."""
+    return next((one for one in reversed(messages) if one.speaker == "user" and (one.text or one.parts)), None)
 
 
 def final_text(messages: Sequence[Message]) -> str | None:
@@ -339,7 +348,8 @@ def _langchain_message(fields: Fields, path: str) -> list[Message]:
         return [Message("tool", path, answer=langchain.result_of(fields, path, notes))]
     text = "".join(_pieces_of(fields.get("content"), path)[0]) or None
     if kind != "ai":
-        return [Message(_ROLES.get(kind, "system"), path, text)]
+        parts = _parts_with_images(fields.get("content"), path) if kind == "human" else None
+        return [Message(_ROLES.get(kind, "system"), path, text, parts=parts)]
     requests, answers = langchain.calls_of(fields, path, notes)
     # A call without a name is a problem in a list of messages; a trace keeps it, as an unnamed call.
     requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
@@ -413,10 +423,20 @@ def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], li
     return texts, requests, answers
 
 
+def _parts_with_images(content: object, path: str) -> list[str | MLLMImage] | None:
+    """Return the texts and images among the parts of a content in their order, `None` if there is no image."""
+    pieces = [read_image(part) or piece_of(part, path) for part in parts_of(content)]
+    parts = [piece for piece in pieces if piece and isinstance(piece, (str, MLLMImage))]
+    return parts if any(isinstance(part, MLLMImage) for part in parts) else None
+
+
 def _message_of_parts(content: object, place: str, path: str, speaker: Speaker, calls: list[Request]) -> list[Message]:
     texts, requests, answers = _pieces_of(content, place)
     text, requests = "".join(texts) or None, _merge_calls(calls, requests)
-    messages = [_plain_message(speaker, path, text, requests)] if requests or text else []
+    parts = _parts_with_images(content, place) if speaker == "user" and not requests else None
+    messages: list[Message] = []
+    if requests or text or parts:
+        messages = [replace(_plain_message(speaker, path, text, requests), parts=parts)]
     # Anthropic's answers come in a message of the user, ahead of the user's own words.
     return [*answers, *messages] if speaker == "user" else [*messages, *answers]
 
