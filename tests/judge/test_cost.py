@@ -191,7 +191,7 @@ def test_an_estimate_reads_well() -> None:
     )
 
     assert str(estimate) == (
-        "1200 questions: 150 in the cache, 50 under way or given up, 1000 to be sent\n"
+        "1,200 questions: 150 in the cache, 50 under way or given up, 1,000 to be sent\n"
         "about 1,230,000 tokens in, 48,300 out (as 150 answers in the cache, 48.3 tokens an answer; 1 question with "
         "images, which are not counted)\n"
         "about 1.43 in all, at 2 in and 8 out a million tokens, halved for a batch"

@@ -15,9 +15,10 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "judging.py"
 
 @pytest.mark.skipif(not BENCHMARK.exists(), reason="the benchmarks are not part of the distribution")
 def test_waiting_is_most_of_the_time() -> None:
-    """Sixty conversations of three units with eight parallel requests take at most twice the ideal time.
+    """Sixty conversations of three units with eight parallel requests take at most four times the ideal time.
 
-    On a machine that has nothing else to do it is 1.2 times; if requests waited for each other, it would be 8 times.
+    On a machine that has nothing else to do it is 1.2 times, on a busy one up to 3. If requests waited for each other,
+    it would be 8 times.
     """
     pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
     done = subprocess.run(
@@ -31,4 +32,4 @@ def test_waiting_is_most_of_the_time() -> None:
 
     at_once, requests, _ideal, _took, ratio = done.stdout.splitlines()[-1].split()
     assert (at_once, requests) == ("8", "540")
-    assert float(ratio) < 2
+    assert float(ratio) < 4

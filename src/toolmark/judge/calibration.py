@@ -12,8 +12,8 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
-from toolmark._internal.json import short_repr
 from toolmark._internal.model import Model
+from toolmark._internal.options import require
 from toolmark.errors import ConfigurationError
 from toolmark.judge.protocol import Decision
 from toolmark.stats.intervals import wilson
@@ -90,8 +90,7 @@ class Agreement:
 
         Raises:
             ConfigurationError: Labels of one kind are missing, or q0 + q1 <= 1: the judge is not better than chance,
-            and
-                its answers allow no conclusion.
+                and its answers allow no conclusion.
         """
         if not 0 <= yes <= total or total < 1:
             raise ConfigurationError(f"yes must be from 0 to total, and total at least 1; got {yes!r} of {total!r}")
@@ -148,9 +147,8 @@ def calibrate(labels: Iterable[Label | Mapping[str, Any]], *, confidence: float 
     check_confidence(confidence)
     tables: dict[str, Counter[tuple[str, str]]] = {}
     for label in labels:
-        if not isinstance(label, (Label, Mapping)):
-            message = f"a label must be a Label or an object with criterion, human and judge, got {short_repr(label)}"
-            raise ConfigurationError(message)
+        requirement = "a label must be a Label or an object with criterion, human and judge"
+        require(isinstance(label, (Label, Mapping)), requirement, label)
         one = label if isinstance(label, Label) else Label.model_validate(dict(label))
         tables.setdefault(one.criterion, Counter())[one.human, one.judge.value] += 1
     if not tables:

@@ -6,7 +6,7 @@ The user gives the prices: toolmark ships none, since they change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -14,6 +14,7 @@ from pydantic import Field
 
 from toolmark._internal.json import json_text
 from toolmark._internal.model import Model
+from toolmark._internal.options import require
 from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError
 from toolmark.judge.protocol import Prompt, Reply
@@ -131,8 +132,7 @@ class CostEstimate:
         Raises:
             ConfigurationError: The estimate is higher, or the price is unknown.
         """
-        if not max_cost >= 0:
-            raise ConfigurationError(f"max_cost must be a number of at least 0, got {max_cost!r}")
+        require(max_cost >= 0, "max_cost must be a number of at least 0", max_cost)
         if self.cost is None:
             message = f"max_cost {max_cost:g} cannot be checked: the price of the model is unknown"
             raise ConfigurationError(f"{message}; give the price of a million tokens (prices=, or --price IN/OUT)")
@@ -142,8 +142,10 @@ class CostEstimate:
 
     def __str__(self) -> str:
         """Return the numbers of prompts and tokens, how the tokens were estimated, and the cost."""
-        settled = f", {self.settled} under way or given up" if self.settled else ""
-        head = f"{plural(self.prompts, 'question')}: {self.verdicts} in the cache{settled}, {self.requests} to be sent"
+        settled = f", {self.settled:,} under way or given up" if self.settled else ""
+        head = (
+            f"{plural(self.prompts, 'question')}: {self.verdicts:,} in the cache{settled}, {self.requests:,} to be sent"
+        )
         if not self.requests:
             return head
         return f"{head}\n{self._tokens_text()}\n{self._cost_text()}"
@@ -163,6 +165,16 @@ class CostEstimate:
         half = ", halved for a batch" if self.batch else ""
         price = f"{self.price.input:g} in and {self.price.output:g} out a million tokens{half}"
         return f"about {_rounded(self.cost)} in all, at {price}"
+
+
+def _distinct(prompts: Iterable[Prompt], key_of: Callable[[Prompt], str]) -> Iterator[Prompt]:
+    """Yield the first prompt of each key."""
+    keys: set[str] = set()
+    for prompt in prompts:
+        key = key_of(prompt)
+        if key not in keys:
+            keys.add(key)
+            yield prompt
 
 
 def estimate_cost(
@@ -185,13 +197,9 @@ def estimate_cost(
         price: Price of a million tokens; `None` if unknown.
         answer_tokens: Tokens of one reply; `None` to estimate them.
     """
-    keys: set[str] = set()
     new, past = Counter[str](), Counter[str]()
-    for prompt in prompts:
-        key = key_of(prompt)
-        if key in keys:
-            continue
-        keys.add(key)
+    for prompt in _distinct(prompts, key_of):
+        new["prompts"] += 1
         reply = cached(prompt)
         characters, images = _size(prompt, writes_text=writes_text)
         if reply is None:
@@ -205,8 +213,8 @@ def estimate_cost(
     elif not writes_text:
         per_reply = 0
     return CostEstimate(
-        prompts=len(keys),
-        verdicts=len(keys) - new["requests"],
+        prompts=new["prompts"],
+        verdicts=new["prompts"] - new["requests"],
         requests=new["requests"],
         input_tokens=round(new["characters"] * per_character),
         output_tokens=round(new["requests"] * per_reply),

@@ -181,6 +181,11 @@ def _missing_calls_question(unit: Unit, builder: EvidenceBuilder, tools: Sequenc
     return question
 
 
+def _missing_tools(agreeing: Sequence[Verdict], tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+    missing = _lower_median([verdict.missing for verdict in agreeing])
+    return tuple(tools[int(tool[1:]) - 1].name for tool in missing)
+
+
 def _settle(question: JudgeQuestion, results: Sequence[PromptResult], tools: Sequence[ToolSpec]) -> None:
     """Answer a question by the majority of its samples; those without a verdict have no vote."""
     verdicts = [result.verdict for result in results if result.verdict is not None]
@@ -195,9 +200,8 @@ def _settle(question: JudgeQuestion, results: Sequence[PromptResult], tools: Seq
     if len(results) > 1:
         fields = {"probability": votes / len(verdicts), "flip_rate": 1 - votes / len(verdicts)}
     if question.judged.criterion == "missing_calls" and verdict.decision is Decision.NO:
-        missing = _lower_median([verdict.missing for verdict in agreeing])
-        fields["missing"] = max(1, len(missing))  # the no of a model that only decides stands for one call
-        question.missing = tuple(tools[int(tool[1:]) - 1].name for tool in missing)
+        question.missing = _missing_tools(agreeing, tools)
+        fields["missing"] = max(1, len(question.missing))  # the no of a model that only decides stands for one call
     fields |= {"decision": verdict.decision.value, "rationale": verdict.rationale, "evidence": verdict.evidence}
     question.judged = replace(question.judged, **fields)
 
@@ -279,9 +283,10 @@ def _failures(questions: Sequence[JudgeQuestion]) -> Iterator[tuple[str, str]]:
     judged = [question.judged for question in questions if question.evidence is not None]
     for score, criteria in _CRITERIA.items():
         answers = [answer for answer in judged if answer.criterion in criteria]
-        failed = [answer for answer in answers if answer.outcome != JudgeOutcome.OK.value]
-        if failed and not any(answer.decision in _YES_OR_NO for answer in answers):
-            yield score, _failure_text(answers, failed)
+        if not any(answer.decision in _YES_OR_NO for answer in answers):
+            failed = [answer for answer in answers if answer.outcome != JudgeOutcome.OK.value]
+            if failed:
+                yield score, _failure_text(answers, failed)
 
 
 def _failure_text(answers: Sequence[QuestionResult], failed: Sequence[QuestionResult]) -> str:

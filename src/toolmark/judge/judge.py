@@ -14,6 +14,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from toolmark._internal.json import JsonObject, to_json_value
+from toolmark._internal.options import require
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolmarkError
 from toolmark.judge.cache import Cache, MemoryCache, cache_key, open_cache
 from toolmark.judge.cost import CostEstimate, Price, Prices, cost_of, estimate_cost, read_prices
@@ -68,6 +69,18 @@ class PromptResult:
     cached: bool = False
 
 
+def _slots(max_concurrency: int | None, *, paced: bool) -> AbstractAsyncContextManager[object]:
+    """Return the queue for prompts; none for a model that limits itself, unless a limit is set.
+
+    Raises:
+        ConfigurationError: The limit is out of range.
+    """
+    if max_concurrency is None:
+        return nullcontext() if paced else Slots(_DEFAULT_CONCURRENCY)
+    check_positive(max_concurrency, "max_concurrency")
+    return Slots(max_concurrency)
+
+
 class Judge:
     """Asks a model, and caches, counts and checks its answers.
 
@@ -76,7 +89,8 @@ class Judge:
 
     Args:
         model: The name of an OpenAI model, as for `OpenAIJudge`; an object with `complete` or `decide` (see `TextModel`
-            and `DecisionModel`); or a plain function, sync or async, from chat messages to the text of the reply.
+            and `DecisionModel`); a `DeepEvalBaseLLM` (see `DeepEvalModel`); or a plain function, sync or async, from
+            chat messages to the text of the reply.
             `None` uses the `TOOLMARK_JUDGE_*` variables, read when the first question is asked.
         samples: How often each question is asked. The majority counts; without one the judge cannot tell. The result
             reports the share of samples that differ.
@@ -121,7 +135,6 @@ class Judge:
         """Check and store the options."""
         self._model_like = check_model(model)
         check_positive(samples, "samples")
-        check_positive(1 if max_concurrency is None else max_concurrency, "max_concurrency")
         self.samples: int = samples
         self.canary = canary
         self.images: ImageAccess = ImageAccess(None if image_folder is None else Path(image_folder), image_addresses)
@@ -132,15 +145,11 @@ class Judge:
         self._identity = None if identity is None else cast("JsonObject", to_json_value(dict(identity)))
         self._object_identity = {"object": uuid4().hex}
         self._prices: Prices = prices_of(self._model_like) if prices is None else read_prices(prices)
-        if timeout is not None and not timeout > 0:
-            raise ConfigurationError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}")
+        require(timeout is None or timeout > 0, "timeout must be a number of seconds above 0, or None", timeout)
         # A paced model limits itself, and a second queue or clock around its own would only cut it short.
         paced = is_paced(self._model_like)
         self._timeout = None if paced else timeout
-        unlimited = paced and max_concurrency is None
-        self._slots: AbstractAsyncContextManager[object] = (
-            nullcontext() if unlimited else Slots(max_concurrency or _DEFAULT_CONCURRENCY)
-        )
+        self._slots = _slots(max_concurrency, paced=paced)
         self._lock = threading.Lock()
         self._pending_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = (
             WeakKeyDictionary()

@@ -14,12 +14,12 @@ from typing import TypeAlias, TypeVar, cast
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolmark.judge.cost import Prices
-from toolmark.judge.protocol import Answers, DecisionModel, JudgeFunction, Prompt, Reply, TextModel
+from toolmark.judge.protocol import Answers, DecisionModel, DeepEvalModel, JudgeFunction, Prompt, Reply, TextModel
 
 T = TypeVar("T")
 
-ModelLike: TypeAlias = "str | TextModel | DecisionModel | JudgeFunction"
-"""The name of an OpenAI model, an object with `complete` or `decide`, or a plain function."""
+ModelLike: TypeAlias = "str | TextModel | DecisionModel | DeepEvalModel | JudgeFunction"
+"""The name of an OpenAI model, an object with `complete` or `decide`, a `DeepEvalBaseLLM`, or a plain function."""
 
 
 def check_model(model: object) -> ModelLike | None:
@@ -29,13 +29,14 @@ def check_model(model: object) -> ModelLike | None:
         ConfigurationError: It cannot judge.
     """
     methods = [model, getattr(model, "complete", None), getattr(model, "decide", None)]
+    can_judge = isinstance(model, DeepEvalModel) or any(map(callable, methods))
     is_name = isinstance(model, str) and model != ""
     # A class is callable, but it is not a judge.
-    if (model is None or is_name or any(map(callable, methods))) and not isinstance(model, type):
+    if (model is None or is_name or can_judge) and not isinstance(model, type):
         return cast("ModelLike | None", model)
     message = (
-        "a judge must be the name of a model, an object with complete or decide, a function from messages to text, or "
-        f"a Judge; got {short_repr(model)}"
+        "a judge must be the name of a model, an object with complete or decide, a DeepEvalBaseLLM, a function from "
+        f"messages to text, or a Judge; got {short_repr(model)}"
     )
     raise ConfigurationError(message)
 
@@ -47,7 +48,11 @@ def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
         ConfigurationError: No model is configured.
     """
     if model is not None and not isinstance(model, str):
-        return model if isinstance(model, (TextModel, DecisionModel)) else _FunctionModel(model)
+        if isinstance(model, (TextModel, DecisionModel)):
+            return model
+        if isinstance(model, DeepEvalModel):  # its `generate` returns a text, or a text with its cost
+            return OneTextModel(getattr(model, "a_generate", None) or model.generate, "a DeepEvalBaseLLM")
+        return _FunctionModel(model)
     from toolmark.judge.openai import OpenAIJudge, judge_from_environment  # noqa: PLC0415 - only if needed
 
     client = judge_from_environment() if model is None else OpenAIJudge(model)
@@ -69,6 +74,8 @@ def model_name(model: ModelLike | None) -> str:
     """Return the name of a model, as far as it is known before it answers."""
     if model is None:
         return os.environ.get("TOOLMARK_JUDGE_MODEL", "")
+    if isinstance(model, DeepEvalModel):
+        return model.get_model_name()
     name = model if isinstance(model, str) else getattr(model, "model", None)
     if name and isinstance(name, str):
         return name
@@ -112,6 +119,30 @@ class _FunctionModel:
 
     async def complete(self, prompt: Prompt, /) -> Reply:
         text = await _call(self._function, [message.to_chat() for message in prompt.messages])
+        return Reply(text=_check_type(text, str))
+
+
+class OneTextModel:
+    """A model that takes one text and returns one, without images.
+
+    Args:
+        ask: The function to ask, sync or async. It returns the text, a tuple that begins with it, or an object that has
+            it as `text`.
+        kind: What the model is, for messages.
+        identity: See `TextModel`.
+    """
+
+    def __init__(self, ask: Callable[[str], object], kind: str, identity: JsonObject | None = None) -> None:
+        self._ask = ask
+        self._kind = kind
+        self.identity = identity
+
+    async def complete(self, prompt: Prompt, /) -> Reply:
+        """Return the reply to all messages as one text; see `TextModel.complete`."""
+        if any(not isinstance(part, str) for message in prompt.messages for part in message.parts):
+            raise JudgeError(f"{self._kind} takes no images; use a judge that does", JudgeOutcome.MALFORMED)
+        answer = await _call(self._ask, "\n\n".join(str(message.content) for message in prompt.messages))
+        text = answer[0] if isinstance(answer, tuple) else getattr(answer, "text", answer)
         return Reply(text=_check_type(text, str))
 
 

@@ -188,5 +188,22 @@ class DecisionModel(Protocol):
         ...
 
 
+@runtime_checkable
+class DeepEvalModel(Protocol):
+    """A model as DeepEval's `DeepEvalBaseLLM` is: it takes one text and returns one, without images.
+
+    An async `a_generate` is used instead of `generate` if there is one. Of a tuple, the first item is the text. Models
+    of LangChain and LlamaIndex have a `generate` of another kind, but no `get_model_name`.
+    """
+
+    def get_model_name(self) -> str:
+        """Return the name of the model."""
+        ...
+
+    def generate(self, prompt: str, /) -> object:
+        """Return the reply to a prompt."""
+        ...
+
+
 JudgeFunction: TypeAlias = Callable[[list[JsonObject]], "str | Awaitable[str]"]
 """A plain function, sync or async, from messages in the form of `Message.to_chat` to the text of the reply."""

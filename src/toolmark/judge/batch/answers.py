@@ -54,6 +54,14 @@ def read_answers(content: bytes, keys: Collection[str], decode: Callable[[JsonOb
     return AnswerFile(answers, unreadable)
 
 
+def _status_error(status: int, body: JsonObject) -> EndpointError:
+    reason = object_or_empty(body.get("error")).get("message")
+    message = f"HTTP {status}: {short_repr(reason, LONGEST_QUOTE)}"
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _RETRY:
+        return EndpointError(JudgeOutcome.MALFORMED, message)  # the same request would fail again
+    return EndpointError(JudgeOutcome.TRANSIENT, message, retry=True)
+
+
 def _read_answer(entry: Mapping[str, Any], decode: Callable[[JsonObject], Reply]) -> Reply | EndpointError:
     response, problem = entry.get("response"), object_or_empty(entry.get("error"))
     if response is None and problem:
@@ -62,11 +70,7 @@ def _read_answer(entry: Mapping[str, Any], decode: Callable[[JsonObject], Reply]
     fields = object_or_empty(response)
     status, body = fields.get("status_code"), object_or_empty(fields.get("body"))
     if type(status) is int and status in _STATUSES and status >= HTTPStatus.BAD_REQUEST:
-        reason = object_or_empty(body.get("error")).get("message")
-        message = f"HTTP {status}: {short_repr(reason, LONGEST_QUOTE)}"
-        if status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _RETRY:
-            return EndpointError(JudgeOutcome.MALFORMED, message)  # the same request would fail again
-        return EndpointError(JudgeOutcome.TRANSIENT, message, retry=True)
+        return _status_error(status, body)
     try:
         reply = decode(body)
     except EndpointError as error:

@@ -30,6 +30,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolmark._internal.json import JsonObject, json_text
+from toolmark._internal.model import drop_none
+from toolmark._internal.options import require
 from toolmark._internal.sync_bridge import run_sync
 from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
@@ -126,8 +128,7 @@ class Batch:
             ("max_bytes", max_bytes, MOST_BYTES),
             ("max_attempts", max_attempts, MOST_ATTEMPTS),
         ):
-            if not 1 <= value <= most:
-                raise ConfigurationError(f"{name} must be from 1 to {most}, got {value!r}")
+            require(1 <= value <= most, f"{name} must be from 1 to {most}", value)
         self._folder = Folder(folder)
         self._judge = Judge.of(judge)
         self._max_requests, self._max_bytes, self._max_attempts = max_requests, max_bytes, max_attempts
@@ -233,6 +234,16 @@ class Batch:
             run_sync(self._send(manifest, judge, search=doubtful))
         return self.state()
 
+    def _check_status_once(self) -> None:
+        """Ask the provider for the state of each batch; a temporary error is no reason to stop waiting."""
+        with self._folder.locked():
+            manifest = self._folder.manifest()
+            try:
+                run_sync(self._check_status(manifest, self._model()))
+            except JudgeError as error:
+                if error.outcome not in TEMPORARY:
+                    raise
+
     def poll(
         self,
         *,
@@ -258,13 +269,7 @@ class Batch:
             message = "batch_status_check_interval must be at least 0 and batch_max_iterations at least 1"
             raise ConfigurationError(f"{message}, got {interval!r} and {batch_max_iterations!r}")
         while True:
-            with self._folder.locked():
-                manifest = self._folder.manifest()
-                try:
-                    run_sync(self._check_status(manifest, self._model()))
-                except JudgeError as error:  # a temporary error is no reason to stop waiting
-                    if error.outcome not in TEMPORARY:
-                        raise
+            self._check_status_once()
             state = self.state()
             if on_state is not None:
                 on_state(state)
@@ -379,6 +384,15 @@ class Batch:
         if part:
             yield part
 
+    async def _create(self, remote: Remote, shard: Shard, manifest: Manifest, since: float) -> RemoteBatch:
+        try:
+            return await remote.create(shard.name, str(shard.file_id), since)
+        except JudgeError as error:
+            # The provider may not know the file, which it deletes after a while; uploading it again is free.
+            if error.outcome not in TEMPORARY:
+                self._folder.save(manifest.with_shard(shard.model_copy(update=_NOT_UPLOADED)))
+            raise
+
     async def _send(self, manifest: Manifest, judge: OpenAIJudge, *, search: bool) -> None:
         """Upload and create what is not created yet; with `search`, look first for batches that were not recorded."""
         remote = Remote(judge, manifest.run)
@@ -396,13 +410,7 @@ class Batch:
                 shard = shard.model_copy(update={"state": "uploaded", "file_id": file_id})
                 manifest = self._folder.save(manifest.with_shard(shard))
             if batch is None:
-                try:
-                    batch = await remote.create(shard.name, str(shard.file_id), since)
-                except JudgeError as error:
-                    # The provider may not know the file, which it deletes after a while; uploading it again is free.
-                    if error.outcome not in TEMPORARY:
-                        self._folder.save(manifest.with_shard(planned.model_copy(update=_NOT_UPLOADED)))
-                    raise
+                batch = await self._create(remote, shard, manifest, since)
             manifest = self._folder.save(manifest.with_shard(_with_batch(shard, batch)))
 
     async def _check_status(self, manifest: Manifest, judge: OpenAIJudge) -> None:
@@ -414,10 +422,7 @@ class Batch:
             current = _with_batch(shard, await self._look(remote, manifest, shard))
             if current != shard:
                 manifest = self._folder.save(manifest.with_shard(current))
-            # The provider ends a batch when it expires; one that it forgot would be waited for without end.
-            if current.status not in _ENDED and time.time() > (current.expires_at or math.inf) + _GRACE:
-                message = f"the batch {shard.batch_id} has not ended an hour after it expired"
-                raise JudgeError(f"{message}; look at it in the provider's console", JudgeOutcome.FATAL)
+            _check_not_overdue(current)
 
     async def _look(self, remote: Remote, manifest: Manifest, shard: Shard) -> RemoteBatch:
         """Return the provider's state of a batch, which is looked for in the list if its id is unknown there."""
@@ -499,29 +504,36 @@ class Batch:
                 sizes[str(file_id)] = len(content)
                 files.append(read_answers(content, keys, judge.wire.reply))
                 answers |= files[-1].answers  # of two answers to one request, that of the output counts
-        problems: dict[str, Lost] = {}
-        for key, answer in answers.items():
-            if isinstance(answer, Reply):
-                result = self._judge.keep(prompts[key], answer)
-                if result.outcome is not JudgeOutcome.OK:
-                    problems[key] = Lost(outcome=result.outcome.value, problem=str(result.problem))
-            elif answer.billed:
-                problems[key] = Lost(outcome=answer.outcome.value, problem=answer.message)
-        return _Downloaded(keys, files, sizes, answers, problems)
+        problems = {key: self._problem(prompts[key], answer) for key, answer in answers.items()}
+        return _Downloaded(keys, files, sizes, answers, drop_none(problems))
+
+    def _problem(self, prompt: Prompt, answer: Reply | EndpointError) -> Lost | None:
+        """Put a reply into the cache; return what is wrong with an answer that was billed."""
+        if isinstance(answer, EndpointError):
+            return _lost(answer) if answer.billed else None
+        result = self._judge.keep(prompt, answer)
+        if result.outcome is JudgeOutcome.OK:
+            return None
+        return Lost(outcome=result.outcome.value, problem=str(result.problem))
+
+    def _attempts(self, manifest: Manifest) -> Counter[str]:
+        """Return how often each request was in a shard that is collected."""
+        collected = [shard for shard in manifest.shards if shard.state == "collected"]
+        return Counter(key for shard in collected for key in self._folder.keys(shard))
 
     def _settled(self, manifest: Manifest, shard: Shard, downloaded: _Downloaded) -> Manifest:
         """Return the state after the answers of a shard, which are all that there will be."""
         answers = rejected_lines(downloaded.keys, shard.errors) | downloaded.answers
-        collected = [other for other in manifest.shards if other.state == "collected"]
-        attempts = Counter(key for other in collected for key in self._folder.keys(other))
+        attempts = self._attempts(manifest)
         unanswered = unusable_response_error("the batch ended before it was answered")
         if downloaded.lacks_answers(shard):
             unanswered = EndpointError(JudgeOutcome.MALFORMED, "the provider has no readable answer to it")
         lost = {**manifest.lost, **downloaded.problems}
         for key in downloaded.keys:
             answer = answers.get(key, unanswered)
-            if isinstance(answer, EndpointError) and (not answer.retry or attempts[key] + 1 >= self._max_attempts):
-                lost.setdefault(key, Lost(outcome=answer.outcome.value, problem=answer.message))
+            is_last = attempts[key] + 1 >= self._max_attempts
+            if isinstance(answer, EndpointError) and (is_last or not answer.retry):
+                lost.setdefault(key, _lost(answer))
         usage = add_usage(*[answer.usage for answer in answers.values() if isinstance(answer, Reply)])
         done = shard.model_copy(update={"state": "collected", "usage": usage})
         return manifest.with_shard(done).model_copy(update={"lost": lost})
@@ -581,3 +593,14 @@ def _with_batch(shard: Shard, batch: RemoteBatch) -> Shard:
     names = ("status", "expires_at", "output_file_id", "error_file_id", "answered", "errors")
     fields = {name: getattr(batch, name) for name in names}
     return shard.model_copy(update={**fields, "state": "created", "batch_id": batch.id})
+
+
+def _check_not_overdue(shard: Shard) -> None:
+    # The provider ends a batch when it expires; one that it forgot would be waited for without end.
+    if shard.status not in _ENDED and time.time() > (shard.expires_at or math.inf) + _GRACE:
+        message = f"the batch {shard.batch_id} has not ended an hour after it expired"
+        raise JudgeError(f"{message}; look at it in the provider's console", JudgeOutcome.FATAL)
+
+
+def _lost(error: EndpointError) -> Lost:
+    return Lost(outcome=error.outcome.value, problem=error.message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard, TypeVar
@@ -120,6 +120,16 @@ class Remote:
         message = f"the list of batches has no end within {_MOST_PAGES} pages; look at it in the provider's console"
         raise JudgeError(message, JudgeOutcome.TRANSIENT)
 
+    def _batches(self, files: Mapping[str, str], entries: Sequence[JsonObject]) -> Iterator[tuple[str, RemoteBatch]]:
+        """Yield the batches of this run that have not failed, each with its shard."""
+        for entry in entries:
+            _id_of(entry, "id", "a batch")
+            metadata = object_or_empty(entry.get("metadata"))
+            named = metadata.get(_SHARD) if metadata.get(_RUN) == self._run else None
+            shard = files.get(_id_of(entry, "input_file_id", "a batch"), named)
+            if shard is not None and entry.get("status") != "failed":
+                yield str(shard), read_batch(entry)
+
     def _read_page(self, files: Mapping[str, str], body: JsonObject) -> _Page:
         """Return a page of the list of batches.
 
@@ -129,16 +139,9 @@ class Remote:
         entries, has_more = body.get("data"), body.get("has_more")
         if not isinstance(entries, list) or not isinstance(has_more, bool):
             raise _unusable("a list of batches", body)
-        batches: list[tuple[str, RemoteBatch]] = []
-        for entry in entries:
-            if not isinstance(entry, dict):
-                raise _unusable("a list of batches", body)
-            _id_of(entry, "id", "a batch")
-            metadata = object_or_empty(entry.get("metadata"))
-            named = metadata.get(_SHARD) if metadata.get(_RUN) == self._run else None
-            shard = files.get(_id_of(entry, "input_file_id", "a batch"), named)
-            if shard is not None and entry.get("status") != "failed":
-                batches.append((str(shard), read_batch(entry)))
+        if not all(isinstance(entry, dict) for entry in entries):
+            raise _unusable("a list of batches", body)
+        batches = list(self._batches(files, entries))
         if not has_more or not entries:
             return _Page(batches, None, 0)
         created = entries[-1].get("created_at")

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from toolmark._internal.json import JsonObject, short_repr, to_json_value
+from toolmark._internal.json import JsonObject, to_json_value
 from toolmark._internal.model import drop_none
+from toolmark._internal.options import require
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, MissingPackageError
 from toolmark.judge.cost import CHARACTERS_PER_TOKEN, Price, Prices, add_usage, cost_of, read_prices
 from toolmark.judge.openai.errors import EndpointError, connection_error, status_error, timeout_error
@@ -65,6 +66,11 @@ class Attempts:
         """Return the error that ends the question; by default with the outcome of the last endpoint error."""
         text = "; the last error: ".join(filter(None, (message, self.error.message)))
         return JudgeError(text, outcome or self.error.outcome, usage=self.usage, attempts=self.sent)
+
+
+def _check_limits(**limits: float | None) -> None:
+    for option, value in drop_none(limits).items():
+        require(value > 0, f"{option} must be greater than 0", value)
 
 
 class Endpoint:
@@ -126,22 +132,11 @@ class Endpoint:
     ) -> None:
         """Check and store the settings."""
         api = api or self.apis[0]
-        if api not in self.apis:
-            raise ConfigurationError(f"api of {type(self).__name__} must be one of {self.apis}, got {api!r}")
+        require(api in self.apis, f"api of {type(self).__name__} must be one of {self.apis}", api)
         name: object = model  # callers without a type checker may pass anything
-        if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"model must be the name of a model, got {short_repr(name)}")
-        limits = {
-            "max_concurrency": max_concurrency,
-            "max_attempts": max_attempts,
-            "timeout": timeout,
-            "deadline": deadline,
-            "token_budget": token_budget,
-            "cost_budget": cost_budget,
-        }
-        for option, value in drop_none(limits).items():
-            if not value > 0:
-                raise ConfigurationError(f"{option} must be greater than 0, got {value!r}")
+        require(isinstance(name, str) and name, "model must be the name of a model", name)
+        _check_limits(max_concurrency=max_concurrency, max_attempts=max_attempts, timeout=timeout, deadline=deadline)
+        _check_limits(token_budget=token_budget, cost_budget=cost_budget)
         self.model: str = model
         self.api: str = api
         self.max_concurrency: int = max_concurrency
