@@ -3,4 +3,6 @@
 import runpy
 from pathlib import Path
 
-runpy.run_path(str(Path(__file__).parents[1] / "tests" / "conftest.py"))
+pytest_collection_finish = runpy.run_path(str(Path(__file__).parents[1] / "tests" / "conftest.py"))[
+    "pytest_collection_finish"
+]

@@ -22,14 +22,16 @@ from oa_agents import (
     make_agent,
     model_output,
     play,
+    run_or_stream,
     scenario,
     slow,
     summaries,
 )
-from oa_versions import SHOWS_WORDED_EXCEPTIONS, TELLS_EXCEPTIONS
+from oa_versions import ENFORCES_IDS, SHOWS_WORDED_EXCEPTIONS, TELLS_EXCEPTIONS
 from pydantic import BaseModel
 
 from toolmark.testing import AskFor
+from toolmark_openai_agents import record, run_from_result
 
 
 @scenario("01")
@@ -279,6 +281,21 @@ def test_unknown_tool_that_is_reported_to_the_model(mode: str) -> None:
     assert call.execution.status.value == "unknown_tool"
     assert model_output(call).startswith("Tool 'nope' not found.")
     assert one.run.actual_output == "done"
+
+
+@scenario("25b", needs="not_found")
+def test_equal_calls_of_an_unknown_tool(mode: str) -> None:
+    """Two equal calls with one id are both unknown, though some releases show the model one result for the two."""
+    config: Any = RunConfig(tool_not_found_behavior="return_error_to_model")
+    calls = [AskFor("nope", {"q": 1}, "c1"), AskFor("nope", {"q": 1}, "c1"), AskFor("add", {"a": 1, "b": 2}, "c2")]
+    agent = make_agent(calls, "done", tools=[add])
+
+    with record() as recorder:
+        result = asyncio.run(run_or_stream(mode, agent, "hi", run_config=config))
+    run = run_from_result(result) if mode == "result" else recorder.last_run
+
+    *unknown, _ = [call.execution.status.value for call in run.calls if call.execution is not None]
+    assert unknown == ["unknown_tool"] * (1 if ENFORCES_IDS else 2)  # releases that enforce ids count it once
 
 
 @scenario("30")

@@ -5,6 +5,7 @@ LangGraph's classes are recognized by name, so that only `langchain-core` is imp
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 from toolmark.capture import Outcome
@@ -21,7 +22,13 @@ _CANCELLATIONS: Final = frozenset({"CancelledError", "GeneratorExit", "KeyboardI
 
 def is_a(value: object, name: str) -> bool:
     """Return whether the class of a value, or one of its bases, has this name."""
-    return any(kind.__name__ == name for kind in type(value).__mro__)
+    return name in _class_names(type(value))  # type: ignore[arg-type]  # mypy takes a class for unhashable
+
+
+@functools.lru_cache(maxsize=256)
+def _class_names(kind: type) -> frozenset[str]:
+    """Return the names of a class and its bases."""
+    return frozenset(base.__name__ for base in kind.__mro__)
 
 
 def is_interrupt(error: object) -> bool:

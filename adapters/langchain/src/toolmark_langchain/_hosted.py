@@ -43,6 +43,8 @@ class HostedResult(NamedTuple):
 def hosted_requests(message: AIMessage) -> dict[int, Request]:
     """Return the calls that the provider ran, each with its result if there is one, by position in the content."""
     blocks = _all_blocks(message)
+    if not blocks:
+        return {}
     results = _results(blocks)
     is_paused = message.response_metadata.get("stop_reason") == "pause_turn"
     no_block: _Block = {}
@@ -59,6 +61,8 @@ def hosted_requests(message: AIMessage) -> dict[int, Request]:
 def late_results(message: AIMessage) -> list[HostedResult]:
     """Return the results in a message of calls that it does not request itself."""
     blocks = _all_blocks(message)
+    if not blocks:
+        return []
     requested = {str(block.get("id")) for block in blocks if block.get("type") in _SEPARATE}
     late: list[HostedResult] = []
     for call_id, block in _results(blocks).items():
@@ -79,6 +83,8 @@ def call_positions(message: AIMessage) -> dict[str, int]:
 
 
 def _all_blocks(message: AIMessage) -> list[_Block]:
+    if isinstance(message.content, str) and not message.additional_kwargs:  # most messages
+        return []
     return [*_blocks(message.content), *_blocks(message.additional_kwargs.get("tool_outputs"))]
 
 

@@ -21,6 +21,8 @@ from toolmark.capture import json_equal
 _MODEL_IDS: Final = ("lc_run-", "run-")
 """How the ids begin that LangChain itself gives to the messages of models."""
 
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, default=repr)
+
 _Value: TypeAlias = "tuple[object, ...]"
 
 
@@ -116,6 +118,10 @@ class MessageLog:
     def has(self, message: BaseMessage) -> bool:
         """Return whether this message, by its id or as an object, is noted."""
         return id(message) in self._by_object or f"{message.type}:{message.id}" in self._by_id
+
+    def has_objects(self, messages: Iterable[BaseMessage]) -> bool:
+        """Return whether all of these messages are noted, as the very objects."""
+        return all(id(message) in self._by_object for message in messages)
 
     def is_history(self, message: BaseMessage) -> bool:
         """Return whether a message was there before the run, and connect it if so."""
@@ -276,6 +282,6 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value, sort_keys=True, default=repr)
+        return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
         return repr(value)

@@ -31,16 +31,18 @@ def _guarded(method: _Callback) -> _Callback:
 
     @functools.wraps(method)
     def callback(self: ToolCallRecorder, *args: Any, **kwargs: Any) -> None:
-        node, finished = None, []
+        finished = None
         try:
             with self._lock:
-                node = self._tree.find(kwargs.get("run_id")) or self._tree.find(kwargs.get("parent_run_id"))
                 method(self, *args, **kwargs)
-                finished = self._tree.take_finished()
+                if self._tree.has_finished:
+                    finished = self._tree.take_finished()
             if finished:
                 self._deliver(finished)
         except Exception as error:  # noqa: BLE001 - a recorder never raises into the agent
-            self._fault(method.__name__, error, node, kwargs.get("run_id"))
+            run_id = kwargs.get("run_id")
+            node = self._tree.find_any(run_id) or self._tree.find_any(kwargs.get("parent_run_id"))
+            self._fault(method.__name__, error, node, run_id)
 
     return cast("_Callback", callback)
 

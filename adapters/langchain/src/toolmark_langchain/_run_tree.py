@@ -28,8 +28,12 @@ from toolmark_langchain._messages import add_question
 _THREAD_KEYS: Final = ("thread_id", "session_id", "conversation_id")
 _INTERNAL_METADATA: Final = ("langgraph_", "ls_", "lc_", "checkpoint_", "__")
 _MINOR_KINDS: Final = frozenset({"prompt", "parser", "retriever"})
-_MAX_REMOVED: Final = 10_000
-"""How many ids of removed runs are remembered."""
+_MAX_ENDED: Final = 10_000
+"""How many runs that ended are remembered, of recordings that are stored."""
+_MAX_REMOVED: Final = 1_000
+"""How many ids of removed runs that ended are remembered: a thread that they left behind may begin others soon."""
+_MAX_REMOVED_OPEN: Final = 10_000
+"""How many ids of removed runs that did not end are remembered."""
 
 
 def now() -> datetime:
@@ -164,11 +168,14 @@ class Node:
     tools: list[object] = field(default_factory=list)
     missing_tool: str | None = None
     call_id: str | None = None
+    _place: Place | None = None
 
     @property
     def place(self) -> Place:
         """Where it runs."""
-        return Place(self.scope, self.strand, frozenset(run.run_id for run in self.around()))
+        if self._place is None:
+            self._place = Place(self.scope, self.strand, frozenset(run.run_id for run in self.around()))
+        return self._place
 
     def around(self) -> Iterator[Node]:
         """Yield the runs around it, the nearest first, up to its scope."""
@@ -193,6 +200,7 @@ class RunTree:
         self._threads: dict[str, list[Recording]] = {}
         self._models: dict[str, Recording] = {}
         self._removed: OrderedDict[UUID, None] = OrderedDict()
+        self._removed_open: OrderedDict[UUID, None] = OrderedDict()
         self._finished: list[Recording] = []
 
     # Callback runs
@@ -209,20 +217,22 @@ class RunTree:
             caller: The run whose code calls it; it is inside the parent if a tool passes on the configuration of its
                 node in place of its own.
         """
-        parent = self._find_any(parent_run_id)
-        inner = self._find_any(caller)
+        parent = self.find_any(parent_run_id)
+        inner = self.find_any(caller)
         outer = inner
         while outer is not None and outer is not parent:
             outer = outer.parent
         return inner if parent is not None and outer is parent else parent
 
-    def _find_any(self, run_id: UUID | None) -> Node | None:
+    def find_any(self, run_id: UUID | None) -> Node | None:
         """Return a run, also one that ended: a thread or a task of it may still begin others."""
         return None if run_id is None else self._nodes.get(run_id) or self._ended.get(run_id)
 
     def is_root(self, parent_run_id: UUID | None) -> bool:
         """Return whether a run with this parent is a root."""
-        return self._find_any(parent_run_id) is None and parent_run_id not in self._removed
+        if self.find_any(parent_run_id) is not None:
+            return False
+        return parent_run_id not in self._removed and parent_run_id not in self._removed_open
 
     def begin(
         self,
@@ -249,7 +259,7 @@ class RunTree:
         parent = self.find_parent(parent_run_id, caller)
         recording = root if parent is None else parent.recording
         if recording is None:
-            self._forget(run_id)
+            _remember_id(self._removed_open, run_id, _MAX_REMOVED_OPEN)
             return None
         recording.cached_run = None
         scope = None if parent is None else parent.inside
@@ -272,6 +282,9 @@ class RunTree:
             node.recording.open.discard(run_id)
             node.recording.cached_run = None
             self._remember(node)
+        elif run_id in self._removed_open:
+            del self._removed_open[run_id]
+            _remember_id(self._removed, run_id, _MAX_REMOVED)
         return node
 
     def _remember(self, node: Node) -> None:
@@ -279,7 +292,7 @@ class RunTree:
         node.inputs, node.calls = None, None
         node.recording.ended.append(node.run_id)
         self._ended[node.run_id] = node
-        while len(self._ended) > _MAX_REMOVED:
+        while len(self._ended) > _MAX_ENDED:
             self._ended.popitem(last=False)
 
     def repair(self, run_id: UUID, node: Node | None, *, began: bool) -> None:
@@ -292,19 +305,13 @@ class RunTree:
         """
         if began:
             if node is None:
-                self._forget(run_id)  # its children must not look like new roots
+                _remember_id(self._removed_open, run_id, _MAX_REMOVED_OPEN)  # its children are not new roots
             elif self.find(run_id) is None:
                 self.begin(run_id, node.run_id, None, root=node.recording)
             return
         self.end(run_id)
         if node is not None and node.run_id == run_id and node.parent is None and node.recording.builder.is_open:
             node.recording.builder.ended(at=now())
-
-    def _forget(self, run_id: UUID) -> None:
-        """Remember a run of a removed recording by its id."""
-        self._removed[run_id] = None
-        while len(self._removed) > _MAX_REMOVED:
-            self._removed.popitem(last=False)
 
     # Recordings
 
@@ -456,6 +463,11 @@ class RunTree:
         else:
             self._finished.append(recording)
 
+    @property
+    def has_finished(self) -> bool:
+        """Whether a recording ended since the last time."""
+        return bool(self._finished)
+
     def take_finished(self) -> list[Recording]:
         """Return the recordings that ended since the last time."""
         finished, self._finished = self._finished, []
@@ -485,12 +497,21 @@ class RunTree:
             return False
         if recording.request is not None and self._models.get(recording.request) is recording:
             del self._models[recording.request]
-        for run_id in (*recording.ended, *recording.open):
-            self._nodes.pop(run_id, None)
+        for run_id in recording.ended:
             self._ended.pop(run_id, None)
-            self._forget(run_id)
+            _remember_id(self._removed, run_id, _MAX_REMOVED)
+        for run_id in recording.open:
+            self._nodes.pop(run_id, None)
+            _remember_id(self._removed_open, run_id, _MAX_REMOVED_OPEN)
         if recording.thread is not None and recording in self._threads.get(recording.thread, ()):
             self._threads[recording.thread].remove(recording)
             if not self._threads[recording.thread]:
                 del self._threads[recording.thread]
         return True
+
+
+def _remember_id(ids: OrderedDict[UUID, None], run_id: UUID, limit: int) -> None:
+    """Add an id, and forget the oldest beyond the limit."""
+    ids[run_id] = None
+    while len(ids) > limit:
+        ids.popitem(last=False)

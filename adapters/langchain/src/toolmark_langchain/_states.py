@@ -31,12 +31,13 @@ def is_resumption(inputs: object) -> bool:
 
 def as_messages(value: object) -> list[BaseMessage]:
     """Return the messages of a list in any form that LangChain accepts; other items are left out."""
-    if isinstance(value, PromptValue):
-        return list(value.to_messages())
-    if isinstance(value, BaseMessage):
-        return [value]
     messages: list[BaseMessage] = []
-    value = [value] if isinstance(value, Mapping) else value
+    if not isinstance(value, (list, tuple)):  # most are lists, and the other checks take long
+        if isinstance(value, PromptValue):
+            return list(value.to_messages())
+        if isinstance(value, BaseMessage):
+            return [value]
+        value = [value] if isinstance(value, Mapping) else value
     for item in value if isinstance(value, (list, tuple)) else ():
         if isinstance(item, BaseMessage):
             messages.append(item)
@@ -75,6 +76,10 @@ def input_messages(inputs: object) -> list[BaseMessage]:
 
 def _fields_of(state: object) -> Mapping[str, Any] | None:
     """Return the fields of a state, which may be a mapping, a model or a dataclass; `None` if it is no state."""
+    if type(state) is dict:  # most are, and the check for any other mapping takes long
+        return state
+    if isinstance(state, (str, list, tuple)) or state is None:
+        return None
     if isinstance(state, Mapping):
         return state
     if isinstance(state, BaseMessage) or not (isinstance(state, BaseModel) or dataclasses.is_dataclass(state)):

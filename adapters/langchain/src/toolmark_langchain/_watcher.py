@@ -119,9 +119,10 @@ class Watcher:
         recording = node.recording
         last: BaseMessage | None = None
         for update in _states.updates_in(outputs):
-            messages = _states.state_messages(update)
+            lists = _states.message_lists(update)
+            messages = lists[0] if lists else []
             last = messages[-1] if messages else last
-            for one_list in _states.message_lists(update):
+            for one_list in lists:
                 self._add_messages(node, one_list)
             self._find_structured_answer(node, update, messages)
             is_limit = node.is_step and str(node.name).startswith(_LIMITS) and update.get("jump_to") == "end"
@@ -238,28 +239,36 @@ class Watcher:
     def _add_messages(self, node: Node, messages: list[BaseMessage]) -> None:
         """Note the messages in an output that no callback reported."""
         log, place = node.recording.log, node.place
+        if log.has_objects(messages):  # most are: models and nodes inside returned them
+            if place.scope is None:
+                log.add_state(messages, place)
+            return
         if node.is_step:
             place = place._replace(around=place.around | {node.run_id})
         removed = [message for message in messages if message.type == "remove"]
         newest: ModelMessage | None = None
         last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
-        is_history = False
         equal: Counter[tuple[object, ...]] = Counter()
+        uncounted: list[AIMessage] = []  # mostly no message is new, and their values take long to make
         for message in _states.last_turn(messages):
             if message in removed:
                 continue
-            is_history = isinstance(message, AIMessage) and log.is_history(message)
-            value = value_of(message)
-            earlier, equal[value] = equal[value], equal[value] + (not is_history)
             if isinstance(message, ToolMessage):
                 if not log.has(message) and not log.is_history(message):
                     log.connect(message, None)
                     self._add_result(node, message, newest)
             elif isinstance(message, AIMessage):
-                is_newest = message is last
                 newest = None
-                if not is_history:
+                if log.is_history(message):
+                    continue
+                if log.has(message):
+                    newest = log.entry_of(message, place)
+                else:
+                    equal.update(map(value_of, uncounted))
+                    uncounted.clear()
+                    earlier, is_newest = equal[value_of(message)], message is last
                     newest = self._entry(node, message, place, earlier=earlier, is_newest=is_newest, removed=removed)
+                uncounted.append(message)
         if place.scope is None:
             log.add_state(messages, place)
 
@@ -273,11 +282,9 @@ class Watcher:
         is_newest: bool,
         removed: Sequence[BaseMessage],
     ) -> ModelMessage | None:
-        """Return the entry of a model message in an output, a new one if no callback reported it."""
+        """Return the entry of a model message in an output that is not noted, a new one if it copies none."""
         recording, builder, scope = node.recording, node.recording.builder, node.scope
         log = recording.log
-        if log.has(message):
-            return log.entry_of(message, place)
         calls = calls_of(message)
         entry = log.original_of(message, place, earlier=earlier, is_newest=is_newest, removed=removed)
         if entry is not None or message.response_metadata.get(_messages.HANDOFF_BACK):
@@ -389,7 +396,12 @@ class Watcher:
                 if log.is_history(message):
                     return
                 entry = log.entry_of(message, node.place)
-            elif isinstance(message, ToolMessage):
+            elif isinstance(message, ToolMessage) and not (
+                # The node that ran the tool mostly returned the very same message.
+                entry is not None
+                and entry.index_of_result(message.tool_call_id) in entry.answered
+                and log.has_objects([message])
+            ):
                 self._add_result(node, message, entry, reformatted=True)
 
     def model_ended(self, response: LLMResult, run_id: UUID) -> None:

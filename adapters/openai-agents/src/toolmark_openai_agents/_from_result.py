@@ -19,7 +19,7 @@ from typing import Any, Final
 from toolmark import InvalidDataError, ToolCallType, ToolSpec
 from toolmark.capture import ABSENT, Request, RunBuilder
 from toolmark.cases import Run, RunStatus
-from toolmark.formats import Answer, read_responses_answer
+from toolmark.formats import Answer, read_responses_answer, read_responses_call
 from toolmark_openai_agents import _errors, _messages, _states
 from toolmark_openai_agents._tools import carries_answer, field_of, handoffs_around, listed_tools, refused_target
 
@@ -139,7 +139,7 @@ class _Items:
             self.tools += listed_tools(raw)
             self.targets.update(handoffs_around(getattr(item, "agent", None)))
             answer = read_responses_answer(raw)
-            request = None if kind in _COPIES else _messages.request_in(raw)
+            request = None if kind in _COPIES else read_responses_call(raw)
             if self._is_answer(item, request, answer):
                 continue
             if answer is not None:

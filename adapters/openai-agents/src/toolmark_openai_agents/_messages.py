@@ -56,22 +56,12 @@ def usage_of(response: Any) -> dict[str, int]:
 # Calls and their results
 
 
-def request_in(item: object) -> Request | None:
-    """Return the call that an item of the provider requests or reports; `None` if it is not a call."""
-    request = read_responses_call(item)
-    if request is None or field_of(item, "type") != "image_generation_call" or not isinstance(request.result, str):
-        return request
-    # The item has the bytes alone, which nobody recognizes as an image without their type.
-    image = {"type": "image", "mime_type": f"image/{field_of(item, 'output_format') or 'png'}", "data": request.result}
-    return replace(request, result=image)
-
-
 def requests_in(output: Sequence[Any]) -> list[Request]:
     """Return the calls in a response of the model, each with the reasoning before it."""
     requests: list[Request] = []
     reasoning: str | None = None
     for item in output:
-        request = request_in(item)
+        request = read_responses_call(item)
         if request is not None:
             requests.append(replace(request, reasoning=reasoning) if reasoning else request)
         elif field_of(item, "type") == "reasoning":

@@ -165,10 +165,12 @@ def _restore(holder: Any, name: str, reporting: Any, original: Any) -> None:
         setattr(holder, name, original)
 
 
+@functools.cache
 def _imported(name: str) -> Any:
+    """Return a module of the SDK; `None` where the installed release lacks it."""
     try:
         return importlib.import_module(name)
-    except ImportError:  # older releases lack it
+    except ImportError:
         return None
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from agents import RunConfig
 from agents.tracing import get_current_span, get_current_trace
@@ -17,6 +17,9 @@ from agents.tracing import get_current_span, get_current_trace
 from toolmark.formats import read_responses_answer, read_responses_call
 from toolmark_openai_agents._messages import raw_item
 from toolmark_openai_agents._tools import field_of
+
+_UNNAMED: Final = (None, "", "no-op", RunConfig().workflow_name)
+"""Without tracing, all traces have the same id and name; runs that nobody named have the SDK's default."""
 
 
 def conversation_of(input: Any, options: Mapping[str, Any]) -> str | None:
@@ -56,9 +59,7 @@ def trace_of(run_config: Any) -> dict[str, Any]:
         "trace_id": field_of(run_config, "trace_id") or getattr(trace, "trace_id", None),
         "workflow_name": field_of(run_config, "workflow_name") or getattr(trace, "name", None),
     }
-    # Without tracing, all traces have the same id and name; runs that nobody named have the SDK's default.
-    unnamed = (None, "", "no-op", RunConfig().workflow_name)
-    return {name: value for name, value in values.items() if value not in unnamed}
+    return {name: value for name, value in values.items() if value not in _UNNAMED}
 
 
 # Interrupted runs

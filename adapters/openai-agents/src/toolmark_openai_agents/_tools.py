@@ -102,6 +102,8 @@ def _spec(name: str, call_type: ToolCallType | None, description: Any, schema: A
 
 def field_of(item: Any, name: str) -> Any:
     """Return a field of a dict or an attribute of an object; `None` where it is missing."""
+    if item is None:
+        return None
     return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
 
 
@@ -153,9 +155,9 @@ def carries_answer(name: str, agent: Any) -> bool:
 
     Models behind LiteLLM answer by a call of `json_tool_call`, which the SDK runs although no agent has such a tool.
     """
-    is_structured = getattr(agent, "output_type", None) not in (None, str)
-    own = [tool_name(tool) for tool in getattr(agent, "tools", None) or ()]
-    return name == "json_tool_call" and is_structured and name not in own
+    if name != "json_tool_call" or getattr(agent, "output_type", None) in (None, str):
+        return False
+    return name not in [tool_name(tool) for tool in getattr(agent, "tools", None) or ()]
 
 
 def handoff_targets(agent: Any) -> dict[str, str]:

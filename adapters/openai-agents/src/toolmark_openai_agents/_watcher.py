@@ -7,9 +7,10 @@ method is called by the recorder, which holds its lock and turns errors into war
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from toolmark import ToolCallType
 from toolmark.capture import ABSENT, Outcome, Request, RunBuilder
@@ -19,12 +20,16 @@ from toolmark_openai_agents import _errors, _messages, _states, _tools, _wrappin
 from toolmark_openai_agents._from_result import is_accepted_handoff, read_items
 from toolmark_openai_agents._run_tree import Recording, ToolRun, now
 
+_WITHOUT_RESULT: Final = ("message", "function_call", "reasoning")
+"""Types of the usual items of a model, which hold neither results nor tools."""
+
 
 class Watcher:
     """Observes a recorded run, or one inside a tool of it.
 
     Attributes:
         recording: The recording of the run.
+        builder: The builder of the recording.
         scope: The execution inside which the run goes on; `None` for the recorded run itself.
         has_no_hooks: No hooks could be attached, so that everything is read from the result.
         paused: The run ended by waiting for a person.
@@ -41,6 +46,7 @@ class Watcher:
     def __init__(self, recording: Recording, scope: int | None = None) -> None:
         """Begin without observations."""
         self.recording = recording
+        self.builder: RunBuilder = recording.builder
         self.scope = scope
         self.has_no_hooks = False
         self.paused = False
@@ -53,28 +59,26 @@ class Watcher:
         self.session: object = None
         # Runs that a tool starts at the same time are in one scope, and each has its own ids.
         self.strand: int | None = None if scope is None else next(recording.keys)
+        self._has_trace = False
         self._answered = False
         self._answer: Any = None
         self._paused_items: list[Any] = []
         self._requests: list[Request] = []
         self._unknown: list[Request] = []
         self._handed_over: list[Request] = []
-        self._offered: dict[int, tuple[Any, set[str]]] = {}
-        """Names of the tools of each agent; it holds the agent, since an id may be reused once an object is gone."""
+        self._offered: dict[int, tuple[Any, dict[str, Any]]] = {}
+        """The tools of each agent by name; it holds the agent, since an id may be reused once an object is gone."""
         self._last_message: list[Request] = []
         self._running: list[ToolRun] = []
         self._runs_by_id: dict[str, ToolRun] = {}
+        self._result_items: dict[str | None, Any] = {}
+        """The items of the results that the model was shown, by the id of the call."""
         self._call_ids: dict[int, str | None] = {}
         self._exceptions: dict[int, BaseException] = {}
         self._mcp_errors: dict[int, str] = {}
         self._servers_by_tool: dict[str, str] = {}
         self._nested: list[Watcher] = []
         self._model_name: str | None = None
-
-    @property
-    def builder(self) -> RunBuilder:
-        """The builder of the recording."""
-        return self.recording.builder
 
     # Beginning
 
@@ -121,11 +125,16 @@ class Watcher:
     def offered(self, agent: Any, tools: Iterable[Any]) -> None:
         """Note the tools that an agent offers its model."""
         tools = list(tools)
+        _, earlier = self._offered.get(id(agent), (None, {}))
+        # The SDK collects the tools before each request for the model: mostly they are those of the request before.
+        if earlier and len(tools) == len(earlier) and all(map(operator.is_, tools, earlier.values())):
+            return
         for tool in tools:
             server = _tools.mcp_server(agent, tool)
             if server is not None:
                 self._servers_by_tool[_tools.tool_name(tool)] = server
-        self._offered[id(agent)] = agent, {_tools.tool_name(tool) for tool in tools}
+        self._offered[id(agent)] = agent, {_tools.tool_name(tool): tool for tool in tools}
+        tools = [tool for tool in tools if earlier.get(_tools.tool_name(tool)) is not tool]
         specs = [spec for spec in (_tools.spec_of(agent, tool) for tool in tools) if spec is not None]
         # Each agent has tools of its own, so the tools of the run do not show which call is of an unknown one.
         self.builder.offered(specs, scope=self.scope, all_known=self.has_no_hooks)
@@ -142,12 +151,14 @@ class Watcher:
         self, context: Any, agent: Any, system_prompt: Any = None, input_items: Any = (), **_more: Any
     ) -> None:
         """Note the results that the model is shown for the first time, and the trace that has begun."""
-        if self.scope is None:
+        if self.scope is None and not self._has_trace:
+            self._has_trace = True
             names = {name: value for name, value in _states.trace_of(None).items() if name not in self.builder.metadata}
             self.builder.labelled(metadata=names)
         if self._requests:
             for item in _messages.new_results(input_items):
                 self._add_result(item)
+                self._result_items[_tools.field_of(item, "call_id")] = item
 
     def on_llm_end(self, context: Any, agent: Any, response: Any, **_more: Any) -> None:
         """Note the calls that the model requested, and its usage."""
@@ -162,7 +173,7 @@ class Watcher:
         self._release_ids({request.id for request in requests})
         self._requests += requests
         self._unknown += [request for request in requests if self._is_unknown(request, agent)]
-        targets = _tools.handoff_targets(agent)
+        targets = _tools.handoff_targets(agent) if requests else {}
         for request in requests:
             # A handoff that is not enabled gives way to a tool of its name.
             is_tool = (
@@ -171,8 +182,9 @@ class Watcher:
             if request.name in targets and not is_tool:
                 self._add_handoff(request, targets[request.name], took_place=False)
         for item in output:
-            self._add_listed_tools(item)
-            self._add_result(item, ran=True)
+            if getattr(item, "type", None) not in _WITHOUT_RESULT:
+                self._add_listed_tools(item)
+                self._add_result(item, ran=True)
 
     def on_handoff(self, context: Any, from_agent: Any, to_agent: Any, **_more: Any) -> None:
         """Note that control passed to another agent, by the first of the message's requests to do so."""
@@ -276,7 +288,8 @@ class Watcher:
                 self._suspend(run)
         self.paused = interrupted or _messages.waits_for_approval(items)
         self._paused_items = items if self.paused else []
-        self.waiting, self.history = sorted(_states.fingerprints(interruptions)), _states.fingerprints(items)
+        if self.paused:  # else no state is of this run
+            self.waiting, self.history = sorted(_states.fingerprints(interruptions)), _states.fingerprints(items)
         if self.scope is None:
             answer = None if self.paused else _messages.answer_of(getattr(result, "final_output", None))
             self.builder.ended(answer, may_wait=self.paused, at=now())
@@ -342,6 +355,7 @@ class Watcher:
         """Forget what became of earlier calls with these ids, which a new message uses again."""
         for call_id in ids:
             self._runs_by_id.pop(call_id or "", None)
+            self._result_items.pop(call_id, None)
         self._unknown = [request for request in self._unknown if request.id not in ids]
         self._handed_over = [request for request in self._handed_over if request.id not in ids]
 
@@ -364,18 +378,21 @@ class Watcher:
             run, name = None, missing
         elif run is not None and any(request.id == answer.call_id for request in self._unknown):
             name = _tools.tool_name(run.tool)
-        self.builder.result_shown(
-            answer.content,
-            call_id=answer.call_id,
-            name=name,
-            failed=answer.failed or not (ran or run is not None or self._is_accepted_handoff(answer)),
-            error=answer.error,
-            unknown_tool=missing is not None,
-            scope=self.scope,
-            strand=self.strand,
-            ran=ran,
-            reformatted=reformatted,
-        )
+        # Some releases show one result for equal calls of an unknown tool that share an id.
+        equal = [request for request in self._unknown if (request.id, request.name) == (answer.call_id, missing)]
+        for _ in equal or (answer,):
+            self.builder.result_shown(
+                answer.content,
+                call_id=answer.call_id,
+                name=name,
+                failed=answer.failed or not (ran or run is not None or self._is_accepted_handoff(answer)),
+                error=answer.error,
+                unknown_tool=missing is not None,
+                scope=self.scope,
+                strand=self.strand,
+                ran=ran,
+                reformatted=reformatted,
+            )
 
     def _missing_tool(self, answer: Answer, run: ToolRun | None) -> str | None:
         """Return the unknown tool that a result is of; a call that ran may have the same id in the same message."""
@@ -428,6 +445,11 @@ class Watcher:
         ids = [request.id for request in self._requests]
         for item in items:
             raw = _messages.raw_item(item)
+            if getattr(raw, "type", None) in _WITHOUT_RESULT:
+                continue
+            call_id = _tools.field_of(raw, "call_id")
+            if call_id in self._result_items and self._result_items[call_id] == raw and ids.count(call_id) == 1:
+                continue
             self._add_listed_tools(raw)
             answer = read_responses_answer(raw)
             if answer is not None and ids.count(answer.call_id) == 1:
