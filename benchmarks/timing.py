@@ -66,7 +66,7 @@ def measure(
     def work(several: Sequence[Item]) -> list[Value]:
         return [step(item) for item in several]
 
-    _settle()
+    settle()
     start = time.process_time()
     try:
         with _limit(budget):
@@ -85,7 +85,7 @@ def measure(
     count, done = len(values), 1
     passes = max(1, math.ceil(0.1 / max(used, 0.0001)))
     while done < rounds and used + best * passes < budget:
-        _settle()
+        settle()
         start = time.process_time()
         for _ in range(passes):
             values = work(items[:count])
@@ -94,7 +94,7 @@ def measure(
     return Measured(Timing(best / count, count, done), values)
 
 
-def _settle() -> None:
+def settle() -> None:
     """Collect garbage, and freeze the remaining objects."""
     gc.unfreeze()
     gc.collect()
