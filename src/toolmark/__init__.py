@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from toolmark.capture.observation.decorator import observe, update_current_span
     from toolmark.cases import (
         ConversationalTestCase,
-        Golden,
         Handoff,
         LLMTestCase,
         MLLMImage,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
         RunStatus,
         Turn,
     )
-    from toolmark.dataset import read_cases, write_cases
+    from toolmark.dataset import Golden, read_cases, write_cases
     from toolmark.errors import (
         ConfigurationError,
         DataFileError,
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
         Metric,
         MultimodalToolCorrectnessMetric,
         TaskEffectMetric,
+        TaskSuccessMetric,
         ToolCorrectnessMetric,
         ToolEfficiencyMetric,
         ToolErrorRate,
@@ -79,72 +79,33 @@ if TYPE_CHECKING:
     )
     from toolmark.result import Finding, MetricResult, ResultStatus
 
-_HOME = {
-    "Alignment": "matching",
-    "ArgumentSchemaMetric": "metrics",
-    "CallOrigin": "calls",
-    "CallStatus": "calls",
-    "CaseResult": "report",
-    "Comparison": "report",
-    "ConfigurationError": "errors",
-    "ConversationalTestCase": "cases",
-    "DataFileError": "errors",
-    "Evaluator": "evaluation.run",
-    "Execution": "calls",
-    "Finding": "result",
-    "Golden": "cases",
-    "Handoff": "cases",
-    "InvalidDataError": "errors",
-    "Judge": "judge",
-    "JudgeError": "errors",
-    "LLMTestCase": "cases",
-    "MLLMImage": "cases",
-    "MLLMTestCase": "cases",
-    "Metric": "metrics",
-    "MetricAssertionError": "errors",
-    "MetricComparison": "report",
-    "MetricResult": "result",
-    "MetricSummary": "report",
-    "MetricValidity": "report",
-    "MissingFieldError": "errors",
-    "MissingPackageError": "errors",
-    "MultimodalToolCorrectnessMetric": "metrics",
-    "NotMeasuredError": "errors",
-    "NothingRecordedError": "errors",
-    "Pair": "matching",
-    "Problem": "errors",
-    "Report": "report",
-    "ResultStatus": "result",
-    "Run": "cases",
-    "RunStatus": "cases",
-    "TaskEffectMetric": "metrics",
-    "ToolCall": "calls",
-    "ToolCallParams": "calls",
-    "ToolCallType": "calls",
-    "ToolCorrectnessMetric": "metrics",
-    "ToolEffect": "calls",
-    "ToolEfficiencyMetric": "metrics",
-    "ToolErrorRate": "metrics",
-    "ToolPolicyMetric": "metrics",
-    "ToolRecoveryMetric": "metrics",
-    "ToolSpec": "calls",
-    "ToolUseMetric": "metrics",
-    "ToolmarkError": "errors",
-    "ToolmarkWarning": "errors",
-    "Turn": "cases",
-    "Validity": "report",
-    "assert_test": "evaluation.run",
-    "case_from_record": "formats.records",
-    "compare": "analysis.comparison",
-    "evaluate": "evaluation.run",
-    "evaluate_async": "evaluation.run",
-    "observe": "capture.observation.decorator",
-    "read_cases": "dataset",
-    "run_from_messages": "formats.messages.trajectory",
-    "update_current_span": "capture.observation.decorator",
-    "validate": "analysis.validation",
-    "write_cases": "dataset",
+_NAMES = {
+    "analysis.comparison": "compare",
+    "analysis.validation": "validate",
+    "calls": "CallOrigin CallStatus Execution ToolCall ToolCallParams ToolCallType ToolEffect ToolSpec",
+    "capture.observation.decorator": "observe update_current_span",
+    "cases": "ConversationalTestCase Handoff LLMTestCase MLLMImage MLLMTestCase Run RunStatus Turn",
+    "dataset": "Golden read_cases write_cases",
+    "errors": (
+        "ConfigurationError DataFileError InvalidDataError JudgeError MetricAssertionError MissingFieldError "
+        "MissingPackageError NotMeasuredError NothingRecordedError Problem ToolmarkError ToolmarkWarning"
+    ),
+    "evaluation.run": "Evaluator assert_test evaluate evaluate_async",
+    "formats.messages.trajectory": "run_from_messages",
+    "formats.records": "case_from_record",
+    "judge": "Judge",
+    "matching": "Alignment Pair",
+    "metrics": (
+        "ArgumentSchemaMetric Metric MultimodalToolCorrectnessMetric TaskEffectMetric TaskSuccessMetric "
+        "ToolCorrectnessMetric ToolEfficiencyMetric ToolErrorRate ToolPolicyMetric ToolRecoveryMetric "
+        "ToolUseMetric"
+    ),
+    "report": "CaseResult Comparison MetricComparison MetricSummary MetricValidity Report Validity",
+    "result": "Finding MetricResult ResultStatus",
 }
+"""The public names by the module that holds them."""
+
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "Alignment",
@@ -185,6 +146,7 @@ __all__ = [
     "Run",
     "RunStatus",
     "TaskEffectMetric",
+    "TaskSuccessMetric",
     "ToolCall",
     "ToolCallParams",
     "ToolCallType",

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from toolmark._internal.json import JsonObject, json_path, short_repr
-from toolmark._json_schema import TOO_DEEP, BrokenRule, BrokenSchemaError, Validator, build_validator
 from toolmark.calls import CallStatus, ToolCall, ToolCallType, ToolSpec
+from toolmark.matching.json_schema import TOO_DEEP, BrokenRule, BrokenSchemaError, Validator, build_validator
 from toolmark.matching.redacted_values import has_mark
 
 MOST_VIOLATIONS = 10
@@ -79,15 +79,13 @@ class Schemas:
             return Validation("provided" if _provided(call) else "unknown_tool")
         if not call.captured("input_parameters"):
             return Validation("not_captured")
-        if has_mark(call.arguments):  # the mark in place of a hidden value fits no schema, whatever the value was
-            return Validation("redacted")
-        failures: list[Validation] = []
-        for index, tool in specs:
-            result = self._validate(index, tool.input_schema, call.arguments)
-            if result.fit != "invalid":
-                return result
-            failures.append(result)
-        return failures[0]
+        # The mark in place of a hidden value fits no schema, whatever the value was.
+        return Validation("redacted") if has_mark(call.arguments) else self._best(specs, call.arguments)
+
+    def _best(self, specs: Sequence[tuple[int, ToolSpec]], arguments: JsonObject) -> Validation:
+        # Of several tools of one name, that fits whose schema does.
+        results = [self._validate(index, tool.input_schema, arguments) for index, tool in specs]
+        return next((result for result in results if result.fit != "invalid"), results[0])
 
     def _validate(self, index: int, schema: JsonObject | None, arguments: JsonObject) -> Validation:
         if schema is None:

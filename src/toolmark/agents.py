@@ -4,6 +4,7 @@
 import asyncio
 
 from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark._internal.model import set_fields
 from toolmark.agents import Conversation
 
 
@@ -21,6 +22,7 @@ The adapters wrap an agent of their framework with `as_agent(agent)`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -28,7 +30,9 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
-from toolmark.cases import Golden, LLMTestCase, Run, RunStatus
+from toolmark._internal.model import drop_none, set_fields
+from toolmark.cases import LLMTestCase, Run, RunStatus
+from toolmark.dataset import Golden
 from toolmark.errors import ConfigurationError
 
 __all__ = ["AgentCallable", "Conversation"]
@@ -49,6 +53,9 @@ class Conversation:
     id: str = field(default_factory=lambda: str(uuid4()))
     memory: dict[str, Any] = field(default_factory=dict)
 
+
+Goldens: TypeAlias = "Iterable[Golden] | str | os.PathLike[str]"
+"""Goldens, or the path of a file of them."""
 
 AgentCallable: TypeAlias = Callable[[str, Conversation], Awaitable[Run]]
 """An agent: `async (input, conversation) -> Run`.
@@ -94,9 +101,17 @@ def check_concurrency(value: object) -> int:
 
 
 def check_goldens(goldens: object) -> Sequence[Golden]:
-    """Return the goldens as a list; raise `ConfigurationError` if it is empty or contains another type."""
-    if isinstance(goldens, (BaseModel, str, bytes, Mapping)) or not isinstance(goldens, Iterable):
-        raise ConfigurationError(f"goldens must be a list of Golden, got {type(goldens).__name__}")
+    """Return the goldens as a list, or those of a file.
+
+    Raises:
+        ConfigurationError: There are none, or objects of another type.
+        DataFileError: See `Golden.load`.
+    """
+    if isinstance(goldens, (str, os.PathLike)):
+        goldens = Golden.load(goldens)
+    if isinstance(goldens, (BaseModel, bytes, Mapping)) or not isinstance(goldens, Iterable):
+        kind = type(goldens).__name__
+        raise ConfigurationError(f"goldens must be a list of Golden or the path of a file, got {kind}")
     items = list(goldens)
     for index, golden in enumerate(items):
         if not isinstance(golden, Golden):
@@ -132,16 +147,21 @@ def _case(golden: Golden, run: Run) -> LLMTestCase:
     The golden's input replaces that of the run, and so do its available tools unless they are `None`. Tags are joined
     and metadata is merged; for a key in both, the golden's value counts.
     """
-    case = run.to_test_case(expected_tools=golden.expected_tools, expected_output=golden.expected_output, id=golden.id)
-    changed: dict[str, Any] = {
+    case = run.to_test_case(
+        expected_tools=golden.expected_tools,
+        expected_output=golden.expected_output,
+        required_texts=golden.required_texts or None,
+        must_end=golden.must_end or None,
+        id=golden.id,
+    )
+    # A field that is set, even to an empty value, is written to files; without tags or metadata it should not be.
+    changed = {
         "input": golden.input,
-        "tags": [*golden.tags, *case.tags],
-        "metadata": {**case.metadata, **golden.metadata},
+        "tags": [*golden.tags, *case.tags] or None,
+        "metadata": {**case.metadata, **golden.metadata} or None,
+        "available_tools": golden.available_tools,
     }
-    if golden.available_tools is not None:
-        changed["available_tools"] = golden.available_tools
-    fields = {name: getattr(case, name) for name in case.model_fields_set} | changed
+    fields = set_fields(case) | drop_none(changed)
     if run.status is RunStatus.ERROR and "calls" not in run.model_fields_set:
         del fields["tools_called"]  # unknown calls, which differ from no calls
-    # A field that is set, even to an empty value, is written to files; without tags or metadata it should not be.
-    return LLMTestCase(**{name: value for name, value in fields.items() if value or name not in ("tags", "metadata")})
+    return LLMTestCase(**fields)

@@ -156,6 +156,9 @@ class ToolCall(Model):
     )
     output: AnyJson = None
     id: str | None = None
+    turn: Annotated[int, Field(ge=0)] | None = None
+    """Turn of the user that the call answers, as the number of the user's turns up to it. Of an expected call, the turn
+    in which it must be made; only `TaskSuccessMetric` compares it."""
     execution: Execution | None = None
 
     def __hash__(self) -> int:
@@ -217,6 +220,7 @@ def read_tool_spec(value: object) -> ToolSpec:
 _SPEC_KEYS = ("name", "description", "input_schema", "inputSchema", "parameters", "effect")
 _SCHEMA_KEYS = ("input_schema", "inputSchema", "parameters")
 _READ_ONLY = ("readOnlyHint", "read_only_hint")
+_CALL_TYPES = frozenset(member.value for member in ToolCallType)
 
 
 def _spec_from_mapping(value: Mapping[str, Any]) -> ToolSpec:
@@ -225,14 +229,14 @@ def _spec_from_mapping(value: Mapping[str, Any]) -> ToolSpec:
     fields = {key: body[key] for key in _SPEC_KEYS if body.get(key) is not None}
     declared = value.get("type")
     kind = str(declared.value if isinstance(declared, Enum) else declared or "").lower()
-    if kind in {member.value for member in ToolCallType}:
+    if kind in _CALL_TYPES:
         fields["type"] = kind
     elif kind and "name" not in fields:  # a provider's own tool, e.g. {"type": "web_search"}
         fields["name"], fields["type"] = kind, ToolCallType.HOSTED
     read_only = _read_only(value.get("annotations"))
     if read_only is not None:
         fields.setdefault("effect", ToolEffect.READ if read_only else ToolEffect.WRITE)
-    return ToolSpec.model_validate(fields)
+    return ToolSpec(**fields)
 
 
 def _attributes(value: object) -> dict[str, Any] | None:

@@ -1,24 +1,37 @@
-"""Test cases, conversations and goldens, and the recorded runs that cases may come from."""
+"""Test cases and conversations, and the recorded runs that they may come from."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from enum import Enum
+from itertools import chain, groupby
 
 # pydantic 2.10 looks up `Any` in this module to complete the models.
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar  # pyright: ignore[reportUnusedImport]
 
-from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, PlainValidator, model_validator
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    model_validator,
+)
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
-from toolmark._internal.model import Model, drop_none
+from toolmark._internal.model import Model, drop_none, set_fields
 from toolmark.calls import AvailableTools, CallOrigin, ToolCall
-from toolmark.errors import InvalidDataError
-from toolmark.expect import ExpectedTools
+from toolmark.errors import InvalidDataError, ToolmarkWarning
+from toolmark.expect import ExpectedOutput, ExpectedTools, Matcher
+from toolmark.expect.json_form import read_matcher
+from toolmark.expect.matcher import MARK
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -26,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AnyCase",
     "ConversationalTestCase",
-    "Golden",
     "Handoff",
     "LLMTestCase",
     "MLLMImage",
@@ -58,8 +70,33 @@ def _object(value: object) -> JsonObject:
 Identifier = Annotated[str, BeforeValidator(_identifier)]
 """Text; a whole number is read as its text."""
 
-Metadata = Annotated[JsonObject, PlainValidator(_object)]
-"""Any JSON object; never scored."""
+Metadata = Annotated[
+    JsonObject,
+    PlainValidator(_object),
+    Field(validation_alias=AliasChoices("metadata", "additional_metadata", "additionalMetadata")),
+]
+"""Any JSON object; never scored. `additional_metadata` is DeepEval's older name of it."""
+
+_announced: set[str] = set()
+"""Fields of `_StoredOnly` that were mentioned in this process."""
+
+
+def _announce(value: object, info: ValidationInfo) -> object:
+    """Warn, once for each field, that no metric reads it."""
+    name = info.field_name or ""
+    if value is not None and name not in _announced:
+        _announced.add(name)
+        warnings.warn(f"{name} is stored with its case, but no metric of toolmark reads it", ToolmarkWarning, 3)
+    return value
+
+
+_StoredOnly = BeforeValidator(_announce)
+"""Marks a field that DeepEval's cases have and no metric of toolmark reads; it is stored and written."""
+
+StoredText = Annotated[str | None, _StoredOnly]
+StoredTexts = Annotated[list[str] | None, _StoredOnly]
+StoredNumber = Annotated[float | None, _StoredOnly]
+StoredObject = Annotated[JsonObject | None, PlainValidator(_object), _StoredOnly]
 
 
 def _base64(value: object) -> str | None:
@@ -136,6 +173,21 @@ TextOrImages: TypeAlias = Annotated[
 """Text, or texts and images in their order."""
 
 
+def _expected_parts(value: object) -> str | Matcher | list[str | MLLMImage] | None:
+    is_matcher = isinstance(value, Matcher) or (isinstance(value, dict) and MARK in value)
+    return read_matcher(value) if is_matcher else _text_or_images(value)
+
+
+def _plain_expected(value: str | Matcher | list[str | MLLMImage] | None) -> JsonValue:
+    return value.to_json() if isinstance(value, Matcher) else _plain_parts(value)
+
+
+ExpectedTextOrImages: TypeAlias = Annotated[
+    str | Matcher | list[str | MLLMImage] | None, PlainValidator(_expected_parts), PlainSerializer(_plain_expected)
+]
+"""Text, texts and images in their order, or a matcher of the answer."""
+
+
 class RunStatus(str, Enum):
     """How a recorded run ended."""
 
@@ -172,6 +224,16 @@ class Handoff(Model):
     to_agent: str | None = None
 
 
+class Turn(Model):
+    """One message of a conversation; only turns of the assistant have calls."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    tools_called: list[ToolCall] | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    retrieval_context: StoredTexts = None
+
+
 class Run(Model):
     """One recorded run of an agent.
 
@@ -184,6 +246,11 @@ class Run(Model):
     """The user's input with its images, texts and images in order; `None` if it has no image."""
     actual_output: str | None = None
     """The final answer; `None` if the run ended without one."""
+    agent_texts: list[str] | None = None
+    """All texts of the agent to the user, in their order; `None` if only the answer was recorded."""
+    dialogue: list[Turn] = Field(default_factory=list)
+    """What the user and the agent said, if the user spoke more than once, without the calls: their `turn` says to which
+    message of the user they belong."""
     calls: list[ToolCall] = Field(default_factory=list)
     handoffs: list[Handoff] = Field(default_factory=list)
     failed_handoffs: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
@@ -236,13 +303,17 @@ class Run(Model):
         calls = [call for index, call in enumerate(self.calls) if index not in left_out]
         if nested:
             calls = [inner for call in calls for inner in _with_children(call)]
+        if code and not executed_only:
+            return calls
         return [call for call in calls if _counts(call, executed_only=executed_only, code=code)]
 
     def to_test_case(
         self,
         *,
         expected_tools: ExpectedTools | None = None,
-        expected_output: str | None = None,
+        expected_output: ExpectedOutput | None = None,
+        required_texts: list[str] | None = None,
+        must_end: bool | None = None,
         id: str | None = None,
         name: str | None = None,
         nested: bool = False,
@@ -255,6 +326,8 @@ class Run(Model):
         Args:
             expected_tools: The expected calls; most metrics need them.
             expected_output: The expected answer.
+            required_texts: Texts that the agent must say at any time.
+            must_end: Whether the run must come to its own end.
             id: Id of the case. Without an id and a name, reports identify the case by its input and expectations; the
                 id of the run is new in each run, and stays in `run.run_id`.
             name: Name of the case.
@@ -269,6 +342,8 @@ class Run(Model):
             "input": self.input,
             "actual_output": self.actual_output,
             "expected_output": expected_output,
+            "required_texts": required_texts,
+            "must_end": must_end,
             "expected_tools": expected_tools,
             "available_tools": self.available_tools,
             "tags": self.tags or None,
@@ -284,7 +359,7 @@ class Run(Model):
         The arguments are those of `to_test_case`. Images in outputs of tools stay in `tools_called[i].output`.
         """
         case = self.to_test_case(**arguments)
-        fields = {name: getattr(case, name) for name in case.model_fields_set}
+        fields = set_fields(case)
         if self.input_parts:
             fields["input"] = self.input_parts
         return MLLMTestCase(**fields)
@@ -307,15 +382,25 @@ class LLMTestCase(Model):
     """One question to an agent, its actual calls and answer, and the expected ones.
 
     `tools_called=[]` means that nothing was called, `expected_tools=[]` that nothing should be. A field that is left
-    out is unknown, and a metric that needs it cannot score the case. `expected_tools` may be a `Plan` instead of a list
-    (see `toolmark.expect`).
+    out is unknown, and a metric that needs it cannot score the case. `expected_tools` may be a `Plan` instead of a
+    list, and `expected_output` a matcher of the answer (see `toolmark.expect`).
+
+    The fields from `context` on are those of DeepEval's cases; they are stored and written, and no metric reads them.
     """
 
     id: Identifier | None = None
     name: str | None = None
     input: str | None = None
     actual_output: str | None = None
-    expected_output: str | None = None
+    agent_texts: list[str] | None = None
+    """All texts of the agent to the user, in their order; `None` for those of the run."""
+    ended: bool | None = None
+    """Whether the run came to its own end; `None` if only the status of the run says so."""
+    expected_output: ExpectedOutput | None = None
+    required_texts: list[str] = Field(default_factory=list)
+    """Texts that the agent must say at any time."""
+    must_end: bool = False
+    """Whether the run must come to its own end."""
     tools_called: list[ToolCall] | None = None
     expected_tools: ExpectedTools | None = None
     available_tools: AvailableTools | None = None
@@ -323,6 +408,12 @@ class LLMTestCase(Model):
     metadata: Metadata = Field(default_factory=dict)
     run: Run | None = None
     """The recorded run; every result repeats its warnings."""
+    context: StoredTexts = None
+    retrieval_context: StoredTexts = None
+    hyperparameters: StoredObject = None
+    token_cost: StoredNumber = None
+    completion_time: StoredNumber = None
+    comments: StoredText = None
 
 
 class MLLMTestCase(Model):
@@ -332,13 +423,22 @@ class MLLMTestCase(Model):
     name: str | None = None
     input: TextOrImages = None
     actual_output: TextOrImages = None
-    expected_output: TextOrImages = None
+    agent_texts: list[str] | None = None
+    ended: bool | None = None
+    expected_output: ExpectedTextOrImages = None
+    required_texts: list[str] = Field(default_factory=list)
+    must_end: bool = False
     tools_called: list[ToolCall] | None = None
     expected_tools: ExpectedTools | None = None
     available_tools: AvailableTools | None = None
     tags: list[str] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
     run: Run | None = None
+    context: StoredTexts = None
+    retrieval_context: StoredTexts = None
+    token_cost: StoredNumber = None
+    completion_time: StoredNumber = None
+    comments: StoredText = None
 
 
 def input_with_images(case: LLMTestCase | MLLMTestCase) -> str | list[str | MLLMImage] | None:
@@ -347,15 +447,6 @@ def input_with_images(case: LLMTestCase | MLLMTestCase) -> str | list[str | MLLM
     if isinstance(case.input, list) or run is None or not run.input_parts or run.input != case.input:
         return case.input
     return run.input_parts
-
-
-class Turn(Model):
-    """One message of a conversation; only turns of the assistant have calls."""
-
-    role: Literal["user", "assistant"]
-    content: str
-    tools_called: list[ToolCall] | None = None
-    metadata: Metadata = Field(default_factory=dict)
 
 
 class ConversationalTestCase(Model):
@@ -367,18 +458,89 @@ class ConversationalTestCase(Model):
     available_tools: AvailableTools | None = None
     tags: list[str] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)
+    scenario: StoredText = None
+    expected_outcome: StoredText = None
+    user_description: StoredText = None
+    chatbot_role: StoredText = None
+    context: StoredTexts = None
+    comments: StoredText = None
+
+    def to_test_cases(self) -> list[LLMTestCase]:
+        """Return a test case for each question of the user: its turns, and those of the assistant up to the next one.
+
+        Id and name are those of the conversation with `, turn 1` and so on. The calls are those of all turns of the
+        assistant, `None` if none of these has `tools_called`; the answer is the last text. The `run` of a case has what
+        the metadata of its turns say of their run (see `toolmark.capture.conversation`), and the `warnings` in the
+        metadata of the conversation. Questions without an answer are left out, and so are turns of the assistant
+        without calls before the first question.
+        """
+        cases: list[LLMTestCase] = []
+        questions: list[Turn] = []
+        for role, group in groupby(self.turns, key=lambda turn: turn.role):
+            turns = list(group)
+            if role == "user":
+                questions = turns
+            elif questions or any(turn.tools_called for turn in turns):
+                cases.append(self._test_case(questions, turns, len(cases) + 1))
+                questions = []
+        return cases
+
+    def _test_case(self, questions: list[Turn], answers: list[Turn], number: int) -> LLMTestCase:
+        texts = drop_none({"input": _question(questions), "actual_output": _last_text(answers)})
+        calls = _calls_of(answers)
+        fields: JsonObject = {
+            "id": _turn_label(self.id, number),
+            "name": _turn_label(self.name, number),
+            "tools_called": calls,
+            "available_tools": self.available_tools,
+            "tags": self.tags or None,
+            "metadata": self.metadata or None,
+        }
+        recorded = _run_fields([self.metadata, *(turn.metadata for turn in answers)])
+        if recorded:
+            recorded |= texts | drop_none({"conversation_id": self.id})
+            fields["run"] = Run(calls=calls or [], **recorded)
+        return LLMTestCase(**texts, **drop_none(fields))
 
 
-class Golden(Model):
-    """A question and the expected result; running an agent on it gives a test case."""
+def _turn_label(label: str | None, number: int) -> str | None:
+    return None if label is None else f"{label}, turn {number}"
 
-    input: str
-    id: Identifier | None = None
-    expected_tools: ExpectedTools | None = None
-    expected_output: str | None = None
-    available_tools: AvailableTools | None = None
-    tags: list[str] = Field(default_factory=list)
-    metadata: Metadata = Field(default_factory=dict)
+
+def _question(turns: list[Turn]) -> str | None:
+    return "\n\n".join(turn.content for turn in turns) if turns else None
+
+
+def _last_text(turns: list[Turn]) -> str | None:
+    return next((turn.content for turn in reversed(turns) if turn.content), None)
+
+
+def _calls_of(turns: list[Turn]) -> list[ToolCall] | None:
+    """Return the calls of all turns; `None` if none of them has `tools_called`."""
+    recorded = [turn.tools_called for turn in turns if turn.tools_called is not None]
+    return list(chain.from_iterable(recorded)) if recorded else None
+
+
+_RUN_STATUSES = frozenset(status.value for status in RunStatus)
+
+
+def _run_fields(records: list[JsonObject]) -> JsonObject:
+    """Return what metadata say of runs; of several runs, the last one and the warnings of all."""
+    fields: JsonObject = {}
+    warnings: list[str] = []
+    for record in records:
+        texts = {name: value for name, value in record.items() if isinstance(value, str)}
+        if texts.get("status") not in _RUN_STATUSES:
+            texts.pop("status", None)
+        fields |= {name: texts[name] for name in ("run_id", "status", "error") if name in texts}
+        if "span_id" in texts:
+            fields["metadata"] = {"span_id": texts["span_id"]}
+        warnings += _texts_in(record.get("warnings"))
+    return {**fields, "warnings": warnings} if warnings else fields
+
+
+def _texts_in(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 TestCase: TypeAlias = LLMTestCase | MLLMTestCase

@@ -10,18 +10,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
+from toolmark._internal.file_kinds import unreadable_kind
 from toolmark._internal.json import parse_json
+from toolmark._internal.model import set_fields
 from toolmark._internal.text import plural
-from toolmark.capture import conversation
 from toolmark.cases import ConversationalTestCase, LLMTestCase, Run, TestCase
-from toolmark.dataset import Document, Source, file_error, problems_of, read_bytes
+from toolmark.dataset import Document, Source, file_error, placed_text, problems_of, read_bytes, source_name
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.formats import FormatName, TraceFormat, Transcript, case_from_record, read
 from toolmark.formats.messages.langchain import message_fields
 from toolmark.formats.records import looks_like_record
-from toolmark.formats.traces.read import TRACE_FORMATS, read_trace_documents, trace_format_of
+from toolmark.formats.traces.read import (
+    TRACE_FORMATS,
+    read_trace_documents,
+    session_conversation,
+    trace_format_of,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,8 +41,14 @@ Unit: TypeAlias = Literal["cases", "turns", "conversations"]
 _MESSAGE_KEYS = frozenset({"messages", "input", "choices", "output", "request", "response", "body"})
 """Keys of an object that holds the messages of a conversation."""
 
-_CASE_KEYS = ("id", "name", "expected_tools", "expected_output", "tags")
+_MAX_TEXTS = 10
+"""Problems of skipped conversations that are named."""
+
+_CASE_KEYS = ("id", "name", "expected_tools", "expected_output", "required_texts", "must_end", "ended", "tags")
 """Fields of the case that an object may have besides the messages."""
+
+_LABELS = frozenset({"id", "name", "tags", "metadata"})
+"""Those of them that its turns and the conversation have, too; the others say what the whole run should do."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +82,7 @@ class RecordedConversation:
     @property
     def has_expectations(self) -> bool:
         """Whether the object with the messages has expectations."""
-        return any(name.startswith("expected") for name in self.fields)
+        return not self.fields.keys() <= _LABELS | {"ended"}
 
     def cases(self, unit: Unit = "cases") -> list[TestCase | ConversationalTestCase]:
         """Return the conversation as cases.
@@ -82,13 +95,20 @@ class RecordedConversation:
             fields = {**fields, "name": self.place}
         if unit == "cases":
             return [_with_fields(self._run().to_test_case(), fields)]
-        fields = {name: value for name, value in fields.items() if not name.startswith("expected")}
+        labels: dict[str, Any] = {name: value for name, value in fields.items() if name in _LABELS}
         if unit == "conversations":
-            return [self.transcript.conversation.model_copy(update=fields)]
+            return [self._conversation(labels)]
         return [
-            _with_fields(turn.to_test_case(), {**fields, **_turn_names(fields, number)})
+            _with_fields(turn.to_test_case(), {**labels, **_turn_names(labels, number)})
             for number, turn in enumerate(self.transcript.turns, start=1)
         ]
+
+    def _conversation(self, labels: dict[str, Any]) -> ConversationalTestCase:
+        """Return the conversation with these labels; metadata are merged."""
+        conversation = self.transcript.conversation
+        if "metadata" in labels:
+            labels["metadata"] = {**conversation.metadata, **labels["metadata"]}
+        return conversation.model_copy(update=labels)
 
     def _run(self) -> Run:
         """Return the run, with the warnings about the fields of the case."""
@@ -129,8 +149,11 @@ class RecordedSession:
     def cases(self, unit: Unit = "cases") -> list[TestCase | ConversationalTestCase]:
         """Return a case for each trace, with the id of the trace, or one conversation."""
         if unit == "conversations":
-            return [conversation(self.runs)]
+            return [session_conversation(self.runs)]
         return [run.to_test_case(id=run.run_id) for run in self.runs]
+
+
+Recorded: TypeAlias = RecordedConversation | RecordedSession
 
 
 def read_transcripts(
@@ -140,15 +163,17 @@ def read_transcripts(
     handoff_names: Collection[str] = (),
     allow_nan: bool = False,
     tolerant_arguments: bool = False,
-) -> list[RecordedConversation | RecordedSession]:
+) -> list[Recorded]:
     """Return the conversations of a file, in its order; none is dropped.
 
     Traces give a conversation for each session, in the order of their starts.
 
     One JSON value is one conversation, unless it is a list of lists, or of objects that each hold messages: then each
-    entry is one. If the file is not one JSON value, each line is one conversation, and blank lines are skipped.
+    entry is one. If the file is not one JSON value, each line is one conversation, and blank lines are skipped; if each
+    line is one message, the file is one conversation.
 
-    An object may have `id`, `name`, `tags`, `expected_tools` and `expected_output` of its case besides its messages.
+    An object may have `id`, `name`, `tags`, `expected_tools`, `expected_output`, `required_texts`, `must_end` and
+    `ended` of its case besides its messages, and its `metadata`.
 
     Args:
         source: A path, `"-"` for standard input, or an open binary file; gzip is recognized by its content.
@@ -167,15 +192,104 @@ def read_transcripts(
         "handoff_names": tuple(handoff_names),
         "tolerant_arguments": tolerant_arguments,
     }
-    problems: list[Problem] = []
+    return read_recorded(source, options, allow_nan=allow_nan, left_out=None)
+
+
+def read_recorded(
+    source: Source, options: Mapping[str, Any], *, allow_nan: bool, left_out: LeftOut | None
+) -> list[Recorded]:
+    """Do what `read_transcripts` does; with `left_out`, add to it what cannot be read, unless that is everything.
+
+    Raises:
+        DataFileError: See `read_transcripts`.
+    """
     documents = _documents(read_bytes(source), allow_nan=allow_nan)
-    read_all = _read_sessions if _are_traces(documents, format) else _read_conversations
-    results = [*read_all(documents, options, problems)]
+    problems: list[Problem] = []
+    if left_out is None:
+        results, number = _read_all(documents, options, problems), 0
+    else:
+        results, number = _read_readable(documents, options, problems)
     if not problems and not results:
         problems.append(Problem("$", "the file holds no conversation"))
-    if problems:
-        raise file_error(source, sorted(problems, key=lambda problem: problem.line or 0))
+    problems.sort(key=_line_of)
+    if left_out is not None and results:
+        left_out.add(source_name(source), number, problems)
+    elif problems:
+        raise file_error(source, problems)
     return results
+
+
+def _line_of(problem: Problem) -> int:
+    return problem.line or 0
+
+
+def _read_all(documents: list[Document], options: Mapping[str, Any], problems: list[Problem]) -> list[Recorded]:
+    """Return the conversations or sessions of documents; what cannot be read is added to the problems."""
+    if _are_traces(documents, options["format"]):
+        return [*_read_sessions(documents, options, problems)]
+    return [*_read_conversations(documents, options, problems)]
+
+
+def _read_readable(
+    documents: list[Document], options: Mapping[str, Any], problems: list[Problem]
+) -> tuple[list[Recorded], int]:
+    """Return the conversations or sessions that can be read, and how many documents cannot."""
+    problems += [problem for document in documents for problem in document.problems]
+    valid = [document for document in documents if not document.problems]
+    results = _read_all(valid, options, problems)
+    if not _are_traces(valid, options["format"]):
+        return results, len(documents) - len(results)
+    if problems and not results:
+        valid = _other_lines(valid, problems)
+        results += _read_sessions(valid, options, problems) if valid else []
+    return results, len(documents) - len(valid)
+
+
+def _other_lines(documents: list[Document], problems: list[Problem]) -> list[Document]:
+    """Return the documents of the lines without a problem."""
+    lines = {problem.line for problem in problems}
+    return [document for document in documents if document.line is not None and document.line not in lines]
+
+
+@dataclass
+class LeftOut:
+    """Conversations that were left out because they cannot be read.
+
+    Attributes:
+        number: How many there are.
+        texts: The first of their problems, with their places.
+        problems: How many problems they have.
+    """
+
+    number: int = 0
+    texts: list[str] = field(default_factory=list[str])
+    problems: int = 0
+
+    def add(self, file: str, number: int, problems: Collection[Problem]) -> None:
+        """Add conversations of a file, and their problems."""
+        self.number += number
+        self.problems += len(problems)
+        room = max(0, _MAX_TEXTS - len(self.texts))
+        self.texts += [placed_text(file, problem) for problem in islice(problems, room)]
+
+    def __iadd__(self, other: LeftOut) -> Self:
+        """Add what was left out of the next part."""
+        self.number += other.number
+        self.problems += other.problems
+        self.texts = [*self.texts, *other.texts][:_MAX_TEXTS]
+        return self
+
+    @property
+    def warnings(self) -> list[str]:
+        """The first problems, how many more there are, and the number of conversations; empty without any."""
+        if not self.number:
+            return []
+        more = self.problems - len(self.texts)
+        return [
+            *self.texts,
+            *([f"... and {more} more"] if more else []),
+            f"left out {plural(self.number, 'conversation')} with {plural(self.problems, 'problem')}",
+        ]
 
 
 @dataclass
@@ -187,16 +301,16 @@ class Summary:
         cases: Number of cases or conversations that were written.
         calls: Number of calls of the agents in them.
         warnings: Warnings with their places.
+        left_out: Conversations that cannot be read, if these are skipped.
     """
 
     formats: Counter[str] = field(default_factory=Counter[str])
     cases: int = 0
     calls: int = 0
     warnings: list[str] = field(default_factory=list[str])
+    left_out: LeftOut = field(default_factory=LeftOut)
 
-    def add(
-        self, recorded: RecordedConversation | RecordedSession, unit: Unit
-    ) -> list[TestCase | ConversationalTestCase]:
+    def add(self, recorded: Recorded, unit: Unit) -> list[TestCase | ConversationalTestCase]:
         """Count a conversation or a session, and return its cases."""
         cases = recorded.cases(unit)
         self.formats[recorded.format] += recorded.count
@@ -213,6 +327,7 @@ class Summary:
         self.formats += other.formats
         self.cases, self.calls = self.cases + other.cases, self.calls + other.calls
         self.warnings += other.warnings
+        self.left_out += other.left_out
         return self
 
     @property
@@ -235,11 +350,28 @@ def _documents(data: bytes, *, allow_nan: bool) -> list[Document]:
 
 
 def _line_documents(data: bytes, error: InvalidDataError, *, allow_nan: bool) -> list[Document]:
-    """Return the conversation of each line; if no line holds JSON, a document with the error of the whole file."""
+    """Return the conversation of each line, or the only one if each line is a message.
+
+    If no line holds JSON, it is a document with the error of the whole file.
+    """
     lines = [(number, line) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
-    if lines and not any(holds_json(line) for _, line in lines):
-        return [Document(problems=problems_of(error))]
-    return [line_document(line, number, allow_nan=allow_nan) for number, line in lines]
+    problems = _file_problems([line for _, line in lines], error)
+    if problems:
+        return [Document(problems=problems)]
+    documents = [line_document(line, number, allow_nan=allow_nan) for number, line in lines]
+    if len(documents) > 1 and all(_is_message(document.value) for document in documents):
+        return [Document([document.value for document in documents])]
+    return documents
+
+
+def _file_problems(lines: list[bytes], error: InvalidDataError) -> tuple[Problem, ...]:
+    """Return why no line of a file holds JSON; empty if one does, or if there are no lines."""
+    if not lines:
+        return ()
+    kind = unreadable_kind(lines[0])
+    if kind is not None:
+        return (Problem("", kind),)
+    return () if any(map(holds_json, lines)) else problems_of(error)
 
 
 def line_document(line: bytes, number: int, *, allow_nan: bool) -> Document:
@@ -341,7 +473,7 @@ def read_conversation(document: Document, options: Mapping[str, Any]) -> Recorde
     return RecordedConversation(
         read(document.value, **options),
         "" if is_alone else document.place,
-        {name: getattr(case, name) for name in _CASE_KEYS if name in case.model_fields_set},
+        {name: getattr(case, name) for name in (*_CASE_KEYS, "metadata") if name in case.model_fields_set},
         case.run.warnings if case.run else [],
     )
 
@@ -354,16 +486,18 @@ def _refuse_other_data(fields: Mapping[str, Any], *, is_line: bool) -> None:
         raise InvalidDataError.of("is a single message; a line holds one conversation: put its messages into one list")
 
 
-def _is_message(fields: Mapping[str, Any]) -> bool:
-    """Return whether an object is one message, and not a response."""
-    return ("role" in fields or message_fields(fields) is not None) and "stop_reason" not in fields
+def _is_message(value: object) -> bool:
+    """Return whether a value is one message, and not a response."""
+    if not isinstance(value, Mapping) or "stop_reason" in value:
+        return False
+    return "role" in value or message_fields(value) is not None
 
 
 def _case_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the case in an object that holds messages; a single message has no such fields."""
     if "role" in fields:
         return {}
-    return {key: fields[key] for key in _CASE_KEYS if fields.get(key) is not None}
+    return {key: fields[key] for key in (*_CASE_KEYS, "metadata") if fields.get(key) is not None}
 
 
 def _placed(place: str, text: str) -> str:
@@ -377,7 +511,11 @@ def _count_calls(case: TestCase | ConversationalTestCase) -> int:
 
 def _with_fields(case: LLMTestCase, fields: Mapping[str, Any]) -> LLMTestCase:
     """Return a copy of the case with these fields set."""
-    return LLMTestCase(**{name: getattr(case, name) for name in case.model_fields_set} | dict(fields))
+    values = set_fields(case) | dict(fields)
+    metadata = {**case.metadata, **fields.get("metadata", {})}
+    if metadata:
+        values["metadata"] = metadata
+    return LLMTestCase(**values)
 
 
 def _turn_names(fields: Mapping[str, Any], number: int) -> dict[str, str]:

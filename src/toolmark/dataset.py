@@ -6,6 +6,7 @@ All problems of a file are collected before any is raised, each with its line an
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import sys
@@ -17,17 +18,33 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 
+from pydantic import Field
+
 from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress, lines_of, read_whole
+from toolmark._internal.file_kinds import unreadable_kind
 from toolmark._internal.json import parse_json, within_limits
 from toolmark._internal.markers import CANCEL_MARK
+from toolmark._internal.model import Model
 from toolmark._internal.resumed_runs import ResumedRuns
 from toolmark._internal.text import plural, printable
-from toolmark.cases import AnyCase, ConversationalTestCase, Golden, LLMTestCase, MLLMTestCase, TestCase
+from toolmark.calls import AvailableTools
+from toolmark.cases import (
+    AnyCase,
+    ConversationalTestCase,
+    Identifier,
+    LLMTestCase,
+    Metadata,
+    MLLMTestCase,
+    StoredText,
+    StoredTexts,
+    TestCase,
+)
 from toolmark.errors import DataFileError, InvalidDataError, Problem, ToolmarkWarning, TornLineWarning
+from toolmark.expect import ExpectedOutput, ExpectedTools
 from toolmark.formats.records import case_from_record, looks_like_record, with_readable_arguments
 
-__all__ = ["Source", "read_cases", "write_cases"]
+__all__ = ["EvaluationDataset", "Golden", "Source", "read_cases", "write_cases"]
 
 _T = TypeVar("_T")
 
@@ -36,13 +53,75 @@ Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 
 _BOM = b"\xef\xbb\xbf"
 
+_MAX_PROBLEMS = 10
+"""Problems of a file that the message of an error has."""
+
+
+class Golden(Model):
+    """A question and the expected result; running an agent on it gives a test case."""
+
+    input: str
+    id: Identifier | None = None
+    expected_tools: ExpectedTools | None = None
+    expected_output: ExpectedOutput | None = None
+    required_texts: list[str] = Field(default_factory=list)
+    must_end: bool = False
+    available_tools: AvailableTools | None = None
+    tags: list[str] = Field(default_factory=list)
+    metadata: Metadata = Field(default_factory=dict)
+    context: StoredTexts = None
+    retrieval_context: StoredTexts = None
+    comments: StoredText = None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> list[Golden]:
+        """Return the goldens of a file: JSON Lines with one golden per line, or one JSON array; plain, gzip or zstd.
+
+        A key `$schema` of a golden is ignored.
+
+        Raises:
+            DataFileError: Some lines are not goldens; `problems` has all of them with line and path.
+            OSError: The file cannot be opened or read.
+        """
+        return read_goldens(path)
+
+
+@dataclass
+class EvaluationDataset:
+    """Goldens and test cases of one evaluation, under DeepEval's name; `evaluate` takes either list.
+
+    Attributes:
+        goldens: Questions to ask.
+        test_cases: Answers to measure.
+
+    Example:
+        >>> from toolmark import Golden, LLMTestCase
+        >>> dataset = EvaluationDataset(goldens=[Golden(input="What is the weather in Paris?")])
+        >>> for golden in dataset.goldens:
+        ...     dataset.add_test_case(LLMTestCase(input=golden.input, tools_called=[], expected_tools=[]))
+        >>> len(dataset.test_cases)
+        1
+    """
+
+    goldens: list[Golden] = field(default_factory=list[Golden])
+    test_cases: list[AnyCase] = field(default_factory=list[AnyCase])
+
+    def add_golden(self, golden: Golden) -> None:
+        """Add a question."""
+        self.goldens.append(golden)
+
+    def add_test_case(self, test_case: AnyCase) -> None:
+        """Add an answer."""
+        self.test_cases.append(test_case)
+
 
 def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: bool = False) -> list[TestCase]:
     """Return the cases of a file, in its order; none is dropped except torn lines and runs that were resumed.
 
-    A line is a test case as `LLMTestCase.to_json` writes it (snake_case or camelCase), a multimodal one, or a record
-    (`case_from_record`), recognized by its keys. Blank lines are skipped. A case without a name and an id is named
-    `line N`.
+    A line is a test case as `LLMTestCase.to_json` writes it (snake_case or camelCase), a multimodal one, a record
+    (`case_from_record`), or a conversation, recognized by its keys. A conversation gives a case for each question of
+    the user (`ConversationalTestCase.to_test_cases`). Blank lines and keys `$schema` are skipped. A case without
+    a name and an id is named `line N`.
 
     A *torn* line is left out with a `TornLineWarning`: it begins an object, is not JSON, and is the last one without an
     end of line, or one that a `JsonlSink` marked when it wrote the next. Any other bad line is an error, and so is a
@@ -60,15 +139,24 @@ def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: b
         MissingPackageError: It is zstd data, and zstandard is not installed.
         OSError: The file cannot be opened or read.
     """
+    groups = _read_file(source, partial(read_cases_of, tolerant_arguments=tolerant_arguments), allow_nan=allow_nan)
+    return [case for group in groups for case in group]
+
+
+def read_any_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: bool = False) -> list[AnyCase]:
+    """Return the cases and conversations of a file; see `read_cases`."""
+    return _read_file(source, partial(read_any_case, tolerant_arguments=tolerant_arguments), allow_nan=allow_nan)
+
+
+def _read_file(source: Source, read: Callable[[object, str], _T], *, allow_nan: bool) -> list[_T]:
     problems = FileProblems()
-    documents = read_documents(source, allow_nan=allow_nan)
-    cases = problems.read_all(documents, partial(read_case, tolerant_arguments=tolerant_arguments))
+    cases = problems.read_all(read_documents(source, allow_nan=allow_nan), read)
     if problems.problems or (problems.torn and not cases):
         raise file_error(source, sorted([*problems.problems, *problems.torn], key=lambda problem: problem.line or 0))
     for problem in problems.torn:
-        warnings.warn(torn_text(source_name(source), problem), TornLineWarning, stacklevel=2)
+        warnings.warn(torn_text(source_name(source), problem), TornLineWarning, stacklevel=3)
     if problems.replaced:
-        warnings.warn(replaced_text(source_name(source), problems.replaced), ToolmarkWarning, stacklevel=2)
+        warnings.warn(replaced_text(source_name(source), problems.replaced), ToolmarkWarning, stacklevel=3)
     return cases
 
 
@@ -88,9 +176,9 @@ class FileProblems:
     """Interrupted runs that were left out because a later document has the same run, resumed."""
 
     def cases(self, documents: Iterable[Document], *, tolerant_arguments: bool = False) -> Iterator[TestCase]:
-        """Yield the case of each document that can be read."""
-        read = partial(read_case, tolerant_arguments=tolerant_arguments)
-        return (case for _, case in self.read(documents, read))
+        """Yield the cases of each document that can be read."""
+        read = partial(read_cases_of, tolerant_arguments=tolerant_arguments)
+        return (case for _, cases in self.read(documents, read) for case in cases)
 
     def read_all(self, documents: Iterable[Document], read: Callable[[object, str], _T]) -> list[_T]:
         """Return the result of each document that can be read, except those that a later document replaces."""
@@ -130,13 +218,29 @@ class FileProblems:
 
 
 def file_error(source: Source, problems: Sequence[Problem]) -> DataFileError:
-    """Return the error of a file with these problems, one per line."""
+    """Return the error of a file with the first of these problems, one per line, and the number of the others."""
     name = source_name(source)
-    return DataFileError("\n".join(placed_text(name, problem) for problem in problems), problems)
+    return DataFileError(problem_lines([placed_text(name, problem) for problem in problems], len(problems)), problems)
+
+
+def problem_lines(texts: Sequence[str], total: int) -> str:
+    """Return the first texts of `total` problems, one per line, and the number of the others."""
+    lines = list(texts[:_MAX_PROBLEMS])
+    if total > len(lines):
+        lines.append(f"... and {total - len(lines)} more")
+    return "\n".join(lines)
+
+
+def kind_problem(source: Source) -> Problem | None:
+    """Return the problem of a file that holds no JSON at all, such as CSV."""
+    problems = next(read_documents(source), Document()).problems
+    return problems[0] if problems and not problems[0].path else None
 
 
 def placed_text(name: str, problem: Problem) -> str:
     """Return a problem in a file of this name on one line."""
+    if not problem.path:
+        return f"{name} {problem.message}"
     return f"{name}:{problem.line}: {problem}" if problem.line else f"{name}: {problem}"
 
 
@@ -157,10 +261,34 @@ def read_bytes(source: Source) -> bytes:
     `OSError`.
     """
     try:
-        with _opened(source) as file:
+        with open_source(source) as file:
             return read_whole(file).removeprefix(_BOM)
     except CORRUPTION_ERRORS as error:
         raise file_error(source, [Problem("$", corruption_message(error))]) from None
+
+
+def read_goldens(source: Source, *, allow_nan: bool = False) -> list[Golden]:
+    """Return the goldens of a file, in its order; see `Golden.load`."""
+    problems = FileProblems()
+    goldens = problems.read_all(read_documents(source, allow_nan=allow_nan), read_golden)
+    if problems.problems or problems.torn:
+        raise file_error(source, sorted([*problems.problems, *problems.torn], key=lambda problem: problem.line or 0))
+    return goldens
+
+
+@within_limits
+def read_golden(value: object, _place: str) -> Golden:
+    """Return the golden that a JSON value holds."""
+    if not isinstance(value, dict):
+        raise InvalidDataError.of(f"expected an object (a golden), got {type(value).__name__}")
+    return Golden.model_validate(without_schema(value))
+
+
+def without_schema(value: object) -> object:
+    """Return an object without the key `$schema`, which tells editors how to complete it; any other value as it is."""
+    if isinstance(value, dict) and "$schema" in value:
+        return {key: entry for key, entry in value.items() if key != "$schema"}
+    return value
 
 
 def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | ConversationalTestCase | Golden]) -> None:
@@ -223,10 +351,11 @@ def read_case(value: object, place: str, *, tolerant_arguments: bool = False) ->
 
     Raises `InvalidDataError`, whose `problems` has every wrong place.
     """
+    value = without_schema(value)
     if not isinstance(value, dict):
         raise InvalidDataError.of(f"expected an object (a test case or a record), got {type(value).__name__}")
     if "turns" in value:
-        message = "is a conversation; only single cases can be read here, one per turn pair"
+        message = "is a conversation; only single cases can be read here, one for each question of the user"
         raise InvalidDataError(message, [Problem("$.turns", message)])
     model = MLLMTestCase if isinstance(value.get("input"), list) else LLMTestCase
     case: TestCase
@@ -238,12 +367,37 @@ def read_case(value: object, place: str, *, tolerant_arguments: bool = False) ->
 
 
 @within_limits
+def read_cases_of(value: object, place: str, *, tolerant_arguments: bool = False) -> Sequence[TestCase]:
+    """Return the case of a JSON value, or a case for each question of the conversation that it holds."""
+    case = read_any_case(value, place, tolerant_arguments=tolerant_arguments)
+    if not isinstance(case, ConversationalTestCase):
+        return [case]
+    cases = case.to_test_cases()
+    if not cases:
+        message = "has no question that an assistant answered"
+        raise InvalidDataError(message, [Problem("$.turns", message)])
+    return cases
+
+
+@within_limits
 def read_any_case(value: object, place: str, *, tolerant_arguments: bool = False) -> AnyCase:
     """Return the case or the conversation that a JSON value holds; see `read_case`."""
     if not isinstance(value, dict) or "turns" not in value:
         return read_case(value, place, tolerant_arguments=tolerant_arguments)
-    case = ConversationalTestCase.model_validate(value)
+    case = ConversationalTestCase.model_validate(without_schema(value))
     return case if case.id or case.name else case.model_copy(update={"name": place})
+
+
+def _kind_of_rest(file: BinaryIO, line: bytes, document: Document) -> str | None:
+    """Return what a file is whose first line is not JSON, after reading all of it; `None` if that is unknown."""
+    if document.torn or not document.problems:
+        return None
+    following = cast("io.BufferedReader", file).peek(1)  # a gzip file has it, too
+    kind = unreadable_kind(line, following)
+    if kind is not None:
+        while file.read(1 << 20):  # the rest may show that it is corrupted data
+            pass
+    return kind
 
 
 def read_documents(
@@ -252,10 +406,10 @@ def read_documents(
     """Yield the values of a file, in its order: JSON Lines, or the items of one array; gzip and zstd are recognized.
 
     Blank lines, and those that `select` rejects, are skipped. A line that cannot be read is a document with problems,
-    and the next ones are still read.
+    and the next ones are still read, unless the first shows that the file is of another kind, such as CSV.
     """
     number, is_empty = 0, True
-    with _opened(source) as file:
+    with open_source(source) as file:
         try:
             for number, raw in enumerate(lines_of(file), start=1):
                 line = raw.removeprefix(_BOM) if number == 1 else raw
@@ -266,9 +420,15 @@ def read_documents(
                 if select is not None and not select(line):
                     is_empty = is_empty and not line.strip()
                     continue
-                if (document := read_line(line, number, allow_nan=allow_nan)) is not None:
-                    is_empty = False
-                    yield document
+                document = read_line(line, number, allow_nan=allow_nan)
+                if document is None:  # a blank line
+                    continue
+                kind = _kind_of_rest(file, line, document) if is_empty else None
+                if kind is not None:
+                    yield Document(problems=(Problem("", kind),))
+                    return
+                is_empty = False
+                yield document
         except CORRUPTION_ERRORS as error:
             yield Document(problems=(Problem("$", corruption_message(error), number + 1),))
             return
@@ -331,7 +491,8 @@ def _text(data: bytes) -> str:
 
 
 @contextmanager
-def _opened(source: Source) -> Generator[BinaryIO, None, None]:
+def open_source(source: Source) -> Generator[BinaryIO, None, None]:
+    """Open a file, unpacked; one that is open already stays open."""
     if not isinstance(source, (str, os.PathLike)):
         yield decompress(source)
     elif source != "-":

@@ -64,7 +64,7 @@ class Problem:
     """One error in the data, with its place.
 
     Attributes:
-        path: JSON path, e.g. `$.tools_called[0].name`; `$` is the whole value.
+        path: JSON path, e.g. `$.tools_called[0].name`; `$` is the whole value, and `""` a file that is not JSON.
         message: What is wrong, and what is accepted.
         line: Line of the file, counted from 1; `None` without a file.
     """

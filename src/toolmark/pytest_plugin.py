@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Checks", "GoldenChecks"]
 
 _FOLDER = "__toolmark__"
+_COLUMNS = 80
+_FEWEST_COLUMNS = 40
 _FIXTURES = {"toolmark", "toolmark_golden"}
 _NOTES = pytest.StashKey["list[Note]"]()
 
@@ -49,11 +51,81 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "toolmark: the test measures tool calls; set on every test that uses a toolmark fixture."
     )
-    target = config.getoption("--toolmark-report")
-    if target is not None and not Path(target).absolute().parent.is_dir():
-        raise pytest.UsageError(f"--toolmark-report: there is no folder {str(Path(target).absolute().parent)!r}")
+    config.addinivalue_line(
+        "markers",
+        "toolmark_goldens(path): run the test once for each golden of a file, as its argument `golden`; the path is "
+        "relative to the file of the test.",
+    )
+    target = _report_target(config)
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Summary(config), "toolmark-summary")
+        config.pluginmanager.register(_Summary(config, target), "toolmark-summary")
+
+
+def _report_target(config: pytest.Config) -> Path | None:
+    """Return the file of the report: that of the option, or else that of the settings in `pyproject.toml`."""
+    option, source = config.getoption("--toolmark-report"), "--toolmark-report"
+    if option is None:
+        option, source = _report_setting(), "pyproject.toml: tool.toolmark.pytest.report"
+    if option is None:
+        return None
+    target = Path(option).absolute()
+    if not target.parent.is_dir():
+        raise pytest.UsageError(f"{source}: there is no folder {str(target.parent)!r}")
+    return target
+
+
+def _may_have_settings() -> bool:
+    """Return whether toolmark occurs in the nearest `pyproject.toml`, so that most runs need not parse it."""
+    try:
+        folder = Path.cwd()
+        paths = [place / "pyproject.toml" for place in (folder, *folder.parents)]
+        file = next((path for path in paths if path.is_file()), None)
+        return file is not None and b"toolmark" in file.read_bytes()
+    except OSError:  # a run of tests must not fail because of a file that is none of its business
+        return False
+
+
+def _report_setting() -> str | None:
+    """Return `report` of the table `[tool.toolmark.pytest]`."""
+    if not _may_have_settings():
+        return None
+    from toolmark._internal.project_settings import read_project_settings
+    from toolmark.errors import ConfigurationError
+
+    try:
+        settings = read_project_settings()
+        table = {} if settings is None else settings.table.get("pytest", {})
+        if settings is None or table == {}:
+            return None
+        if not isinstance(table, dict):
+            raise settings.error("pytest", f"must be a table, got {table!r}")
+        for key in table.keys() - {"report"}:
+            raise settings.unknown(f"pytest.{key}", key, ["report"])
+        return settings.path("pytest.report", table["report"])
+    except ConfigurationError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each golden of the file that the marker `toolmark_goldens` names."""
+    marker = metafunc.definition.get_closest_marker("toolmark_goldens")
+    if marker is None:
+        return
+    name = metafunc.definition.nodeid
+    if marker.kwargs or [isinstance(argument, (str, os.PathLike)) for argument in marker.args] != [True]:
+        raise pytest.UsageError(f"{name}: toolmark_goldens must have one argument, the path of a file")
+    if "golden" not in metafunc.fixturenames:
+        raise pytest.UsageError(f"{name}: a test with toolmark_goldens must have the argument 'golden'")
+    from toolmark.dataset import Golden
+    from toolmark.errors import ToolmarkError
+
+    path = metafunc.definition.path.parent / marker.args[0]
+    try:
+        goldens = Golden.load(path)
+    except (OSError, ToolmarkError) as error:
+        raise pytest.UsageError(f"{name}: {error}") from None
+    ids = [golden.id or f"golden{number}" for number, golden in enumerate(goldens, 1)]
+    metafunc.parametrize("golden", goldens, ids=ids)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -116,10 +188,38 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         notes.clear()
     add_section = getattr(report.longrepr, "addsection", None)
     if call.excinfo is not None and add_section is not None:
+        width, colour = _terminal(item.config)
         for failed in _failed_reports(call.excinfo.value):
             from toolmark._pytest.fixtures import difference_text
 
-            add_section("toolmark", difference_text(failed))
+            add_section("toolmark", difference_text(failed, width=width, colour=colour))
+        _shorten_summary(report, call.excinfo.value)
+
+
+def _shorten_summary(report: pytest.TestReport, error: BaseException) -> None:
+    """Let the short summary say what is wrong in place of the name of the error."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    failed = getattr(error, "report", None)
+    if crash is not None and failed is not None and failed in _failed_reports(error):
+        from toolmark._pytest.fixtures import failure_text
+
+        crash.message = failure_text(failed)
+
+
+def _terminal(config: pytest.Config) -> tuple[int, bool]:
+    """Return the columns of the terminal, and whether failures are coloured; not in a file of JUnit XML."""
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        columns, has_colours = worker.get("toolmark_terminal", (_COLUMNS, False))
+        return columns, has_colours
+    writer = config.get_terminal_writer()
+    return max(writer.fullwidth, _FEWEST_COLUMNS), writer.hasmarkup and not config.getoption("xmlpath", None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist may not be installed
+    """Tell a worker of pytest-xdist about the terminal, which it does not have."""
+    node.workerinput["toolmark_terminal"] = _terminal(node.config)
 
 
 def _failed_reports(error: BaseException) -> Iterator[Report]:
@@ -138,8 +238,9 @@ def _failed_reports(error: BaseException) -> Iterator[Report]:
 class _Summary:
     """Collects the results of all tests, in whichever process they ran, and shows them at the end."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, target: Path | None) -> None:
         self._config = config
+        self._target = target
         self._unsorted: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -155,11 +256,10 @@ class _Summary:
 
     def pytest_sessionfinish(self) -> None:
         """Write the report, if requested."""
-        target = self._config.getoption("--toolmark-report")
-        if target is not None:
+        if self._target is not None:
             from toolmark._pytest.summary import report_json
 
-            Path(target).write_text(report_json(self._notes), encoding="utf-8")
+            self._target.write_text(report_json(self._notes), encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show totals and failed results, unless -q, and always the goldens that were written."""

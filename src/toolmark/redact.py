@@ -16,11 +16,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import NoneType
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from toolmark._internal.markers import REDACTED
+from toolmark._internal.markers import MATCHER_MARK, REDACTED
 from toolmark.errors import ConfigurationError, ToolmarkWarning
 
 __all__ = ["DEFAULT", "DEFAULT_KEYS", "DEFAULT_SHAPES", "OFF", "REDACTED", "Hook", "Redactor"]
@@ -30,6 +30,8 @@ Path: TypeAlias = "tuple[str | int, ...]"
 
 Hook: TypeAlias = Callable[[Path, JsonValue], JsonValue]
 """Takes the path and the value of a text, number, boolean or null, and returns its replacement."""
+
+_JSON_TYPES: Final = frozenset({str, int, float, bool, NoneType, dict, list})
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
@@ -242,6 +244,11 @@ class Redactor:
             return self._redact_model(value, path)
         if isinstance(value, list) and any(isinstance(item, BaseModel) for item in value):
             return [self._redact_field(item, (*path, index)) for index, item in enumerate(value)]
+        if _is_matcher(value):
+            # The expected answer: a redacted matcher could not be compared any more, so it becomes a text.
+            plain = value.to_json()  # type: ignore[attr-defined]
+            safe = self(plain, path)
+            return value if safe == plain else json.dumps(safe)
         return self(value, path)  # type: ignore[arg-type]
 
     def _redact_value(self, value: JsonValue, path: Path) -> JsonValue:
@@ -338,6 +345,10 @@ class Redactor:
         return REDACTED
 
 
+def _is_matcher(value: object) -> bool:
+    return type(value) not in _JSON_TYPES and hasattr(value, MATCHER_MARK)
+
+
 def _hook_warning(problem: str, path: Path) -> str:
     where = "".join(f"[{part!r}]" for part in path) or "a value"
     return f"the redaction hook {problem} at {where}; the value was redacted"
@@ -349,15 +360,11 @@ def _possible_shapes(shapes: Iterable[re.Pattern[str]], text: str) -> list[re.Pa
     return [shape for shape in shapes if any(needle in lower for needle in _NEEDLES.get(shape, ("",)))]
 
 
-class _SecretError(Exception):
-    """Ends the parsing of a JSON text that holds a secret."""
-
-
 class _Search:
     """Search for secrets in one object.
 
-    Nearly all data is clean, and this is several times faster than making a redacted copy and comparing: no copy, no
-    paths, and each text is searched once, however often it occurs. It may report a secret where there is none, but
+    Nearly all data is clean, and this is several times faster than making a redacted copy and comparing: there is no
+    copy and no path, and each distinct key and text is searched once. It may report a secret where there is none, but
     never the reverse.
     """
 
@@ -368,83 +375,105 @@ class _Search:
         redact_assignments: Callable[[str], str],
     ) -> None:
         self._shapes, self._is_secret, self._redact_assignments = shapes, is_secret, redact_assignments
+        self._keys: set[str] = set()
         self._texts: set[str] = set()
-        self._non_secret_keys: set[str] = set()
+        self._unread: list[str] = []
+        """Texts that may be JSON."""
+        self._schemas: list[object] = []
         self._models: set[int] = set()
+        self._pairs: list[tuple[str, object]] = []
+        """The entries of all objects in the JSON text that is being parsed, those of a repeated key included."""
+        # Python code for each object would take most of the time, so the parser appends the entries itself.
+        self._decode = json.JSONDecoder(object_pairs_hook=self._pairs.extend, strict=False).decode
 
-    def is_clean(self, data: BaseModel) -> bool:
-        """Return whether redaction leaves the data as it is."""
+    def is_clean(self, data: object) -> bool:
+        """Return whether redaction leaves data of toolmark, or a JSON value, as it is."""
         try:
-            return self._field_is_clean(data) and self._has_no_shape()
-        except (RecursionError, _SecretError):
+            self._add(data)
+            plain_texts = self._plain_texts()
+        except RecursionError:
             return False
-
-    def _has_no_shape(self) -> bool:
-        shapes = _possible_shapes(self._shapes, "\n".join(self._texts))
-        return not any(shape.search(text) for shape in shapes for text in self._texts)
-
-    def _field_is_clean(self, value: object) -> bool:
-        if isinstance(value, BaseModel):
-            return self._model_is_clean(value)
-        if type(value) is list:
-            return all(map(self._field_is_clean, value))
-        return self._value_is_clean(value)
-
-    def _model_is_clean(self, data: BaseModel) -> bool:
-        if id(data) in self._models:  # calls are shared by a case and its run
-            return True
-        self._models.add(id(data))
-        return all(
-            (self._schema_is_clean if name in _SCHEMA_FIELDS else self._field_is_clean)(getattr(data, name))
-            for name in data.model_fields_set - _UNREDACTED_FIELDS
+        return (
+            not any(map(self._is_secret, self._keys))
+            and self._has_no_assignment(plain_texts)
+            and self._has_no_shape(plain_texts)
+            and all(map(self._schema_is_clean, self._schemas))
         )
+
+    def _has_no_assignment(self, texts: Iterable[str]) -> bool:
+        return all(self._redact_assignments(text) == text for text in texts if ":" in text or "=" in text)
+
+    def _has_no_shape(self, texts: Collection[str]) -> bool:
+        shapes = _possible_shapes(self._shapes, "\n".join(texts))
+        return not any(shape.search(text) for shape in shapes for text in texts)
 
     def _schema_is_clean(self, schema: object) -> bool:
         """Search a schema, in which only shapes are secrets: a key is the name of an argument."""
-        return _Search(self._shapes, lambda _key: False, str).is_clean_value(schema)
+        return _Search(self._shapes, lambda _key: False, str).is_clean(schema)
 
-    def is_clean_value(self, value: object) -> bool:
-        """Return whether redaction leaves a JSON value as it is."""
-        return self._value_is_clean(value) and self._has_no_shape()
+    def _add(self, value: Any) -> None:  # noqa: ANN401 - any value
+        """Add the keys and texts of data of toolmark or of a JSON value."""
+        kind = type(value)
+        if kind is str:
+            if value not in self._texts:
+                self._texts.add(value)
+                self._unread.append(value)
+        elif kind is list:
+            for item in value:
+                self._add(item)
+        elif kind is dict:
+            self._add_entries(value)
+        elif kind not in _SCALARS:
+            self._add_object(value)
 
-    def _value_is_clean(self, value: object) -> bool:
-        if type(value) is str:
-            return value in self._texts or self._text_is_clean(value)
-        if type(value) is dict:
-            return all(self._pair_is_clean(key, item) for key, item in value.items())
-        return type(value) is not list or all(map(self._value_is_clean, value))
+    def _add_object(self, value: Any) -> None:  # noqa: ANN401 - any value
+        if isinstance(value, BaseModel):
+            self._add_model(value)
+        elif hasattr(value, MATCHER_MARK):
+            self._add(value.to_json())
 
-    def _pair_is_clean(self, key: str, item: object) -> bool:
-        if isinstance(item, bool) or item is None:
-            return True
-        if key not in self._non_secret_keys:
-            if self._is_secret(key):
-                return item in ("", [], {})
-            self._non_secret_keys.add(key)
-        return self._value_is_clean(item)
+    def _add_entries(self, value: dict[str, object]) -> None:
+        for key, item in value.items():
+            if item is not None and item is not True and item is not False:  # these hold nothing, also a secret one
+                self._keys.add(key)
+                self._add(item)
 
-    def _text_is_clean(self, text: str) -> bool:
-        if not text[:1].isalnum() and _MAYBE_JSON.match(text):
-            try:
-                return self._value_is_clean(json.loads(text, object_pairs_hook=self._check_object, strict=False))
-            except ValueError:
-                pass  # not JSON
-        self._texts.add(text)
-        return not (":" in text or "=" in text) or self._redact_assignments(text) == text
+    def _add_model(self, data: BaseModel) -> None:
+        if id(data) in self._models:  # calls are shared by a case and its run
+            return
+        self._models.add(id(data))
+        for name in data.model_fields_set - _UNREDACTED_FIELDS:
+            if name in _SCHEMA_FIELDS:
+                self._schemas.append(getattr(data, name))
+            else:
+                self._add(getattr(data, name))
 
-    def _check_object(self, pairs: list[tuple[str, object]]) -> object:
-        """Search one object while JSON text is parsed, with all values of a repeated key.
-
-        Inner objects are parsed, and thus searched, before the object around them. The stand-in that is returned in
-        place of an object only tells whether it is empty: under a secret key, an empty object is clean.
-        """
-        for key, item in pairs:
-            # Most texts and keys of an object were searched in the one before.
-            if type(item) is str and item in self._texts and key in self._non_secret_keys:
+    def _plain_texts(self) -> list[str]:
+        """Return the texts that are not JSON; the keys and texts in the others are added."""
+        plain: list[str] = []
+        while self._unread:
+            text = self._unread.pop()
+            if text[:1].isalnum() or not _MAYBE_JSON.match(text):
+                plain.append(text)
                 continue
-            if not self._pair_is_clean(key, item):
-                raise _SecretError
-        return 1 if pairs else {}  # any number is clean, except under a secret key
+            self._pairs.clear()
+            try:
+                value = self._decode(text)
+            except ValueError:
+                plain.append(text)
+            else:
+                self._add(value)
+                self._add_pairs()
+        return plain
+
+    def _add_pairs(self) -> None:
+        """Add the entries of the objects in a JSON text; an object among their values is `None` here."""
+        self._keys.update([key for key, _ in self._pairs])
+        new = {item for _, item in self._pairs if type(item) is str} - self._texts
+        self._texts |= new
+        self._unread += new
+        for items in [item for _, item in self._pairs if type(item) is list]:
+            self._add(items)
 
 
 def _fold_key(key: str) -> str:

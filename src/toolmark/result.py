@@ -31,6 +31,11 @@ FindingKind: TypeAlias = Literal[
     "extra_argument",
     "wrong_output",
     "wrong_type",
+    "equal_by_meaning",
+    "wrong_turn",
+    "missing_text",
+    "wrong_answer",
+    "not_ended",
     "not_compared",
     "unknown_tool",
     "schema_violation",
@@ -67,7 +72,9 @@ class ResultStatus(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One difference that lowers the score, or (`not_compared`, `not_judged`) that could not be checked.
+    """One difference that lowers the score, or one that could not be checked or costs nothing.
+
+    Not checked are `not_compared` and `not_judged`; `equal_by_meaning`, two spellings of one value, costs nothing.
 
     Attributes:
         kind: `missing` (expected, not called), `unexpected` (called, not expected), `out_of_order` (both, but not in
@@ -79,7 +86,9 @@ class Finding:
             `abandoned` and `repeated` (failures that were not recovered from); `forbidden`, `forbidden_argument`,
             `not_approved` and `too_early` (policy). Of plans: `forbidden`, and `not_parallel` (in another step than its
             group). `unknown_effect`: not scored, because it is unknown whether the call
-            changes something. See docs/metrics.md.
+            changes something. Of the success of a task: `wrong_turn` (not called in its turn of the user),
+            `missing_text` (a required text that the agent did not say), `wrong_answer` and `not_ended`. See
+            docs/metrics.md.
         message: One sentence for people; positions in it count from 1.
         tool: Name of the tool.
         expected: Position of the expected call, from 0; `None` if there is none.
@@ -304,12 +313,12 @@ class MetricResult:
         for name in ("score", "passed", "reason", "error"):
             if getattr(self, name) is not None:
                 plain[name] = redactor(getattr(self, name))
-        if self.parts:
-            plain["parts"] = dict(self.parts)
-        if self.findings:
-            plain["findings"] = [finding.to_dict(redactor) for finding in self.findings]
-        if self.warnings:
-            plain["warnings"] = [redactor(text) for text in self.warnings]
+        collections = {
+            "parts": dict(self.parts),
+            "findings": [finding.to_dict(redactor) for finding in self.findings],
+            "warnings": list(map(redactor, self.warnings)),
+        }
+        plain |= {name: items for name, items in collections.items() if items}
         if self.alignment is not None:
             plain["alignment"] = self.alignment.to_dict()
         if self.judge is not None:
@@ -341,8 +350,14 @@ def _names_in(path: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^.\[\]\"]+", path))
 
 
+_NUMBERS = frozenset({int, float, bool, type(None)})
+"""Types of values without a text in which a secret may be."""
+
+
 def display_value(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON value or a matcher
     """Return the value at a JSON path as text for people, without secrets; a matcher is described."""
+    if type(value) in _NUMBERS and not _has_secret_key(path or ""):
+        return short_json(value)
     plain = json_of(value)
     safe = redact_at_path(plain, path)
     return printable(value.describe()) if is_pattern(value) and safe == plain else short_json(safe)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolmark.calls import ToolCall
+from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, RunStatus, TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError, MissingFieldError
 
@@ -38,7 +38,7 @@ def written_calls(case: TestCase) -> list[ToolCall]:
 def approved_calls(case: TestCase) -> list[ToolCall]:
     """Return the called tools of a case as expected ones: names and arguments, with their secrets.
 
-    Arguments that were not recorded are left out, and match anything.
+    Arguments that were not recorded, or are not a JSON object, are left out, and match anything.
 
     Raises:
         MissingFieldError: The case has no `tools_called`.
@@ -50,6 +50,7 @@ def approved_calls(case: TestCase) -> list[ToolCall]:
 
 
 def _expected(call: ToolCall) -> ToolCall:
-    if not call.captured("input_parameters"):
+    is_broken = call.execution is not None and call.execution.status is CallStatus.INVALID_ARGUMENTS
+    if is_broken or not call.captured("input_parameters"):
         return ToolCall(name=call.name)
     return ToolCall(name=call.name, input_parameters=call.arguments)

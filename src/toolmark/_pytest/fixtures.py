@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from toolmark._internal.atomic_files import atomic_write
+from toolmark._internal.json import parse_json
 from toolmark._pytest.approval import approved_calls, case_of, written_calls
-from toolmark.agents import DEFAULT_CONCURRENCY, AgentCallable
+from toolmark.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
 from toolmark.calls import ToolCall
-from toolmark.cases import AnyCase, Golden, LLMTestCase, Run, TestCase
+from toolmark.cases import AnyCase, LLMTestCase, Run, TestCase
+from toolmark.dataset import without_schema
 from toolmark.errors import InvalidDataError, NothingRecordedError
 from toolmark.evaluation.run import evaluate, evaluate_async, passed_results
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
@@ -21,6 +23,7 @@ from toolmark.report import Report
 from toolmark.report.redaction import redact
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import is_bad
+from toolmark.report.text.phrases import one_line, score_text
 from toolmark.result import MetricResult
 
 Note: TypeAlias = "dict[str, Any]"
@@ -70,7 +73,7 @@ class Checks:
         test_cases: Iterable[AnyCase] | None = None,
         metrics: Sequence[MetricLike] = (),
         *,
-        goldens: Iterable[Golden] | None = None,
+        goldens: Goldens | None = None,
         agent: AgentCallable | None = None,
         trials: int | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
@@ -94,7 +97,7 @@ class Checks:
         test_cases: Iterable[AnyCase] | None = None,
         metrics: Sequence[MetricLike] = (),
         *,
-        goldens: Iterable[Golden] | None = None,
+        goldens: Goldens | None = None,
         agent: AgentCallable | None = None,
         trials: int | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
@@ -220,13 +223,21 @@ def file_name(text: str) -> str:
     return f"{safe}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
 
 
-def difference_text(report: Report) -> str:
+def difference_text(report: Report, *, width: int = 80, colour: bool = False) -> str:
     """Return expected and called side by side, for each result of a report that did not pass."""
     from toolmark.report.terminal.results import result_text  # noqa: PLC0415 - loaded only if something differs
 
     return "\n\n".join(
-        result_text(result, case.case, case.label) for case, result in redact(report).results() if is_bad(result)
+        result_text(result, case.case, case.label, width=width, colour=colour)
+        for case, result in redact(report).results()
+        if is_bad(result)
     )
+
+
+def failure_text(report: Report) -> str:
+    """Return where the first result of a report that did not pass first goes wrong, on one line."""
+    result = next(result for _, result in redact(report).results() if is_bad(result))
+    return first_problem(result) or one_line(f"{result.metric}: {result.reason or score_text(result)}")
 
 
 def _golden_of(case: TestCase) -> LLMTestCase:
@@ -238,7 +249,7 @@ def _golden_of(case: TestCase) -> LLMTestCase:
 def _with_expectations(case: TestCase, file: Path, label: str) -> TestCase:
     """Return the case with the expectations of its golden."""
     try:
-        golden = LLMTestCase.from_json(file.read_bytes())
+        golden = LLMTestCase.model_validate(without_schema(parse_json(file.read_bytes())))
     except InvalidDataError as error:
         raise InvalidDataError(f"the golden {label} cannot be read: {error}", error.problems) from None
     if golden.expected_tools is None:

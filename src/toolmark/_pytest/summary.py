@@ -49,8 +49,11 @@ def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:
 def report_json(notes: Sequence[dict[str, Any]]) -> str:
     """Return everything as JSON text: `metrics` and `cases` as in a `Report`, each case with its `test`.
 
-    A case without an id and a name has the id of its test, so that reports of two test runs can be compared.
+    A case without an id and a name has the id of its test, so that reports of two test runs can be compared. A
+    case is `apart` from the metrics that its test did not use.
     """
+    summaries = _summaries(notes)
+    metrics = list(dict.fromkeys(summary.metric for summary in summaries))
     cases: list[dict[str, Any]] = []
     for note in notes:
         if "case" in note:
@@ -59,8 +62,11 @@ def report_json(notes: Sequence[dict[str, Any]]) -> str:
             if not case.get("id") and not case.get("name"):
                 case["id"] = note["test"] if note["number"] == 1 else f"{note['test']} #{note['number']}"
                 case.pop("key", None)
+            used = {result["metric"] for result in note["case"]["results"]}
+            if len(used) < len(metrics):
+                case["apart"] = [metric for metric in metrics if metric not in used]
             cases.append(case)
-    plain = {"metrics": [summary.to_dict() for summary in _summaries(notes)], "cases": cases}
+    plain = {"metrics": [summary.to_dict() for summary in summaries], "cases": cases}
     return json_text(replace_nonfinite(plain), indent=2) + "\n"
 
 

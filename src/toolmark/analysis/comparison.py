@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from toolmark._internal.json import short_repr
+from toolmark._internal.options import require
 from toolmark._internal.text import join_first, plural, printable
 from toolmark.analysis.scores import count_warned, scores_of
 from toolmark.dataset import Source
@@ -73,7 +74,7 @@ def compare(
     check_bootstrap(resamples, confidence)
     allowed = _check_allowed(allow_different)
     before, after = _read(a, "A"), _read(b, "B")
-    cases = _pair_cases(before, after)
+    cases = pair_cases(before, after)
     names, differences = _pair_names(before.metrics, after.metrics, match="options" in allowed)
     metrics = _pair_metrics(before, after, names, cases.both)
     for metric in metrics:
@@ -123,8 +124,7 @@ def _check_allowed(allow_different: object) -> list[str]:
     if isinstance(allow_different, str) or not isinstance(allow_different, Collection):
         raise ConfigurationError(f"allow_different must be a list of {', '.join(kinds)}, got {allow_different!r}")
     for kind in allow_different:
-        if kind not in kinds:
-            raise ConfigurationError(f"allow_different takes {', '.join(kinds)}, got {kind!r}")
+        require(kind in kinds, f"allow_different takes {', '.join(kinds)}", kind)
     return list(allow_different)
 
 
@@ -163,25 +163,26 @@ class _CaseKey(NamedTuple):
 _KeyedCase: TypeAlias = "tuple[_CaseKey, CaseResult]"
 
 
-class _PairedCases(NamedTuple):
+class PairedCases(NamedTuple):
     """The cases that are in both reports, those of A alone, and those of B alone."""
 
-    both: list[_CasePair]
+    both: list[CasePair]
     only_a: list[_KeyedCase]
     only_b: list[_KeyedCase]
 
 
-def _pair_cases(before: Report, after: Report) -> _PairedCases:
+def pair_cases(before: Report, after: Report) -> PairedCases:
+    """Pair the cases of two reports by their identities, and those of equal identities in their order."""
     keyed_a, keyed_b = _keyed_cases(before), _keyed_cases(after)
     cases_b = dict(keyed_b)
-    both: list[_CasePair] = []
+    both: list[CasePair] = []
     only_a: list[_KeyedCase] = []
     for key, case in keyed_a:
         if key in cases_b:
-            both.append(_CasePair(key, case, cases_b.pop(key)))
+            both.append(CasePair(key, case, cases_b.pop(key)))
         else:
             only_a.append((key, case))
-    return _PairedCases(both, only_a, list(cases_b.items()))
+    return PairedCases(both, only_a, list(cases_b.items()))
 
 
 def _keyed_cases(report: Report) -> list[_KeyedCase]:
@@ -199,7 +200,7 @@ def _labels(keyed: Iterable[_KeyedCase]) -> tuple[str, ...]:
     return tuple(case_label(case.name, key.occurrence) for key, case in keyed)
 
 
-class _CasePair(NamedTuple):
+class CasePair(NamedTuple):
     """A case that is in both reports."""
 
     key: _CaseKey
@@ -215,7 +216,7 @@ class _CasePair(NamedTuple):
 class _ResultPair(NamedTuple):
     """The results of one metric for a case that is in both reports."""
 
-    cases: _CasePair
+    cases: CasePair
     a: MetricResult
     b: MetricResult
 
@@ -245,7 +246,7 @@ class _MetricPair(NamedTuple):
         return [pair for pair in self.results if pair.is_scored]
 
 
-def _uncertain_pair_notes(pairs: Sequence[_CasePair]) -> Iterator[str]:
+def _uncertain_pair_notes(pairs: Sequence[CasePair]) -> Iterator[str]:
     """Yield the note on cases that were paired by name or position."""
     uncertain = [pair for pair in pairs if pair.key.name[0] in {"name", "position"}]
     if uncertain:
@@ -287,7 +288,7 @@ def _pair_names(
 
 
 def _pair_metrics(
-    before: Report, after: Report, names: Mapping[str, str], cases: Sequence[_CasePair]
+    before: Report, after: Report, names: Mapping[str, str], cases: Sequence[CasePair]
 ) -> list[_MetricPair]:
     """Return the metrics of both reports with their results for the cases that they measure in both."""
     summaries_a, summaries_b = before.summaries, after.summaries
@@ -299,7 +300,7 @@ def _pair_metrics(
     return metrics
 
 
-def _result_pairs(cases: Iterable[_CasePair], place_a: int, place_b: int) -> Iterator[_ResultPair]:
+def _result_pairs(cases: Iterable[CasePair], place_a: int, place_b: int) -> Iterator[_ResultPair]:
     """Yield the results of the metrics at these places, for the cases that they measure."""
     for pair in cases:
         if place_a not in pair.a.apart and place_b not in pair.b.apart:
@@ -428,11 +429,15 @@ def _p_value(clusters: Sequence[tuple[str, str]], pairs: Sequence[_ResultPair]) 
 
 
 def _change(pair: _ResultPair) -> CaseChange:
+    failed = pair.a if pair.b.passed else pair.b
+    first = failed.findings[0] if failed.findings else None
     return CaseChange(
         **_case_fields(pair.cases),
         score_a=cast("float", pair.a.score),
         score_b=cast("float", pair.b.score),
-        finding=_first_problem(pair.a if pair.b.passed else pair.b),
+        finding=_first_problem(failed),
+        tool=None if first is None else first.tool or None,
+        kind=None if first is None else first.kind,
     )
 
 
@@ -447,7 +452,7 @@ def _gap(pair: _ResultPair) -> CaseGap:
     )
 
 
-def _case_fields(pair: _CasePair) -> dict[str, Any]:
+def _case_fields(pair: CasePair) -> dict[str, Any]:
     return {"case": pair.a.name, "occurrence": pair.key.occurrence, "index_a": pair.a.index, "index_b": pair.b.index}
 
 

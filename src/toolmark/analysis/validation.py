@@ -10,16 +10,18 @@ Example:
     ...     LLMTestCase(tools_called=refund, expected_tools=refund, metadata={"reward": 1}),
     ...     LLMTestCase(tools_called=[], expected_tools=refund, metadata={"reward": 0}),
     ... ]
-    >>> validate(cases, [ToolCorrectnessMetric()], label="metadata.reward").metrics[0].auc
+    >>> validate(cases, [ToolCorrectnessMetric()], label="metadata.reward", min_runs=2).metrics[0].auc
     1.0
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations, compress
 from operator import not_
 from typing import Any, NamedTuple
 
@@ -28,16 +30,20 @@ from toolmark._internal.options import require
 from toolmark._internal.text import join_first, plural
 from toolmark.agents import DEFAULT_CONCURRENCY
 from toolmark.analysis.field_paths import Place, name_of, path_of, values_at
-from toolmark.analysis.scores import count_warned, scores_of
+from toolmark.analysis.scores import count_warned
 from toolmark.cases import AnyCase
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.evaluation.run import evaluate, listed_cases
 from toolmark.metrics import MetricLike
-from toolmark.report import MetricValidity, Validity
+from toolmark.report import AUCDifference, MetricValidity, MisrankedCase, Report, Validity
 from toolmark.result import TOLERANCE, MetricResult, ResultStatus
-from toolmark.stats import auc, auc_interval, balanced_accuracy
-from toolmark.stats.bootstrap import RESAMPLES
-from toolmark.stats.number_checks import check_bootstrap, mean_of
+from toolmark.stats import auc, auc_within, auc_within_interval, balanced_accuracy
+from toolmark.stats.bootstrap import RESAMPLES, interval_of
+from toolmark.stats.number_checks import check_bootstrap, check_positive, mean_of
+from toolmark.stats.separation import differences_of, resampled_aucs
+
+MIN_RUNS = 20
+"""Default number of scored cases that a metric needs: on fewer, an AUC is mostly chance."""
 
 _MAX_NAMES = 3
 
@@ -49,6 +55,7 @@ def validate(
     label: Place,
     cluster: Place | None = None,
     positive_from: float = 1.0,
+    min_runs: int = MIN_RUNS,
     resamples: int = RESAMPLES,
     seed: int = 0,
     confidence: float = 0.95,
@@ -58,7 +65,11 @@ def validate(
     """Measure how well the scores of metrics separate good runs from bad ones.
 
     Only cases with a label are measured. Cases without a label, and cases that a metric skips or cannot measure, are
-    counted but never scored as 0. Metrics that score different cases are not comparable with each other.
+    counted but never scored as 0. A metric that scores too few cases is dropped, with its counts in `dropped`.
+
+    Metrics are compared pair by pair on the cases that both score, by the difference of their AUCs in the same
+    resamples. `hardest_good` and `hardest_bad` are the cases that all metrics get wrong most: a case to look at first,
+    since either the metrics overlook something or the label is wrong.
 
     Args:
         cases: The cases; at least one with a label.
@@ -67,8 +78,10 @@ def validate(
             or `None` for a case without a label.
         cluster: Path of the cluster, such as `"metadata.task_id"`, or a function; any JSON value. Runs of one task are
             not independent, and intervals that ignore this are too narrow. By default all cases are independent. A case
-            without a value is a separate cluster, and `notes` counts these.
-        positive_from: A case is good if its label is at least this (within 1e-9); true is 1 and false 0.
+            without a value is a separate cluster, and `notes` counts these. With clusters, there is also an AUC over
+            pairs within a cluster (`auc_within`), which a score cannot reach by knowing which tasks are easy.
+        positive_from: A case is good if its label is at least this (within 1e-9); true is 1 and false 0. Finite.
+        min_runs: Scored cases that a metric needs, at least 1.
         resamples: Number of bootstrap resamples for the intervals.
         seed: Seed of the random numbers; equal arguments give equal intervals.
         confidence: Level of the intervals, in (0, 1).
@@ -80,21 +93,25 @@ def validate(
             cluster; the message suggests the nearest path.
         InvalidDataError: A label is not a number, true or false; `problems` lists all of them.
     """
-    require(is_number(positive_from) and not math.isnan(positive_from), "positive_from must be a number", positive_from)
+    require(_is_finite(positive_from), "positive_from must be a finite number", positive_from)
+    check_positive(min_runs, "min_runs")
     check_bootstrap(resamples, confidence)
     listed = listed_cases(cases)
     # Labels and clusters are read first, because a mistake in them must not cost a whole run of the metrics.
-    labels = _read_labels(listed, label, positive_from)
-    good, labelled = list(labels.values()), [listed[place] for place in labels]
-    keys, alone = _cluster_keys(listed, list(labels), cluster)
-    unlabelled = [name_of(listed, place) for place in range(len(listed)) if place not in labels]
+    values = _read_labels(listed, label)
+    good = [value >= positive_from - TOLERANCE for value in values.values()]
+    keys, alone = _cluster_keys(listed, list(values), cluster)
+    unlabelled = [name_of(listed, place) for place in range(len(listed)) if place not in values]
     notes = [
         *_missing_note(unlabelled, len(listed), label, "was not measured", "were not measured"),
-        *_missing_note(alone, len(labelled), cluster, "is a separate cluster", "each is a separate cluster"),
+        *_missing_note(alone, len(values), cluster, "is a separate cluster", "each is a separate cluster"),
+        *_one_sided_note(good, values.values(), positive_from),
     ]
+    labelled = [listed[place] for place in values]
     report = evaluate(labelled, metrics, max_concurrency=max_concurrency, show_progress=show_progress)
     bootstrap: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
-    results = zip(*(case.results for case in report.cases), strict=True)
+    names = [name_of(listed, place) for place in values]
+    runs = _Runs(list(values), names, good, keys, cluster is not None, bootstrap)
     return Validity(
         label=path_of(label),
         positive_from=float(positive_from),
@@ -102,55 +119,157 @@ def validate(
         cases=len(listed),
         good=sum(good),
         bad=len(good) - sum(good),
-        metrics=tuple(_validity(of_metric, good, keys, bootstrap) for of_metric in results),
+        min_runs=min_runs,
         notes=tuple(notes),
+        **_figures(report, runs, min_runs),
         **bootstrap,
     )
 
 
-def _validity(
-    results: Sequence[MetricResult], good: Sequence[bool], keys: Sequence[str], options: Mapping[str, Any]
-) -> MetricValidity:
-    """Return the validity of one metric, from the result, the label and the cluster of each labelled case."""
-    scored = _scored_results(results, good, keys)
-    scores = scores_of(scored.results)
-    good_scores, bad_scores = list(compress(scores, scored.good)), list(compress(scores, map(not_, scored.good)))
-    passed = [bool(result.passed) for result in scored.results]
-    verdicts = Counter(zip(scored.good, passed, strict=True))
-    statuses = Counter(result.status for result in results)
-    unscored = Counter(_first_line(result) for result in results if result.score is None)
+def _figures(report: Report, runs: _Runs, min_runs: int) -> dict[str, Any]:
+    """Return the fields of a `Validity` about its metrics."""
+    columns = [_Column(results) for results in zip(*(case.results for case in report.cases), strict=True)]
+    rows = [column for column in columns if len(column.scores) >= min_runs]
+    return {
+        "metrics": tuple(_validity(column, runs) for column in rows),
+        "dropped": tuple(_counts(column, runs) for column in columns if column not in rows),
+        "differences": tuple(_difference(one, other, runs) for one, other in combinations(rows, 2)),
+        "hardest_good": _hardest(rows, runs, good=True),
+        "hardest_bad": _hardest(rows, runs, good=False),
+    }
+
+
+class _Column:
+    """The results of one metric on all labelled cases, and the scores that it has, by the position of the case."""
+
+    def __init__(self, results: Sequence[MetricResult]) -> None:
+        self.results = results
+        self.scores = {place: result.score for place, result in enumerate(results) if result.score is not None}
+        self._resampled: dict[tuple[int, ...], list[float | None]] = {}
+
+    def resampled_aucs(self, places: Sequence[int], runs: _Runs) -> list[float | None]:
+        """Return the AUC of each resample of the cases at some positions.
+
+        They are stored, because all pairs of metrics that score the same cases need the same ones.
+        """
+        key = tuple(places)
+        if key not in self._resampled:
+            self._resampled[key] = resampled_aucs(
+                [self.scores[place] for place in places],
+                [runs.good[place] for place in places],
+                [runs.keys[place] for place in places],
+                resamples=runs.bootstrap["resamples"],
+                seed=runs.bootstrap["seed"],
+            )
+        return self._resampled[key]
+
+
+class _Runs(NamedTuple):
+    """The labelled cases: position among all cases, name, label and cluster of each, and how they are resampled."""
+
+    places: list[int]
+    names: list[str]
+    good: list[bool]
+    keys: list[str]
+    clustered: bool
+    bootstrap: dict[str, Any]
+
+
+def _validity(column: _Column, runs: _Runs) -> MetricValidity:
+    """Return the validity of one metric."""
+    scores = list(column.scores.values())
+    good, keys = [runs.good[place] for place in column.scores], [runs.keys[place] for place in column.scores]
+    passed = [bool(column.results[place].passed) for place in column.scores]
+    areas = column.resampled_aucs(list(column.scores), runs)
+    return replace(
+        _counts(column, runs),
+        auc=auc(scores, good),
+        interval=interval_of(areas, len(set(keys)), runs.bootstrap["confidence"]),
+        auc_within=auc_within(scores, good, keys) if runs.clustered else None,
+        interval_within=auc_within_interval(scores, good, keys, **runs.bootstrap) if runs.clustered else None,
+        balanced_accuracy=balanced_accuracy(passed, good),
+        mean_good=mean_of(list(compress(scores, good))),
+        mean_bad=mean_of(list(compress(scores, map(not_, good)))),
+    )
+
+
+def _counts(column: _Column, runs: _Runs) -> MetricValidity:
+    """Return the counts of one metric, without any measure of its scores."""
+    verdicts = Counter((runs.good[place], bool(column.results[place].passed)) for place in column.scores)
+    statuses = Counter(result.status for result in column.results)
+    unscored = Counter(_first_line(result) for result in column.results if result.score is None)
     return MetricValidity(
-        metric=results[0].metric,
-        threshold=results[0].threshold,
-        good=len(good_scores),
-        bad=len(bad_scores),
+        metric=column.results[0].metric,
+        threshold=column.results[0].threshold,
+        good=verdicts[True, True] + verdicts[True, False],
+        bad=verdicts[False, True] + verdicts[False, False],
         good_passed=verdicts[True, True],
         bad_passed=verdicts[False, True],
         skipped=statuses[ResultStatus.SKIPPED],
         failed=statuses[ResultStatus.FAILED],
         unscored=tuple(unscored.most_common()),
-        warned=count_warned(scored.results),
-        auc=auc(scores, scored.good),
-        interval=auc_interval(scores, scored.good, scored.clusters, **options),
-        balanced_accuracy=balanced_accuracy(passed, scored.good),
-        mean_good=mean_of(good_scores),
-        mean_bad=mean_of(bad_scores),
+        warned=count_warned(column.results[place] for place in column.scores),
+        auc=None,
+        interval=None,
+        auc_within=None,
+        interval_within=None,
+        balanced_accuracy=None,
+        mean_good=None,
+        mean_bad=None,
     )
 
 
-class _ScoredResults(NamedTuple):
-    """The results of one metric that have a score, with the label and the cluster of each of their cases."""
-
-    results: list[MetricResult]
-    good: list[bool]
-    clusters: list[str]
-
-
-def _scored_results(results: Sequence[MetricResult], good: Sequence[bool], keys: Sequence[str]) -> _ScoredResults:
-    has_score = [result.score is not None for result in results]
-    return _ScoredResults(
-        list(compress(results, has_score)), list(compress(good, has_score)), list(compress(keys, has_score))
+def _difference(one: _Column, other: _Column, runs: _Runs) -> AUCDifference:
+    """Return the difference of two metrics on the cases that both score."""
+    both = [place for place in one.scores if place in other.scores]
+    good = [runs.good[place] for place in both]
+    area, other_area = (auc([column.scores[place] for place in both], good) for column in (one, other))
+    differences = differences_of(one.resampled_aucs(both, runs), other.resampled_aucs(both, runs))
+    clusters = len({runs.keys[place] for place in both})
+    return AUCDifference(
+        metric=one.results[0].metric,
+        other=other.results[0].metric,
+        cases=len(both),
+        difference=None if area is None or other_area is None else area - other_area,
+        interval=interval_of(differences, clusters, runs.bootstrap["confidence"]),
     )
+
+
+def _common_places(columns: Sequence[_Column], runs: _Runs, *, good: bool) -> list[int]:
+    """Return the places of the good or the bad cases that all metrics score."""
+    places = [place for place, fine in enumerate(runs.good) if fine is good]
+    return [place for place in places if all(place in column.scores for column in columns)]
+
+
+def _hardest(columns: Sequence[_Column], runs: _Runs, *, good: bool) -> MisrankedCase | None:
+    """Return the good or the bad case that all metrics misrank most.
+
+    It is the one whose least share over the metrics is highest, then the one with the highest mean, then the first.
+    """
+    places = _common_places(columns, runs, good=good)
+    shares_of_metrics = [_misranked_shares(column, runs, places, good=good) for column in columns]
+    ranks = {
+        place: (min(shares), math.fsum(shares))
+        for place, shares in zip(places, zip(*shares_of_metrics, strict=True), strict=bool(columns))
+    }
+    hardest = max(ranks, key=lambda place: ranks[place], default=None)  # the first of several
+    if hardest is None or not ranks[hardest][0]:  # each case is ranked right by a metric
+        return None
+    scores = tuple(column.scores[hardest] for column in columns)
+    return MisrankedCase(
+        index=runs.places[hardest], case=runs.names[hardest], scores=scores, misranked=ranks[hardest][0]
+    )
+
+
+def _misranked_shares(column: _Column, runs: _Runs, places: Sequence[int], *, good: bool) -> list[float]:
+    """Return for each place the share of cases of the other kind on its wrong side, ties counting one half."""
+    others = sorted(score for place, score in column.scores.items() if runs.good[place] is not good)
+    shares: list[float] = []
+    for place in places:
+        below, up_to = bisect_left(others, column.scores[place]), bisect_right(others, column.scores[place])
+        wrong = 2 * len(others) - below - up_to if good else below + up_to
+        shares.append(wrong / (2 * len(others)) if others else 0.0)
+    return shares
 
 
 def _first_line(result: MetricResult) -> str:
@@ -158,8 +277,8 @@ def _first_line(result: MetricResult) -> str:
     return (result.reason or result.error or result.status.value).split("\n", 1)[0]
 
 
-def _read_labels(cases: Sequence[AnyCase], label: Place, positive_from: float) -> dict[int, bool]:
-    """Return whether each case that has a label is good, by the position of the case."""
+def _read_labels(cases: Sequence[AnyCase], label: Place) -> dict[int, float]:
+    """Return the label of each case that has one, by the position of the case."""
     values = {place: value for place, value in enumerate(values_at(cases, label, "label")) if value is not None}
     problems: list[Problem] = []
     for place, value in values.items():
@@ -169,7 +288,15 @@ def _read_labels(cases: Sequence[AnyCase], label: Place, positive_from: float) -
     if problems:
         hint = "a function as label can turn anything into a number"
         raise InvalidDataError("\n".join([*map(str, problems), hint]), problems)
-    return {place: value >= positive_from - TOLERANCE for place, value in values.items()}
+    return values
+
+
+def _is_finite(value: object) -> bool:
+    """Return whether a value is a number that a float can hold."""
+    try:
+        return is_number(value) and math.isfinite(value)
+    except OverflowError:  # an integer above the largest float
+        return False
 
 
 def _is_label(value: object) -> bool:
@@ -198,6 +325,15 @@ def _cluster_key(place: int, value: object) -> str:
     if isinstance(plain, float) and plain.is_integer():
         plain = int(plain)
     return f"value {canonical_json(plain)}"
+
+
+def _one_sided_note(good: Sequence[bool], labels: Collection[float], positive_from: float) -> list[str]:
+    """Return the note that all cases are good, or that all are bad, with the range of their labels."""
+    if len(set(good)) != 1:
+        return []
+    side, kind = ("every label is", "bad") if good[0] else ("no label is", "good")
+    lowest, highest = (short_repr(end) for end in (min(labels), max(labels)))
+    return [f"{side} {positive_from:g} or more, so no case is {kind}; lowest label {lowest}, highest {highest}"]
 
 
 def _missing_note(names: Sequence[str], total: int, path: Place | None, one: str, several: str) -> list[str]:

@@ -36,6 +36,8 @@ from toolmark.cases import Handoff, MLLMImage, Run, RunStatus
 from toolmark.errors import InvalidDataError
 from toolmark.matching.json_compare import ABSENT, json_equal
 
+_MODEL: Final = CallOrigin.MODEL  # Python 3.11 takes long to look up a member of an enumeration
+
 _TEXT_FIELDS: Final = (
     *("name", "id", "server", "error", "failure"),
     *("replaces", "caller", "source", "reasoning", "key"),
@@ -251,7 +253,8 @@ class RunBuilder:
             if not isinstance(request, Request):
                 self.warn(f"requests[{index}] must be a Request, got {short_repr(request)}; it was left out")
                 continue
-            self._check_request(request)
+            if not request.is_parsed:
+                self._check_request(request)
             inner = outer
             if request.caller is not None:
                 inner = self._caller(outer, request, request.caller)
@@ -283,25 +286,19 @@ class RunBuilder:
         # `None` if the arguments were not captured: a request without arguments has `{}`.
         requested = arguments
         if not request.is_parsed:
-            requested = self._to_json(arguments, f"arguments of {request.name!r}")
-        call = CallRecord(
-            requested=requested,
-            name=self._name(request.name),
-            order=(self._messages, index),
-            scope=scope,
-            origin=CallOrigin.MODEL,
-            raw=request.raw,
-            id=request.id or None,
-            type=request.type,
-            server=request.server,
-            invalid=arguments is not ABSENT and not isinstance(arguments, dict),
-            request_error=request.error,
-            reasoning=request.reasoning,
-            is_handoff=request.handoff,
-            caller=request.caller,
-            round=self._rounds,
-            source=request.source or None,
-        )
+            requested = self._to_json(arguments, "arguments", request.name)
+        call = CallRecord(self._name(request.name), (self._messages, index), scope, _MODEL, requested, request.raw)
+        # Set one by one: a call with so many arguments by name takes twice as long.
+        call.id = request.id or None
+        call.type = request.type
+        call.server = request.server
+        call.invalid = arguments is not ABSENT and not isinstance(arguments, dict)
+        call.request_error = request.error
+        call.reasoning = request.reasoning
+        call.is_handoff = request.handoff
+        call.caller = request.caller
+        call.round = self._rounds
+        call.source = request.source or None
         if _has_provider_run(request):
             self._add_provider_execution(call, request.result, request.failure)
         if requested is None:
@@ -353,11 +350,8 @@ class RunBuilder:
         """
         self._messages += 1
         name, scope_call = self._name(self._text(name, "name of a tool") or ""), self._scope(scope)
-        call_id, agent, server = (
-            self._text(value, f"{field} of {name!r}")
-            for field, value in (("id", call_id), ("agent", agent), ("server", server))
-        )
-        received = self._json_object(arguments, f"arguments of {name!r}")
+        call_id, agent = self._text(call_id, "id", name), self._text(agent, "agent", name)
+        server, received = self._text(server, "server", name), self._json_object(arguments, "arguments", name)
         call = self._at_source(request) or self._of_execution(request)
         if call is None:
             requests = self._requests_of(scope_call, call_id, message=message, strand=strand)
@@ -413,7 +407,7 @@ class RunBuilder:
         if record is None:
             return
         call, execution = record
-        call_id, error = self._text(call_id, f"id of {call.name!r}"), self._text(error, f"error of {call.name!r}")
+        call_id, error = self._text(call_id, "id", call.name), self._text(error, "error", call.name)
         call.type = self._type(type) or call.type
         if call.origin is CallOrigin.CODE and call_id and not call.id:
             call.id = call_id
@@ -440,7 +434,7 @@ class RunBuilder:
         record = self._execution(key, "failed")
         if record is not None:
             call, execution = record
-            error = self._text(error, f"error of {call.name!r}")
+            error = self._text(error, "error", call.name)
             execution.outcome, execution.error, execution.ended_at, execution.ran = outcome, error, at, ran
 
     def handed_off(
@@ -581,7 +575,8 @@ class RunBuilder:
         if name is not None and name != call.name:
             self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
         failed = failed or rejected
-        self._add_notes(call, "model_output", plain, notes)
+        if notes:
+            self._add_notes(call, "model_output", plain, notes)
         call.result = ModelResult(plain, failed, error=error, rejected=rejected, read=True)
         if plain is ABSENT and not notes:
             self._warn_without_content(call, call.result, source)
@@ -606,16 +601,18 @@ class RunBuilder:
         """Return the run as observed so far. May be called at any time, and repeatedly."""
         return Run(**self.fields())
 
-    def fields(self, *, copy: bool = True) -> JsonObject:
+    def fields(self, *, copy: bool = True, turns: Mapping[str | None, int] | None = None) -> JsonObject:
         """Return the fields of the run as observed so far.
 
-        Without a `copy` the calls hold the builder's own values, so that no other run must be built of them.
+        Without a `copy` the calls hold the builder's own values, so that no other run must be built of them. `turns`
+        has the turn of each call, by its `source`.
         """
         status = self._final_status()
         interrupted = status is RunStatus.INTERRUPTED
-        state = RunState(self._ended, interrupted, copy)
+        state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK, copy, turns or {})
+        handoff_calls = [entry for entry in enumerate(in_order(self._root.children)) if entry[1].is_handoff]
         optional = {
-            "failed_handoffs": self._failed_handoffs() or None,
+            "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed] or None,
             "input": self._input,
             "input_parts": self._input_parts or None,
             "actual_output": None if interrupted else self._output,
@@ -627,9 +624,13 @@ class RunBuilder:
             "started_at": self._started_at,
             "duration": seconds_between(self._started_at, self._ended_at),
         }
+        calls = build_calls(self._root.children, state)
+        if not copy:
+            # Records point at their scope and back. Without the cycle, memory is free at once and not by a collection.
+            self._root.children.clear()
         return {
-            "calls": build_calls(self._root.children, state),
-            "handoffs": self._handoffs(),
+            "calls": calls,
+            "handoffs": self._handoffs(handoff_calls),
             "status": status,
             "models": list(self._models),
             "tags": list(self.tags),
@@ -639,21 +640,20 @@ class RunBuilder:
         }
 
     def _available_tools(self) -> list[ToolSpec]:
+        if not self._tools:
+            return []
         calls = self._root.children
         pseudo = {call.name for call in calls if call.is_pseudo} - {call.name for call in calls if not call.is_pseudo}
         return [spec for spec in self._tools.values() if spec.name not in pseudo]
 
-    def _handoffs(self) -> list[Handoff]:
+    def _handoffs(self, handoff_calls: Iterable[tuple[int, CallRecord]]) -> list[Handoff]:
+        """Return the hand-offs that took place, from those that were requested, with their positions."""
         handoffs = [
             Handoff(call=index, to_agent=call.handoff_to, from_agent=call.agent)
-            for index, call in enumerate(in_order(self._root.children))
-            if call.is_handoff and not call.handoff_failed
+            for index, call in handoff_calls
+            if not call.handoff_failed
         ]
         return handoffs + [Handoff(to_agent=to) for to in self._unmatched_handoffs]
-
-    def _failed_handoffs(self) -> list[int]:
-        calls = in_order(self._root.children)
-        return [index for index, call in enumerate(calls) if call.is_handoff and call.handoff_failed]
 
     def _final_status(self) -> RunStatus:
         """Return how the run ended: a run that ended well and has a waiting call is interrupted."""
@@ -692,7 +692,7 @@ class RunBuilder:
             return calls_within(scope)
         # Ids repeat in other scopes, where they mean other calls.
         calls = [call for call in self._by_id.get(call_id, ()) if is_within(call, scope)]
-        return sorted(calls, key=lambda call: call.scope is not scope)
+        return calls if len(calls) == 1 else sorted(calls, key=lambda call: call.scope is not scope)
 
     def _requests_of(
         self, scope: CallRecord, call_id: str | None, *, message: Key | None, strand: Key | None
@@ -757,11 +757,11 @@ class RunBuilder:
 
     # Values
 
-    def _text(self, value: object, label: str) -> str | None:
+    def _text(self, value: object, label: str, tool: str | None = None) -> str | None:
         """Return a text, `None` for `None`; anything else as its repr, with a warning."""
         if value is None or isinstance(value, str):
             return value
-        self.warn(f"{label} must be text, got {short_repr(value)}; its repr was stored")
+        self.warn(f"{_labelled(label, tool)} must be text, got {short_repr(value)}; its repr was stored")
         return short_repr(value)
 
     def _type(self, value: object) -> ToolCallType | None:
@@ -773,15 +773,15 @@ class RunBuilder:
             self.warn(f"type must be one of {', '.join(ToolCallType)}, got {short_repr(value)}; it was left out")
             return None
 
-    def _to_json(self, value: object, label: str) -> Any:  # noqa: ANN401 - a JSON value
+    def _to_json(self, value: object, label: str, tool: str | None = None) -> Any:  # noqa: ANN401 - a JSON value
         """Return `value` as a JSON value, `None` if there is none, and warn of what was lost."""
         plain, notes = json_value(value)
         for note in notes:
-            self.warn(f"{label}: {note}")
+            self.warn(f"{_labelled(label, tool)}: {note}")
         return None if plain is ABSENT else plain
 
-    def _json_object(self, value: JsonObject | None, label: str) -> JsonObject | None:
-        plain = self._to_json(value, label)
+    def _json_object(self, value: JsonObject | None, label: str, tool: str | None = None) -> JsonObject | None:
+        plain = self._to_json(value, label, tool)
         return plain if isinstance(plain, dict) else None
 
     def _field_value(self, value: object, call: CallRecord, field: str) -> Any:  # noqa: ANN401 - a JSON value
@@ -799,6 +799,11 @@ class RunBuilder:
             self.warn(f"{field} of {call.name!r}: {note}")
         if plain is ABSENT and notes:
             call.add_not_captured(field)
+
+
+def _labelled(label: str, tool: str | None) -> str:
+    """Return the name of a value for a warning, with the tool that it belongs to."""
+    return label if tool is None else f"{label} of {tool!r}"
 
 
 def _outcome_of(error: str | None) -> Outcome:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 from toolmark._internal.json import JsonObject
-from toolmark._internal.model import drop_none
 from toolmark.calls import CallOrigin, CallStatus, ToolCall, ToolCallType
 from toolmark.calls import Execution as ExecutionRecord
 from toolmark.capture.records import CallRecord, Execution, ModelResult, Outcome
-from toolmark.matching.json_compare import ABSENT, outputs_equal
+from toolmark.matching.json_compare import ABSENT, json_equal
+
+# Python 3.11 takes five times as long to look up a member of an enumeration as a name of the module.
+_OK: Final = CallStatus.OK
+_MODEL: Final = CallOrigin.MODEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +26,30 @@ class RunState:
     ended: bool
     waiting: bool
     """It ended by waiting for a person."""
+    succeeded: bool
+    """It ended well, so nothing waits any more."""
     copy: bool
     """The calls get copies of the values."""
+    turns: Mapping[str | None, int]
+    """Turns of the user that calls answer, by their `source`; empty if there is only one turn."""
 
 
 def in_order(calls: Iterable[CallRecord]) -> list[CallRecord]:
     """Return the calls of one scope in the model's order, without structured answers."""
-    return sorted((call for call in calls if not call.is_pseudo), key=lambda call: call.order)
+    own = [call for call in calls if not (call.is_structured_answer and call.is_pseudo)]
+    return sorted(own, key=attrgetter("order"))
 
 
 def build_calls(calls: list[CallRecord], state: RunState) -> list[ToolCall]:
     """Return the calls of one scope with their children, in the model's order."""
     if not calls:
         return []
-    records = in_order(calls)
-    messages = sorted({call.order[0] for call in records if call.origin is CallOrigin.MODEL})
-    steps = {message: step for step, message in enumerate(messages)}
-    return [
-        _build_call(call, state, steps[call.order[0]] if call.origin is CallOrigin.MODEL else None) for call in records
-    ]
+    steps: dict[int, int] = {}
+    built: list[ToolCall] = []
+    for call in in_order(calls):
+        step = steps.setdefault(call.order[0], len(steps)) if call.origin is _MODEL else None
+        built.append(_build_call(call, state, step))
+    return built
 
 
 def seconds_between(started: datetime | None, ended: datetime | None) -> float | None:
@@ -60,15 +69,29 @@ def is_waiting(call: CallRecord) -> bool:
     return call.origin is CallOrigin.CODE or call.is_of_last_message
 
 
+def _with_successful_attempt_last(call: CallRecord, state: RunState) -> CallRecord:
+    """Return a call whose last attempt was left without an end as ended by an earlier attempt that succeeded.
+
+    This holds only in a run that succeeded, in which nothing waits. A workflow may begin a step twice at the same time:
+    one pass then succeeds, and the other one is left waiting.
+    """
+    if not state.succeeded or call.last_outcome in (Outcome.OK, Outcome.ERROR):
+        return call
+    successful = [execution for execution in call.executions if execution.outcome is Outcome.OK]
+    if not successful:
+        return call
+    others = [execution for execution in call.executions if execution is not successful[-1]]
+    return replace(call, executions=[*others, successful[-1]])
+
+
 def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall:
+    call = _with_successful_attempt_last(call, state) if len(call.executions) > 1 else call
     status = _status(call, state)
     output = _output(call, status)
     arguments = _arguments(call)
     missing = _not_captured(call, output)
-    execution: JsonObject = {
-        "status": status,
-        "executed": any(execution.ran for execution in call.executions),
-        "error": _error(call, status),
+    optional = {
+        "error": None if status is _OK else _error(call, status),
         "requested_parameters": _requested(call, arguments),
         "model_output": _model_output(call, output),
         "artifact": _artifact(call),
@@ -76,13 +99,13 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
         "server": call.server,
         "step": step,
         "source": call.source,
-        **_optional_fields(call, state, missing),
     }
     # Only observed fields are set: metrics tell a field that is not set from one that is `None`.
-    execution = drop_none(execution)
-    fields = drop_none(
-        {"name": call.name, "id": call.id or None, "type": call.type, "reasoning": call.reasoning or None}
-    )
+    execution: JsonObject = {"status": status, "executed": any(execution.ran for execution in call.executions)}
+    _add_set(execution, optional)
+    if call.source is None or call.children or missing or call.executions or call.origin is not _MODEL:
+        _add_set(execution, _optional_fields(call, state, missing))
+    fields = _identity(call, state)
     if "input_parameters" not in missing:
         fields["input_parameters"] = arguments
     if output is not ABSENT:
@@ -94,19 +117,37 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
     return ToolCall.from_valid(fields)
 
 
+def _identity(call: CallRecord, state: RunState) -> JsonObject:
+    """Return the fields that say which call it is; those that are not known are left out."""
+    fields: JsonObject = {"name": call.name}
+    if call.id:
+        fields["id"] = call.id
+    if call.type is not None:
+        fields["type"] = call.type
+    if call.reasoning:
+        fields["reasoning"] = call.reasoning
+    if call.source in state.turns:
+        fields["turn"] = state.turns[call.source]
+    return fields
+
+
+def _add_set(fields: JsonObject, optional: JsonObject) -> None:
+    """Add those fields that are not `None`."""
+    for name, value in optional.items():
+        if value is not None:
+            fields[name] = value
+
+
 def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> JsonObject:
     """Return the fields that are left out, where they have their default, of a call that was read from a file.
 
     A file cannot confirm a default.
     """
-    children = build_calls(call.children, state)
-    if call.source is None or children or missing or call.executions or call.origin is not CallOrigin.MODEL:
-        attempts = max(len(call.executions), 1)
-        fields = {"attempts": attempts, "origin": call.origin, "children": children, "not_captured": missing}
-        if call.source is not None:
-            fields = {name: value for name, value in fields.items() if value != _DEFAULTS[name]}
-        return fields | _times(call.executions)
-    return {}
+    attempts, children = max(len(call.executions), 1), build_calls(call.children, replace(state, turns={}))
+    fields = {"attempts": attempts, "origin": call.origin, "children": children, "not_captured": missing}
+    if call.source is not None:
+        fields = {name: value for name, value in fields.items() if value != _DEFAULTS[name]}
+    return fields | _times(call.executions)
 
 
 _DEFAULTS: Final[JsonObject] = {"attempts": 1, "origin": CallOrigin.MODEL, "children": [], "not_captured": []}
@@ -125,15 +166,16 @@ def _arguments(call: CallRecord) -> JsonObject:
 
 def _requested(call: CallRecord, arguments: JsonObject) -> Any:  # noqa: ANN401 - a JSON value
     """Return what the model requested, `None` if it is equal to the arguments or if no model requested the call."""
-    if call.origin is not CallOrigin.MODEL:
+    if call.origin is not _MODEL:
         return None
     requested = call.requested if call.raw is None else call.raw
-    return None if requested == arguments else requested
+    return None if requested is arguments or requested == arguments else requested
 
 
 def _artifact(call: CallRecord) -> Any:  # noqa: ANN401 - a JSON value
-    artifact = (call.last or _NO_EXECUTION).artifact
-    return (call.result or _NO_RESULT).artifact if artifact is None else artifact
+    if call.last is not None and call.last.artifact is not None:
+        return call.last.artifact
+    return None if call.result is None else call.result.artifact
 
 
 def _not_captured(call: CallRecord, output: object) -> list[str]:
@@ -187,7 +229,7 @@ def _status_of_request(call: CallRecord, state: RunState) -> CallStatus:
 def _status_of_result(call: CallRecord, result: ModelResult) -> CallStatus:
     """Return the status of a request of which only the result was observed."""
     if not result.failed and not result.unknown_tool:
-        return CallStatus.OK
+        return _OK
     if result.unknown_tool or _is_unknown(call):
         return CallStatus.UNKNOWN_TOOL
     # In a live recording a failure without an execution means that something refused to run the tool.
@@ -205,12 +247,11 @@ def _is_unknown(call: CallRecord) -> bool:
 
 def _output(call: CallRecord, status: CallStatus) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value that the tool returned, else the text that the model received; `ABSENT` without either."""
-    if status is not CallStatus.OK:
+    if status is not _OK:
         return ABSENT
-    last = call.last or _NO_EXECUTION
-    if last.outcome is Outcome.OK and last.output is not ABSENT:
-        return last.output
-    return (call.result or _NO_RESULT).content
+    if call.has_succeeded and call.executions[-1].output is not ABSENT:
+        return call.executions[-1].output
+    return ABSENT if call.result is None else call.result.content
 
 
 def _model_output(call: CallRecord, output: object) -> Any:  # noqa: ANN401 - a JSON value
@@ -219,7 +260,7 @@ def _model_output(call: CallRecord, output: object) -> Any:  # noqa: ANN401 - a 
     if content is ABSENT or content is output:
         return None
     # A value and its JSON text are equal, but the model received only one of them, so both are stored.
-    same = output is not ABSENT and type(output) is type(content) and outputs_equal(output, content)
+    same = output is not ABSENT and json_equal(output, content)
     return None if same else content
 
 

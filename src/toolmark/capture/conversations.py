@@ -54,7 +54,7 @@ def conversation(
 
 
 def _metadata_of(run: Run) -> JsonObject:
-    """Return the metadata of the assistant turn of a run."""
+    """Return the metadata of the assistant turn of a run; the span is that of its trace, to which scores go back."""
     warnings = list(run.warnings)
     if run.input_parts:
         warnings.append("the images of the input were left out; a turn has text only")
@@ -64,6 +64,7 @@ def _metadata_of(run: Run) -> JsonObject:
             "status": None if run.status is RunStatus.OK else run.status.value,
             "error": run.error,
             "warnings": warnings or None,
+            "span_id": run.metadata.get("span_id"),
         }
     )
 

@@ -14,15 +14,17 @@ from toolmark.cases import MLLMImage
 def image_parts(content: object) -> list[str | MLLMImage] | None:
     """Return the texts and images of a message's content in their order, `None` if there is no image.
 
-    The content has the form of OpenAI's chat or Responses API, Anthropic, LangChain, LlamaIndex or MCP, as plain
-    objects or as objects of the SDK; an `MLLMImage` is taken as it is. Other parts, empty texts, images that a provider
-    stores under an id, and images whose data is not base64 text are left out. A `data:` address becomes `data`. Never
-    raises, and opens no file and no address.
+    The content has the form of OpenAI's chat or Responses API, Anthropic, LangChain, LlamaIndex, MCP, or the GenAI
+    conventions of OpenTelemetry, as plain objects or as objects of the SDK; an `MLLMImage` is taken as it is. Other
+    parts, empty texts, images that a provider stores under an id, and images whose data is not base64 text are left
+    out. A `data:` address becomes `data`. Never raises, and opens no file and no address.
 
     Example:
         >>> image_parts([{"type": "text", "text": "Where?"}, {"type": "image", "url": "https://example.com/a.png"}])
         ['Where?', MLLMImage(url='https://example.com/a.png', path=None, data=None, mime_type=None)]
     """
+    if isinstance(content, str):
+        return None
     parts: list[str | MLLMImage] = []
     for part in parts_of(content):
         piece = read_image(part) or _read_text(part)

@@ -17,7 +17,7 @@ from toolmark.capture.conversations import conversations
 from toolmark.capture.sinks import Sink
 from toolmark.cases import ConversationalTestCase, LLMTestCase, Run, RunStatus
 from toolmark.errors import ConfigurationError, NothingRecordedError
-from toolmark.expect import ExpectedTools
+from toolmark.expect import ExpectedOutput, ExpectedTools
 
 DEFAULT_LIMIT: Final = 10_000
 """Runs that a recorder stores by default."""
@@ -105,7 +105,9 @@ class RunRecorder(Generic[R]):
         self,
         expected_tools: ExpectedTools | None = None,
         *,
-        expected_output: str | None = None,
+        expected_output: ExpectedOutput | None = None,
+        required_texts: list[str] | None = None,
+        must_end: bool | None = None,
         id: str | None = None,
         name: str | None = None,
         nested: bool = False,
@@ -117,6 +119,8 @@ class RunRecorder(Generic[R]):
         return self.last_run.to_test_case(
             expected_tools=expected_tools,
             expected_output=expected_output,
+            required_texts=required_texts,
+            must_end=must_end,
             id=id,
             name=name,
             nested=nested,

@@ -49,7 +49,8 @@ class Request:
         caller: Id of the call inside which this one was made, such as a program that the model wrote.
         source: Place in the file that was read; `None` for a live recording.
         raw: Text of the model from which `arguments` were read although it is not a JSON object.
-        is_parsed: The arguments are JSON values that a reader parsed for this request alone, so they are not copied.
+        is_parsed: A reader of toolmark made this request: its fields have the right types, and its arguments are JSON
+            values of its own. Nothing is checked or copied.
         handoff: The call passes control to another agent, as its name shows.
         reasoning: Text of the model's thoughts before the call.
         key: Identifies the request for `RunBuilder.tool_started`, for a recorder that knows which execution belongs to

@@ -27,6 +27,8 @@ def requested_call(
     """
     candidates = _with_id(calls, call_id) if call_id else _with_name(calls, name)
     requests = _of_newest_message(candidates, name)
+    if call_id and len(requests) == 1:  # most executions; to compare the arguments takes long
+        return requests[0]
     similar = _with_arguments(requests, arguments)
     # A person may have edited the arguments, so a request that has not run matches with any.
     unchecked = requests if call_id else _without_result(requests)
@@ -51,6 +53,8 @@ def answered_call(
     if not call_id and name is not None:
         candidates = _with_name(candidates, name)
     requests = _of_newest_message(candidates, name)
+    if len(requests) < 2:  # noqa: PLR2004 - nothing to choose; to compare the contents takes long
+        return requests[0] if requests else None
     unanswered = _without_result(requests)
     for call in unanswered:
         if call.returned(content):
@@ -94,6 +98,8 @@ class OpenCalls:
     """
 
     def __init__(self) -> None:
+        self._single: dict[str, CallRecord] = {}
+        """Calls with an id that no other call has: one of them needs no queue."""
         self._by_id: dict[str, _Rounds] = {}
         self._all: _Rounds = {}
         self._not_in_all: list[CallRecord] = []
@@ -101,16 +107,21 @@ class OpenCalls:
 
     def add(self, call: CallRecord) -> None:
         """Add a call; calls are added in their order."""
-        rounds = self._by_id.get(call.id or "")
-        if rounds is None:
-            self._by_id[call.id or ""] = {call.round: {call.name: deque((call,))}}
+        call_id = call.id or ""
+        if call_id and call_id not in self._single and call_id not in self._by_id:
+            self._single[call_id] = call
         else:
+            rounds = self._by_id.setdefault(call_id, {})
+            if call_id in self._single:
+                _enqueue(rounds, self._single.pop(call_id))
             _enqueue(rounds, call)
         # Nearly every result has an id, so an index for those without one would be made in vain.
         self._not_in_all.append(call)
 
     def remove(self, call: CallRecord) -> None:
         """Remove a call that another one replaces."""
+        if self._single.get(call.id or "") is call:
+            del self._single[call.id or ""]
         for rounds in (self._by_id.get(call.id or "", {}), self._all_calls()):
             queue = rounds.get(call.round, {}).get(call.name)
             if queue is not None and call in queue:
@@ -122,12 +133,18 @@ class OpenCalls:
         A call of the same id comes first, then one without an id, or any if the result has none, but none of another
         name. Among several, calls of the newest round count, in it one of the same name first, then their order.
         """
-        call = _newest_open(self._by_id.get(call_id, {}), name) if call_id else None
+        call = self._with_id(call_id, name) if call_id else None
         if call is None:
             call = _newest_open(self._by_id.get("", {}), name, other_names=name is None)
         if call is None and not call_id:
             call = _newest_open(self._all_calls(), name, other_names=name is None)
         return call
+
+    def _with_id(self, call_id: str, name: str | None) -> CallRecord | None:
+        call = self._single.get(call_id)
+        if call is None:
+            return _newest_open(self._by_id.get(call_id, {}), name)
+        return None if _is_answered(call) else call
 
     def _all_calls(self) -> _Rounds:
         for call in self._not_in_all:
@@ -160,10 +177,14 @@ def _newest_open(rounds: _Rounds, name: str | None, *, other_names: bool = True)
     return None
 
 
+def _is_answered(call: CallRecord) -> bool:
+    return call.result is not None or bool(call.executions)
+
+
 def _drop_answered(queues: dict[str, deque[CallRecord]]) -> None:
     """Remove the answered calls at the front of each queue, and the queues that are then empty."""
     for name, queue in list(queues.items()):
-        while queue and (queue[0].result is not None or queue[0].executions):
+        while queue and _is_answered(queue[0]):
             queue.popleft()
         if not queue:
             del queues[name]
@@ -195,6 +216,8 @@ def is_within(call: CallRecord, scope: CallRecord) -> bool:
 def _of_newest_message(calls: Iterable[CallRecord], name: str | None) -> list[CallRecord]:
     """Return the requests among `calls` in the newest message; only those of this name, if there are any."""
     requests = [call for call in calls if call.origin is CallOrigin.MODEL]
+    if len(requests) < 2:  # noqa: PLR2004 - nothing to choose
+        return requests
     if name is not None:
         requests = _with_name(requests, name) or requests
     # Frameworks that number calls anew in each message repeat ids; what happens now belongs to the newest.

@@ -13,10 +13,12 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
+from toolmark._internal.model import drop_none, set_fields
 from toolmark._internal.text import unique_labels
 from toolmark.agents import Conversation, run_golden
 from toolmark.capture.observation.spans import Observable, ObserveRecorder, join_pieces
-from toolmark.cases import AnyCase, Golden, Run, RunStatus
+from toolmark.cases import AnyCase, Run, RunStatus
+from toolmark.dataset import Golden
 from toolmark.errors import ConfigurationError
 from toolmark.metrics import MetricLike
 
@@ -71,8 +73,7 @@ class ObservedApp:
         recorder = None if run is None else self._recorders.pop(run.run_id, None)
         if run is None or recorder is None:
             return [Pending(case, metrics)]
-        names = ("input", "expected_tools", "expected_output", "available_tools")
-        expectations = {name: value for name in names if (value := getattr(golden, name)) is not None}
+        expectations = _expectations(golden)
         pending = list(_component_cases(recorder, expectations, golden.id or f"#{place + 1}"))
         if metrics or not pending or run.status is RunStatus.ERROR:
             pending.insert(0, Pending(recorder.test_case_with(case, expectations), metrics))
@@ -89,6 +90,12 @@ class ObservedApp:
         if inspect.isasyncgen(answer):
             answer = join_pieces([piece async for piece in answer])
         return await answer if inspect.isawaitable(answer) else answer, None
+
+
+def _expectations(golden: Golden) -> dict[str, Any]:
+    """Return the fields of a golden that are set and that its cases have, too."""
+    names = ("input", "expected_tools", "expected_output", "required_texts", "must_end", "available_tools")
+    return drop_none({name: value for name, value in set_fields(golden).items() if name in names})
 
 
 def _component_cases(recorder: ObserveRecorder, expectations: dict[str, Any], golden_id: str) -> Iterator[Pending]:

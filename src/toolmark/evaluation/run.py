@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
+from toolmark._internal.options import require
 from toolmark._internal.sync_bridge import run_interruptible
 from toolmark._internal.text import plural, printable
 from toolmark.agents import (
     DEFAULT_CONCURRENCY,
     AgentCallable,
+    Goldens,
     check_agent,
     check_concurrency,
     check_goldens,
     check_trials,
 )
 from toolmark.calls import ToolCallParams
-from toolmark.cases import AnyCase, Golden
+from toolmark.cases import AnyCase
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
 from toolmark.evaluation.observed_app import App, ObservedApp
 from toolmark.evaluation.session import Session, Source, agent_source, app_source, case_source, evaluation_header, waits
@@ -51,7 +53,7 @@ def evaluate(
     test_cases: Iterable[AnyCase] | None = None,
     metrics: Sequence[MetricLike] = (),
     *,
-    goldens: Iterable[Golden] | None = None,
+    goldens: Goldens | None = None,
     agent: AgentCallable | None = None,
     observed_callback: App | None = None,
     trials: int | None = None,
@@ -71,7 +73,8 @@ def evaluate(
     Args:
         test_cases: At least one case, unless `goldens` are asked.
         metrics: At least one metric.
-        goldens: Questions for the agent, each in a separate conversation; see `toolmark.agents`.
+        goldens: Questions for the agent, each in a separate conversation, or the path of their file (`Golden.load`);
+            see `toolmark.agents`.
         agent: `async (input, conversation) -> Run`, such as an adapter's `as_agent(agent)`. If it fails, the case is
             scored as far as its run was recorded, or gets a failed result.
         observed_callback: In place of an agent, a function of a golden's input that calls functions decorated with
@@ -110,7 +113,7 @@ async def evaluate_async(
     test_cases: Iterable[AnyCase] | None = None,
     metrics: Sequence[MetricLike] = (),
     *,
-    goldens: Iterable[Golden] | None = None,
+    goldens: Goldens | None = None,
     agent: AgentCallable | None = None,
     observed_callback: App | None = None,
     trials: int | None = None,
@@ -178,7 +181,7 @@ def _print_interrupted(session: Session, results: Target | None) -> None:
 def _source(
     test_cases: Iterable[AnyCase] | None,
     metrics: Sequence[MetricLike],
-    goldens: Iterable[Golden] | None,
+    goldens: Goldens | None,
     agent: AgentCallable | None,
     app: App | None,
     method: str,
@@ -197,12 +200,21 @@ def _source(
         return case_source(cases, checked), checked
     if test_cases is not None:
         raise ConfigurationError("test_cases and goldens cannot be combined; evaluate them separately")
+    return _agent_source(goldens, checked, agent), checked
+
+
+def _agent_source(goldens: Goldens | None, metrics: list[MetricLike], agent: AgentCallable | None) -> Source:
+    """Return the answers of an agent to goldens.
+
+    Raises:
+        ConfigurationError: One of the two is missing or invalid.
+    """
     if goldens is None:
         raise ConfigurationError("agent needs goldens, its questions")
     if agent is None:
         raise ConfigurationError("goldens need an agent to ask, such as as_agent(agent)")
     check_agent(agent)
-    return agent_source(check_goldens(goldens), checked, agent), checked
+    return agent_source(check_goldens(goldens), metrics, agent)
 
 
 def _refuse_beside_app(**others: object) -> None:
@@ -229,14 +241,14 @@ def _session(
         raise ConfigurationError("trials needs goldens and an agent: test_cases are answers already")
     if source.kind == "cases" and is_async and not any(map(waits, metrics)):
         limit = 1  # nothing waits, so tasks side by side would only keep more cases in memory
-    if results is None and resume:
-        raise ConfigurationError("resume needs results, the file to resume")
     with ExitStack() as stack:
-        file, done = None, 0
+        file = None
         if results is not None:
             header, fingerprints = evaluation_header(source, metrics, times)
             file = stack.enter_context(ResultsFile.open(results, header, fingerprints, resume=resume))
-            done = len(file.content.units)
+        elif resume:
+            raise ConfigurationError("resume needs results, the file to resume")
+        done = 0 if file is None else len(file.content.units)
         advance = stack.enter_context(_bar(len(source.items) * (times or 1), done, show_progress))
         yield Session(source, metrics, times, limit, is_async, file, advance)
 
@@ -276,8 +288,7 @@ def checked_metrics(metrics: object, method: str = "measure") -> list[MetricLike
         ConfigurationError: There is none, or one has no label, threshold or `method`.
     """
     listed = list(metrics) if isinstance(metrics, Iterable) else []
-    if not listed:
-        raise ConfigurationError(f"metrics must be a list of at least one metric, got {metrics!r}")
+    require(listed, "metrics must be a list of at least one metric", metrics)
     for metric in listed:
         if isinstance(metric, type):
             raise ConfigurationError(f"{metric!r} is a class, not a metric; did you mean {metric.__name__}()?")

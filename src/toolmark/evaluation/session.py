@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple
 from toolmark._internal.text import unique_labels
 from toolmark._internal.version import installed_version
 from toolmark.agents import AgentCallable, run_golden
-from toolmark.cases import AnyCase, Golden
+from toolmark.cases import AnyCase
+from toolmark.dataset import Golden
 from toolmark.errors import ConfigurationError
 from toolmark.evaluation.observed_app import ObservedApp, Pending
 from toolmark.metrics import Metric, MetricLike

@@ -33,6 +33,10 @@ class LintKind(str, Enum):
     """A matcher in `at` that has no value and finds none in `input_parameters` at its path, so that it does nothing."""
     ASKS_NOTHING = "asks_nothing"
     """A plan with only optional calls that excludes no other call, so that an agent that calls nothing scores 1."""
+    PLACEHOLDER = "placeholder"
+    """A text such as `...`, `TODO` or `<user_id>` in the place of an expected value."""
+    FAILED_CALL = "failed_call"
+    """An expected write that was called exactly so in the recording of the case, and failed each time."""
     SAME_ALTERNATIVE = "same_alternative"
     """An alternative, of a `one_of` or of whole plans, that is equal to an earlier one."""
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, combinations
 from operator import eq
-from typing import Any
+from typing import Any, Final
 
 from toolmark._internal.json import json_items
-from toolmark.calls import ToolCall, ToolCallType
+from toolmark._internal.text import short_json
+from toolmark.calls import CallStatus, ToolCall, ToolCallType, ToolEffect
 from toolmark.expect import Expect, Expectation, Forbid, Glob, Matcher, OneOf, Parallel, Plan, PlanItem
 from toolmark.expect.argument_paths import parse_argument_path, with_matchers
 from toolmark.expect.matcher import MARK
@@ -20,10 +22,19 @@ from toolmark.linting.json_locations import Spot
 from toolmark.linting.schema_fit import Tools, suggestion
 from toolmark.matching.argument_pattern import ONE, Template, holds_matcher
 from toolmark.matching.json_compare import ABSENT, Absent
+from toolmark.metrics.base import has_failed, status_of
+from toolmark.metrics.call_filter import CallFilter
+from toolmark.metrics.effect_verbs import guess_effect
 from toolmark.metrics.plan_variants import has_forbidden_calls, variants_of
 
 _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
 """Types of tools that are offered under names other than those of their calls."""
+
+_PLACEHOLDER: Final = re.compile(r"\.{2,}|…|TODO|TBD|FIXME|<[\w .-]+>|\{\{[^{}]*\}\}|\?{2,}")
+
+_SUCCESSES: Final = CallFilter(
+    ignore_failed=True, effects=None, guess_effects=False, error_pattern="default", tools=None
+)
 
 _NAME_KEYS: dict[type, tuple[str, str]] = {Expect: ("expect", "expects"), Forbid: ("forbid", "forbids")}
 """The key that holds the name of a call in a file, and the verb of its findings."""
@@ -38,8 +49,10 @@ class _Place:
     forbidden: tuple[tuple[Forbid, Spot], ...]
 
 
-def check_expectation(expected: Sequence[ToolCall] | Expectation, spot: Spot, tools: Tools) -> Iterator[LintFinding]:
-    """Yield the findings of the expectation of a case, which is at a location in the file.
+def check_expectation(
+    expected: Sequence[ToolCall] | Expectation, spot: Spot, tools: Tools, called: Sequence[ToolCall] = ()
+) -> Iterator[LintFinding]:
+    """Yield the findings of the expectation of a case, which is at a location in the file; `called` is its recording.
 
     Raises:
         MissingPackageError: A tool has a schema, and jsonschema is not installed.
@@ -48,7 +61,7 @@ def check_expectation(expected: Sequence[ToolCall] | Expectation, spot: Spot, to
     spots = [spot.at("alternatives", index) for index in range(len(plans))] if len(plans) > 1 else [spot]
     yield from _same_alternatives(plans, spots, "is the same plan as")
     for plan, where in zip(plans, spots, strict=True):
-        yield from _PlanCheck(plan, where, tools).findings()
+        yield from _PlanCheck(plan, where, tools, called).findings()
 
 
 def _finding(kind: LintKind, spot: Spot, message: str) -> LintFinding:
@@ -62,6 +75,7 @@ class _PlanCheck:
     plan: Plan
     spot: Spot
     tools: Tools
+    called: Sequence[ToolCall] = ()
 
     def findings(self) -> Iterator[LintFinding]:
         """Yield all findings."""
@@ -89,6 +103,8 @@ class _PlanCheck:
         arguments = self._arguments(call)
         if not isinstance(call, Forbid):
             yield from self._forbidden(call, arguments, place)
+            yield from self._failed(call, arguments, place.spot)
+            yield from _placeholders(call.input_parameters, place.spot.at("input_parameters"))
         if getattr(call, "type", None) not in _PROVIDED:
             key, verb = _NAME_KEYS.get(type(call), ("name", "expects"))
             yield from self._unknown(call.name, place.spot.at(key), verb)
@@ -108,7 +124,7 @@ class _PlanCheck:
         """Yield problems of the arguments with the schema; none if there are no arguments or the tool is unknown."""
         if arguments is ABSENT:
             return
-        template = arguments if isinstance(arguments, Template) else Template(arguments)
+        template = _template(arguments)
         specs = self.tools.named(_accepting(call.name))
         findings: dict[LintFinding, None] = {}  # several values of one matcher have the same location in the file
         for misfit in self.tools.misfits(specs, template.tree, extras=template.extras):
@@ -129,6 +145,25 @@ class _PlanCheck:
                 message = f"is forbidden by {spot.path}, so a call exactly as expected scores 0"
                 yield _finding(LintKind.CONTRADICTION, place.spot, message)
 
+    def _failed(self, call: ToolCall | Expect, arguments: Any, spot: Spot) -> Iterator[LintFinding]:
+        """Yield a finding if the recording has this write, and it failed each time."""
+        if arguments is ABSENT or (isinstance(call.name, str) and guess_effect(call.name) is ToolEffect.READ):
+            return
+        same = dict(self._same_calls(call.name, _template(arguments)))
+        done = _SUCCESSES.without_failed([], list(same.values())).called
+        # Calls that were rejected, cancelled or not executed show nothing about the tool.
+        if not done and any(has_failed(one) or status_of(one) is CallStatus.OK for one in same.values()):
+            place = next(iter(same)) + 1
+            message = f"was called exactly so (called #{place}) and failed, so the expectation can hardly be met"
+            yield _finding(LintKind.FAILED_CALL, spot, message)
+
+    def _same_calls(self, name: Name, template: Template) -> Iterator[tuple[int, ToolCall]]:
+        """Yield the recorded calls, with their positions, that are exactly as expected."""
+        accepts = _accepting(name)
+        for index, call in enumerate(self.called):
+            if accepts(call.name) and call.captured("input_parameters") and template.ratio(call.arguments) == ONE:
+                yield index, call
+
     def _covers(self, forbidden: Name, expected: Name) -> bool:
         """Return whether every expected name is certainly forbidden."""
         if isinstance(expected, str):
@@ -142,6 +177,10 @@ def _asks_nothing(plan: Plan) -> bool:
     least = [getattr(call, "least", 1) for call in plan.expected_calls()]
     excludes_calls = plan.allow_extra is False or has_forbidden_calls(plan)
     return bool(least) and not any(least) and not excludes_calls
+
+
+def _template(arguments: Any) -> Template:
+    return arguments if isinstance(arguments, Template) else Template(arguments)
 
 
 def _accepting(name: Name) -> Callable[[str], bool]:
@@ -209,6 +248,21 @@ def _literal_marks(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[tup
         return
     for key, item in json_items(value):
         yield from _literal_marks(item, (*keys, key))
+
+
+def _placeholders(value: Any, spot: Spot) -> Iterator[LintFinding]:
+    """Yield the texts in an expected value that look like placeholders."""
+    if isinstance(value, str):
+        yield from check_placeholder(value, spot)
+    for key, item in json_items(value):
+        yield from _placeholders(item, spot.under(key))
+
+
+def check_placeholder(text: str, spot: Spot) -> Iterator[LintFinding]:
+    """Yield a finding if an expected text looks like a placeholder."""
+    if _PLACEHOLDER.fullmatch(text.strip()):
+        message = f"{short_json(text)} looks like a placeholder, which no agent says or passes; write the real value"
+        yield _finding(LintKind.PLACEHOLDER, spot, message)
 
 
 def _no_effect(call: Expect | Forbid, spot: Spot) -> Iterator[LintFinding]:

@@ -10,9 +10,10 @@ from typing import Any, TypeAlias, cast
 from toolmark._internal.budget import case_budget
 from toolmark._internal.json import parse_json, short_repr
 from toolmark.calls import ToolSpec, read_tool_spec
-from toolmark.cases import Golden, TestCase
+from toolmark.cases import TestCase
 from toolmark.dataset import (
     Document,
+    Golden,
     Source,
     file_error,
     problems_of,
@@ -24,7 +25,7 @@ from toolmark.dataset import (
 from toolmark.errors import DataFileError, InvalidDataError, Problem
 from toolmark.linting.findings import LintFinding, LintKind, LintReport
 from toolmark.linting.json_locations import Spot
-from toolmark.linting.plan_checks import check_expectation
+from toolmark.linting.plan_checks import check_expectation, check_placeholder
 from toolmark.linting.schema_fit import Tools
 
 Cases: TypeAlias = "Source | Iterable[TestCase | Golden]"
@@ -99,6 +100,13 @@ def _parse_tools(value: Any) -> tuple[list[ToolSpec], list[Problem]]:
     return tools, problems
 
 
+def _check_texts(case: TestCase | Golden, spot: Spot) -> Iterator[LintFinding]:
+    if isinstance(case.expected_output, str):
+        yield from check_placeholder(case.expected_output, spot.at("expected_output"))
+    for index, text in enumerate(case.required_texts):
+        yield from check_placeholder(text, spot.at("required_texts", index))
+
+
 class _Linter:
     """Checks the documents of one source, and counts its cases."""
 
@@ -146,6 +154,7 @@ class _Linter:
     def _check_case(self, case: TestCase | Golden, document: Document) -> Iterator[LintFinding]:
         yield from self._check_id(case.id, document)
         spot = _spot(document)
+        yield from _check_texts(case, spot)
         if case.expected_tools is None:
             self.without_expectation += 1
             return
@@ -156,7 +165,8 @@ class _Linter:
         if expected == spot:  # `at` returns the same spot if there is no such field
             expected = spot.at(_RECORD_FIELD)
         with case_budget():
-            findings = list(check_expectation(case.expected_tools, expected, tools))
+            called = getattr(case, "tools_called", None) or ()
+            findings = list(check_expectation(case.expected_tools, expected, tools, called))
         yield from findings
 
     def _check_id(self, case_id: object, document: Document) -> Iterator[LintFinding]:

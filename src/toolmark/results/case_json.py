@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from toolmark._internal.json import short_repr, to_json_value
-from toolmark._internal.model import Model
+from toolmark._internal.model import Model, drop_none
 from toolmark.calls import Execution, ToolCall, ToolSpec
 from toolmark.cases import AnyCase, ConversationalTestCase, Handoff, LLMTestCase, MLLMImage, MLLMTestCase, Run, Turn
 from toolmark.errors import InvalidDataError, Problem
@@ -40,7 +40,29 @@ def case_to_json(case: object, redactor: Redactor = DEFAULT, *, plain: object = 
         content = plain if redacted is case and isinstance(plain, dict) else model_to_dict(redacted)
     except InvalidDataError as error:
         return {"not_written": str(error)}
-    return {"type": _NAMES[type(case)], "content": content}
+    return {"type": _NAMES[type(case)], "content": _without_copied_input(content)}
+
+
+def _without_copied_input(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a case without the `input_parts` of its run where they are its own input: images are large.
+
+    They are `null` where there are none, which distinguishes the two.
+    """
+    run, parts = content.get("run"), content.get("input")
+    if not isinstance(run, dict) or not isinstance(parts, list):
+        return content
+    shortened = {"input_parts": None, **run}
+    if shortened["input_parts"] == parts:
+        del shortened["input_parts"]
+    return {**content, "run": shortened}
+
+
+def _with_copied_input(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a case with the `input_parts` of its run that `_without_copied_input` left out."""
+    run, parts = content.get("run"), content.get("input")
+    if not isinstance(run, dict) or "input_parts" in run or not isinstance(parts, list):
+        return content
+    return {**content, "run": {**run, "input_parts": parts}}
 
 
 def case_from_json(type_name: str | None, content: Mapping[str, Any] | None, **names: str | None) -> AnyCase:
@@ -50,11 +72,12 @@ def case_from_json(type_name: str | None, content: Mapping[str, Any] | None, **n
         InvalidDataError: The content does not fit the type.
     """
     if content is None:
-        return LLMTestCase.model_validate({name: value for name, value in names.items() if value is not None})
+        return LLMTestCase.model_validate(drop_none(names))
     model = _TYPES.get(type_name or "case")
     if model is None:
         message = f"expected one of {', '.join(_TYPES)}, got {short_repr(type_name)}"
         raise InvalidDataError(message, [Problem("$.type", message)])
+    content = _with_copied_input(content)
     # A predicate is written as its name; only `read_expectation(allow_predicates=True)` accepts that.
     if '"$is": "predicate"' not in json.dumps(content.get("expected_tools")):
         return model.model_validate(content)
@@ -102,10 +125,14 @@ def _fields(value: Any, plain_by_id: dict[int, Any], depth: int) -> Any:  # noqa
         raise _UnusualError
     # A case and its run share their calls.
     if id(value) not in plain_by_id:
-        fields_set = value.model_fields_set
-        plain_by_id[id(value)] = {
-            name: item if type(item) in _JSON_TYPES else _fields(item, plain_by_id, depth + 1)
-            for name, item in value.__dict__.items()
-            if name in fields_set
-        }
+        plain_by_id[id(value)] = _model_fields(value, plain_by_id, depth + 1)
     return plain_by_id[id(value)]
+
+
+def _model_fields(model: Model, plain_by_id: dict[int, Any], depth: int) -> dict[str, Any]:
+    fields_set = model.model_fields_set
+    return {
+        name: item if type(item) in _JSON_TYPES else _fields(item, plain_by_id, depth)
+        for name, item in model.__dict__.items()
+        if name in fields_set
+    }

@@ -7,8 +7,9 @@ skipped; if the app failed before it reached a component, the row of the golden 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from toolmark._internal.text import unique_labels
 from toolmark.cases import AnyCase, RunStatus
@@ -16,12 +17,21 @@ from toolmark.report import CaseResult
 from toolmark.result import MetricResult, ResultStatus
 
 
+class LinePlace(NamedTuple):
+    """The first byte of a line in its file, the number of its bytes, and their CRC-32."""
+
+    start: int
+    size: int
+    checksum: int
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """A case that was measured, with a result for each metric that applies to it.
 
     `place` is the position of the case or golden in the evaluation, from 0, and `trial` counts from 1. `component` is
-    the name of a component, `None` for a whole answer; `source` tells components of equal names apart.
+    the name of a component, `None` for a whole answer; `source` tells components of equal names apart. A row that was
+    read from a file has the place of its `line`.
     """
 
     case: AnyCase
@@ -30,6 +40,7 @@ class Row:
     component: str | None = None
     source: str = ""
     results: tuple[MetricResult, ...] = ()
+    line: LinePlace | None = None
 
     @property
     def unit(self) -> tuple[int, int]:
@@ -43,6 +54,36 @@ class Row:
         return run.error if run is not None and run.status is RunStatus.ERROR else None
 
 
+def sorted_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return rows in the order of a report."""
+    return sorted(rows, key=lambda row: row.unit)
+
+
+class ReportLayout:
+    """The columns of a report; `metrics` are their names."""
+
+    def __init__(self, rows: Sequence[Row], metrics: Sequence[str], trials: int | None) -> None:
+        """Begin with the sorted rows, the different names of the metrics of whole answers, and the number of trials."""
+        self._trials = trials
+        has_components = any(row.component is not None for row in rows)
+        self._columns = _columns(rows) if has_components else None
+        self.metrics = tuple(metrics if self._columns is None else (column.name for column in self._columns))
+
+    def case_result(self, index: int, row: Row) -> CaseResult:
+        """Return the results of a row, which is at this position among the sorted rows."""
+        if self._columns is None:
+            return CaseResult(
+                index=row.place * (self._trials or 1) + (row.trial or 1) - 1,
+                case=row.case,
+                results=tuple(result.renamed(name) for result, name in zip(row.results, self.metrics, strict=True)),
+                trial=row.trial,
+                golden=None if row.trial is None else row.place,
+            )
+        results = tuple(column.result(row) for column in self._columns)
+        apart = frozenset(place for place, column in enumerate(self._columns) if column.is_apart(row))
+        return CaseResult(index, row.case, results, apart, row.trial, row.place)
+
+
 def report_table(
     rows: Sequence[Row], metrics: Sequence[str], trials: int | None
 ) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
@@ -50,30 +91,9 @@ def report_table(
 
     `metrics` are the different names of the metrics of whole answers; the rows of one unit are in their order.
     """
-    ordered = sorted(rows, key=lambda row: row.unit)
-    if any(row.component is not None for row in ordered):
-        return _table_with_components(ordered)
-    cases = tuple(
-        CaseResult(
-            index=row.place * (trials or 1) + (row.trial or 1) - 1,
-            case=row.case,
-            results=tuple(result.renamed(name) for result, name in zip(row.results, metrics, strict=True)),
-            trial=row.trial,
-            golden=None if row.trial is None else row.place,
-        )
-        for row in ordered
-    )
-    return tuple(metrics), cases
-
-
-def _table_with_components(rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
-    columns = _columns(rows)
-    cases: list[CaseResult] = []
-    for index, row in enumerate(rows):
-        results = tuple(column.result(row) for column in columns)
-        apart = frozenset(place for place, column in enumerate(columns) if column.is_apart(row))
-        cases.append(CaseResult(index, row.case, results, apart, row.trial, row.place))
-    return tuple(column.name for column in columns), tuple(cases)
+    ordered = sorted_rows(rows)
+    layout = ReportLayout(ordered, metrics, trials)
+    return layout.metrics, tuple(layout.case_result(index, row) for index, row in enumerate(ordered))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -119,7 +120,7 @@ def read_results(source: Source) -> Report:
 
 
 def _report_of_lines(data: bytes, name: str) -> Report:
-    content = read_lines(data, name)
+    content = read_lines(io.BytesIO(data), name)
     for problem in content.torn:
         warnings.warn(torn_text(name, problem), TornLineWarning, stacklevel=3)
     header = content.header

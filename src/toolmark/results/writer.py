@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import platform
 import sys
@@ -100,17 +101,20 @@ class ResultsFile:
             raise
         return self
 
+    def _resume(self, data: bytes, header: Header) -> None:
+        """Read the content of the file, and cut off its incomplete end."""
+        self.content = read_lines(io.BytesIO(data), printable(self.path))
+        if self.content.headers:
+            _check_same(self.path, self.content, header, self.fingerprints)
+        if self.content.size < len(data):
+            os.ftruncate(self._file, self.content.size)
+
     def _begin_session(self, header: Header) -> None:
-        size = os.fstat(self._file).st_size
         with os.fdopen(self._file, "rb", closefd=False) as file:
             file.seek(0)
             data = file.read()
-        if size:
-            self.content = read_lines(data, printable(self.path))
-            if self.content.headers:
-                _check_same(self.path, self.content, header, self.fingerprints)
-            if self.content.size < size:
-                os.ftruncate(self._file, self.content.size)
+        if data:
+            self._resume(data, header)
         if self.content.headers and len(self.content.units) == header.units:
             return  # nothing is left to write
         complete = data[: self.content.size]
@@ -235,8 +239,12 @@ def _option(value: object) -> Any:  # noqa: ANN401 - a JSON value
         case set() | frozenset():
             return sorted(map(_option, value), key=str)
         case _:  # a function or another object: its repr may have an address in it, so take a name
-            names = [getattr(value, name, None) for name in ("name", "model", "__qualname__")]
-            return next((name for name in names if isinstance(name, str)), type(value).__qualname__)
+            return _name_of(value)
+
+
+def _name_of(value: object) -> str:
+    names = [getattr(value, name, None) for name in ("name", "model", "__qualname__")]
+    return next((name for name in names if isinstance(name, str)), type(value).__qualname__)
 
 
 def _check_same(path: str, content: ResultsContent, header: Header, fingerprints: Sequence[str]) -> None:

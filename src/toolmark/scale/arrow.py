@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from toolmark._internal.json import json_text, to_json_value
 from toolmark._internal.lazy_imports import import_extra
+from toolmark._internal.options import require
 from toolmark._internal.text import plural
 from toolmark.cases import TestCase
 from toolmark.dataset import problems_of, read_case
-from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError
+from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError, Problem
 from toolmark.metrics import MetricLike
 from toolmark.redact import DEFAULT
 from toolmark.result import MetricResult, ResultStatus
@@ -39,6 +41,9 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "result": "string",
 }
 """Columns of the results, with the types of Spark."""
+
+_TOTALLED: Final = ["metric", "threshold", "status", "score", "passed", "cluster", "reason"]
+"""Columns of which totals are made."""
 
 _ARROW: Final[Mapping[str, str]] = {"string": "string", "double": "float64", "boolean": "bool_"}
 
@@ -85,8 +90,7 @@ class ArrowScorer:
         """Check the options before the scorer is sent to many machines."""
         object.__setattr__(self, "metrics", scorable(self.metrics))
         check_cluster(self.cluster)
-        if self.unreadable not in get_args(Unreadable):
-            raise ConfigurationError(f"unreadable must be 'keep' or 'raise', got {self.unreadable!r}")
+        require(self.unreadable in get_args(Unreadable), "unreadable must be 'keep' or 'raise'", self.unreadable)
 
     @property
     def schema(self) -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -142,22 +146,26 @@ class ArrowScorer:
         """
         names = Options(tuple(self.metrics)).names
         columns = {name: Column(name, metric.threshold) for name, metric in zip(names, self.metrics, strict=True)}
-        rows = clustered = unread = 0
+        counts = Counter[str]()
         for part in results:
-            for row in part.select(["metric", "threshold", "status", "score", "passed", "cluster"]).to_pylist():
-                rows += 1
-                if row["status"] == UNREADABLE:
-                    unread += 1
-                    continue
-                clustered += row["cluster"] is not None
-                self._column(columns, row).add(_result(row), row["cluster"])
-        if unread:
+            for row in part.select(_TOTALLED).to_pylist():
+                self._add_row(row, columns, counts)
+        if counts["unread"]:
             rest = "the others are not all cases; filter by status to leave them out"
-            raise InvalidDataError(f"{plural(unread, 'row')} could not be read, and {rest}")
-        if rows and self.cluster is not None and not clustered:
+            raise InvalidDataError(f"{plural(counts['unread'], 'row')} could not be read, and {rest}")
+        if counts["rows"] and self.cluster is not None and not counts["clustered"]:
             raise ConfigurationError(f"no row has {self.cluster!r}, the cluster")
         metrics = tuple(column.totals() for column in columns.values())
         return Totals(sum(getattr(metrics[0], name) for name in ("scored", "skipped", "errored")), metrics)
+
+    def _add_row(self, row: Mapping[str, Any], columns: Mapping[str, Column], counts: Counter[str]) -> None:
+        """Add a row of a result to the column of its metric, and count it."""
+        counts["rows"] += 1
+        if row["status"] == UNREADABLE:
+            counts["unread"] += 1
+            return
+        counts["clustered"] += row["cluster"] is not None
+        self._column(columns, row).add(_result(row), row["cluster"])
 
     def _column(self, columns: Mapping[str, Column], row: Mapping[str, Any]) -> Column:
         column = columns.get(row["metric"])
@@ -173,13 +181,13 @@ class ArrowScorer:
         try:
             case = self._case(row)
         except InvalidDataError as error:
-            problems = "\n".join(map(str, problems_of(error)))
-            if self.unreadable == "raise":
-                place = f"the row with the id {row['id']!r}" if row.get("id") else "a row"
-                raise DataFileError(f"{place} is not a case:\n{problems}", problems_of(error)) from None
-            values = {"id": row.get("id"), "name": row.get("name"), "status": UNREADABLE, "reason": DEFAULT(problems)}
-            yield {name: _storable(value) for name, value in values.items()}
+            problems = problems_of(error)
+        else:
+            yield from self._scored_rows(case, options)
             return
+        yield self._unreadable_row(row, problems)
+
+    def _scored_rows(self, case: TestCase, options: Options) -> Iterator[dict[str, Any]]:
         results, cluster = measure_case(case, options)
         for result in results:
             plain = result.to_dict(DEFAULT)
@@ -193,6 +201,19 @@ class ArrowScorer:
             }
             yield {name: _storable(value) for name, value in values.items()}
 
+    def _unreadable_row(self, row: Mapping[str, Any], problems: Sequence[Problem]) -> dict[str, Any]:
+        """Return the row of a case that cannot be read.
+
+        Raises:
+            DataFileError: Such cases are not to be left out.
+        """
+        text = "\n".join(map(str, problems))
+        if self.unreadable == "raise":
+            place = f"the row with the id {row['id']!r}" if row.get("id") else "a row"
+            raise DataFileError(f"{place} is not a case:\n{text}", problems)
+        values = {"id": row.get("id"), "name": row.get("name"), "status": UNREADABLE, "reason": DEFAULT(text)}
+        return {name: _storable(value) for name, value in values.items()}
+
     def _case(self, row: Mapping[str, Any]) -> TestCase:
         document = read_row(row, None, allow_nan=self.allow_nan)
         if document.problems:
@@ -201,7 +222,7 @@ class ArrowScorer:
 
 
 def _result(row: Mapping[str, Any]) -> MetricResult:
-    names = ("metric", "threshold", "score", "passed")
+    names = ("metric", "threshold", "score", "passed", "reason")
     return MetricResult(status=ResultStatus(row["status"]), **{name: row[name] for name in names})
 
 

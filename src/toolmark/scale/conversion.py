@@ -11,14 +11,14 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from toolmark._internal.json import json_text
 from toolmark.convert import Summary, Unit, line_document, read_conversation
-from toolmark.dataset import problems_of
-from toolmark.errors import InvalidDataError
+from toolmark.dataset import Document, problems_of, source_name
+from toolmark.errors import InvalidDataError, Problem
 from toolmark.formats.traces.read import trace_format_of
 from toolmark.results.case_json import model_to_dict
 from toolmark.scale.detect import LARGE_BYTES
@@ -50,6 +50,22 @@ class _ConvertPart:
     options: Mapping[str, Any]
     allow_nan: bool
     folder: Path
+    prefix: str
+    skip_invalid: bool
+
+    def _convert(self, document: Document, outcome: _ConversionOutcome, file: BinaryIO) -> tuple[Problem, ...]:
+        """Write the cases of a conversation; return why it cannot be read, if so."""
+        if self.options["format"] == "auto" and trace_format_of(document.value) is not None:
+            raise TracesError
+        try:
+            recorded = read_conversation(document, self.options)
+            recorded = replace(recorded, place=self.prefix + recorded.place)
+            cases = outcome.summary.add(recorded, self.unit)
+            file.writelines(json_text(model_to_dict(case)).encode() + b"\n" for case in cases)
+        except InvalidDataError as error:
+            return tuple(map(document.placed, problems_of(error)))
+        outcome.totals += Totals(1)
+        return ()
 
     def __call__(self, part: Part) -> _ConversionOutcome:
         outcome = _ConversionOutcome()
@@ -58,18 +74,12 @@ class _ConvertPart:
                 if not raw.strip():
                     continue
                 document = line_document(raw, number, allow_nan=self.allow_nan)
-                problems = document.problems
-                if not problems:
-                    if self.options["format"] == "auto" and trace_format_of(document.value) is not None:
-                        raise TracesError
-                    try:
-                        recorded = read_conversation(document, self.options)
-                        for case in outcome.summary.add(recorded, self.unit):
-                            file.write(json_text(model_to_dict(case)).encode() + b"\n")
-                        outcome.totals += Totals(1)
-                    except InvalidDataError as error:
-                        problems = tuple(map(document.placed, problems_of(error)))
-                outcome.problems += problems
+                problems = document.problems or self._convert(document, outcome, file)
+                if problems and self.skip_invalid:
+                    outcome.summary.left_out.add(source_name(self.path), 1, problems)
+                    outcome.totals += Totals(1)  # a file of which everything was skipped is not empty
+                else:
+                    outcome.problems += problems
         self.stamp.check(self.path, "changed while it was converted; convert it when no program writes to it")
         outcome.more_problems = max(0, len(outcome.problems) - MAX_REPORTED)
         outcome.problems = outcome.problems[:MAX_REPORTED]
@@ -88,6 +98,8 @@ def convert_lines(
     processes: int | None = None,
     progress: Progress | None = None,
     part_bytes: int | None = None,
+    prefix: str = "",
+    skip_invalid: bool = False,
     **options: Any,  # noqa: ANN401 - passed on
 ) -> Summary:
     """Write the cases of a file with a conversation on each line as JSON Lines, and return a summary.
@@ -100,6 +112,8 @@ def convert_lines(
         processes: Number of processes; by default one per core. The result does not depend on it.
         progress: Called with the number of converted bytes, and of all.
         part_bytes: Size of the parts; by default such that all cores are busy to the end.
+        prefix: Text before the places of conversations, in names and warnings.
+        skip_invalid: Leave out lines that cannot be read; `Summary.left_out` counts them.
         **options: `format`, `handoff_names` and `tolerant_arguments`; see `read_transcripts`.
 
     Raises:
@@ -114,7 +128,7 @@ def convert_lines(
     # Beside the target if it has a place: the folder for temporary files may be small.
     beside = str(Path(target.name).parent) if isinstance(target.name, str) else None
     with tempfile.TemporaryDirectory(prefix=".toolmark-", dir=beside) as folder:
-        work = _ConvertPart(path, stamp, unit, options, allow_nan, Path(folder))
+        work = _ConvertPart(path, stamp, unit, options, allow_nan, Path(folder), prefix, skip_invalid)
         with closing(run_jobs(work, parts, workers)) as converting:
             for part, outcome in combine(combined, parts, converting, progress or quiet):
                 summary += outcome.summary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -164,6 +164,7 @@ def _extrapolate_metric(cases: _CasesByGroup, index: int, metric: str, confidenc
     by_group = {group: [case.results[index] for case in members] for group, members in cases.items()}
     results = [result for members in by_group.values() for result in members]
     scores = [result.score for result in results if result.score is not None]
+    statuses = Counter(result.status for result in results)
     in_range = all(0 <= score <= 1 for score in scores)  # a user's metric may have another range
     scored = _strata(by_group, scores=True) if in_range else []
     passed = _strata(by_group, scores=False)
@@ -173,9 +174,9 @@ def _extrapolate_metric(cases: _CasesByGroup, index: int, metric: str, confidenc
         population=sum(group.population for group in by_group),
         drawn=len(results),
         scored=len(scores),
-        skipped=sum(result.status is ResultStatus.SKIPPED for result in results),
+        skipped=statuses[ResultStatus.SKIPPED],
         # This status means that an error prevented the measurement, not that a case did not pass.
-        errored=sum(result.status is ResultStatus.FAILED for result in results),
+        errored=statuses[ResultStatus.FAILED],
         mean=population_mean(scored),
         mean_interval=population_mean_interval(scored, confidence=confidence),
         rate=population_mean(passed),

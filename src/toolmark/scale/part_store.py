@@ -101,6 +101,14 @@ class Folder(Store):
         self.target = target
         self.path: Path = parts_of(target)
 
+    def _check_unused(self, name: str, *, resume: bool) -> None:
+        if (self.path / MANIFEST).exists() and not resume:
+            remedy = f"resume it with resume=True, or remove {printable(str(self.path))}"
+            raise ConfigurationError(f"{name} has an unfinished run; {remedy}")
+        if self.target.exists() and not (resume and (self.path / _JOINED).exists()):
+            kind = "exists and is complete" if resume else "exists"
+            raise ConfigurationError(f"{name} {kind}; use another file")
+
     @contextmanager
     def locked(self, *, resume: bool) -> Generator[None, None, None]:
         """Lock the folder, and create it if it does not exist.
@@ -110,13 +118,8 @@ class Folder(Store):
                 another process has the lock.
             OSError: The folder cannot be created.
         """
-        name, is_begun = printable(str(self.target)), (self.path / MANIFEST).exists()
-        if is_begun and not resume:
-            remedy = f"resume it with resume=True, or remove {printable(str(self.path))}"
-            raise ConfigurationError(f"{name} has an unfinished run; {remedy}")
-        if self.target.exists() and not (resume and (self.path / _JOINED).exists()):
-            kind = "exists and is complete" if resume else "exists"
-            raise ConfigurationError(f"{name} {kind}; use another file")
+        name = printable(str(self.target))
+        self._check_unused(name, resume=resume)
         self.path.mkdir(exist_ok=True)
         is_locked = False
         try:

@@ -166,6 +166,16 @@ def _is_array(path: str) -> bool:
     return False
 
 
+def _bytes_between(path: str, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes of a file between two positions, in pieces."""
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        left = end - start
+        while left and (piece := file.read(min(_PIECE, left))):
+            left -= len(piece)
+            yield piece
+
+
 def survey_part(part: Part, path: str) -> Part:
     """Return a part with the digest of its bytes and its number of lines.
 
@@ -176,17 +186,13 @@ def survey_part(part: Part, path: str) -> Part:
     hashed, lines, end_of_last = hashlib.sha256(), 0, b""
     interrupted = False
     start, end = (part.start, part.end) if part.kind == "lines" else (0, Path(path).stat().st_size)
-    with Path(path).open("rb") as file:
-        file.seek(start)
-        left = end - start
-        while left and (piece := file.read(min(_PIECE, left))):
-            hashed.update(piece)
-            lines += piece.count(b"\n")
-            left -= len(piece)
-            # The status may begin in one piece and end in the next.
-            edge = end_of_last + piece[: len(INTERRUPTED)]
-            interrupted = interrupted or INTERRUPTED in piece or INTERRUPTED in edge
-            end_of_last = piece[-len(INTERRUPTED) :]
+    for piece in _bytes_between(path, start, end):
+        hashed.update(piece)
+        lines += piece.count(b"\n")
+        # The status may begin in one piece and end in the next.
+        edge = end_of_last + piece[: len(INTERRUPTED)]
+        interrupted = interrupted or INTERRUPTED in piece or INTERRUPTED in edge
+        end_of_last = piece[-len(INTERRUPTED) :]
     digest = hashed.hexdigest()[:_DIGITS]
     if part.kind != "lines":
         return part.model_copy(update={"digest": digest})

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.text import plural
-from toolmark.dataset import placed_text, replaced_text, source_name, torn_text
+from toolmark.dataset import kind_problem, placed_text, problem_lines, replaced_text, source_name, torn_text
 from toolmark.errors import (
     ConfigurationError,
     DataFileError,
@@ -27,6 +27,7 @@ from toolmark.errors import (
 from toolmark.report import CaseResult, Report
 from toolmark.results.jsonl import Header
 from toolmark.results.writer import new_header
+from toolmark.scale.detect import is_parquet
 from toolmark.scale.engines.local_pool import run_jobs
 from toolmark.scale.part_store import VERSION, Manifest, Store
 from toolmark.scale.partition import (
@@ -105,9 +106,9 @@ class CombinedOutcome(FirstWarnings):
             ConfigurationError: No case has the cluster.
         """
         wrong = {located.file for located in self.problems}
-        for file in range(len(paths)):
+        for file, path in enumerate(paths):
             if file in wrong:
-                self.problems += self._torn_lines(file)
+                self._explain(file, path)
             elif not self.cases[file]:
                 empty = LocatedProblem(file, 0, Problem("$", "the file is empty", 1))
                 self.problems += self._torn_lines(file) or [empty]
@@ -116,17 +117,25 @@ class CombinedOutcome(FirstWarnings):
         if cluster is not None and not self.is_clustered:
             raise ConfigurationError(f"no case has {cluster!r}, the cluster")
 
+    def _explain(self, file: int, path: str) -> None:
+        """Replace the problems of a file of another kind by that kind; add the torn lines to those of other files."""
+        kind = None if is_parquet(path) else kind_problem(path)
+        if kind is None:
+            self.problems += self._torn_lines(file)
+            return
+        self.problems = [located for located in self.problems if located.file != file]
+        self.problems.append(LocatedProblem(file, 0, kind))
+        self.more_problems = 0
+
     def _torn_lines(self, file: int) -> list[LocatedProblem]:
         return [located for located in self.torn if located.file == file]
 
     def _problems_error(self, paths: Sequence[str]) -> DataFileError:
         """Return the error that lists the first problems and says how many more there are."""
         listed = sorted(self.problems, key=LocatedProblem.place)[:MAX_REPORTED]
-        lines = [placed_text(source_name(paths[located.file]), located.problem) for located in listed]
-        more = self.more_problems + len(self.problems) - len(listed)
-        if more:
-            lines.append(f"and {more} more")
-        return DataFileError("\n".join(lines), [located.problem for located in listed])
+        texts = [placed_text(source_name(paths[located.file]), located.problem) for located in listed]
+        message = problem_lines(texts, self.more_problems + len(self.problems))
+        return DataFileError(message, [located.problem for located in listed])
 
     def texts(self, paths: Sequence[str]) -> JsonObject:
         """Return the texts of the warnings."""

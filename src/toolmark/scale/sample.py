@@ -125,8 +125,7 @@ def sample_files(
         raise ConfigurationError(f"{printable(str(target))} exists; use another file")
     names = names_of(paths)
     work = _ReadPart(tuple(paths), tuple(names), size, seed, by, allow_nan, tolerant_arguments)
-    workers = (os.cpu_count() or 1) if processes is None else processes
-    draft = _read(work, workers, progress or quiet)
+    draft = _read(work, processes or os.cpu_count() or 1, progress or quiet)
     if by is not None and set(draft.sizes) == {"null"}:
         raise ConfigurationError(f"no case has {by!r}, the stratum")
     sample = _build_sample(draft, seed, by)

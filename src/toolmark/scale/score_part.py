@@ -24,7 +24,7 @@ from toolmark.evaluation.session import measure_in_thread
 from toolmark.metrics import MetricLike
 from toolmark.report import CaseResult
 from toolmark.report.text.ordering import worst_first
-from toolmark.result import MetricResult
+from toolmark.result import Finding, MetricResult
 from toolmark.results.layout import Row
 from toolmark.results.writer import line_without_place
 from toolmark.scale.parquet import read_rows
@@ -234,12 +234,24 @@ def _worst_cases(entries: Sequence[CaseResult], full: int) -> set[int]:
 def _outline(
     results: Sequence[MetricResult], outlines: dict[Hashable, tuple[MetricResult, ...]]
 ) -> tuple[MetricResult, ...]:
-    """Return results without what makes them large; equal ones are stored once."""
-    key = tuple((one.status, one.score, one.passed, one.warnings) for one in results)
+    """Return results without what makes them large; equal ones are stored once.
+
+    Of findings their kinds, tools and places stay, which the report counts.
+    """
+    places = tuple(tuple(map(_place_of, one.findings)) for one in results)
+    key = (places, tuple((one.status, one.score, one.passed, one.warnings) for one in results))
     if key not in outlines:
-        dropped: dict[str, Any] = {"reason": None, "error": None, "findings": (), "parts": {}, "alignment": None}
-        outlines[key] = tuple(replace(one, **dropped) for one in results)
+        dropped: dict[str, Any] = {"reason": None, "error": None, "parts": {}, "alignment": None}
+        outlines[key] = tuple(
+            replace(one, findings=tuple(Finding(message="", **dict(place)) for place in own), **dropped)
+            for one, own in zip(results, places, strict=True)
+        )
     return outlines[key]
+
+
+def _place_of(finding: Finding) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a finding by which it is counted."""
+    return tuple((name, getattr(finding, name)) for name in ("kind", "tool", "expected", "called", "turn", "path"))
 
 
 def measure_case(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...], str | None]:

@@ -15,7 +15,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.report import MetricSummary
+from toolmark.report.report import MetricSummary, error_of
 from toolmark.result import MetricResult, ResultStatus
 from toolmark.stats import student_t
 from toolmark.stats.intervals import SAME, effective, wilson
@@ -59,6 +59,7 @@ class MetricTotals:
         total: Sum of the scores.
         squares: Sum of the squares of the scores of cases without a cluster.
         clusters: Totals of each cluster by its key; a case without a cluster counts as its own and is not in here.
+        error: See `toolmark.report.MetricSummary`.
     """
 
     metric: str
@@ -70,6 +71,7 @@ class MetricTotals:
     total: Fraction = Fraction(0)
     squares: Fraction = Fraction(0)
     clusters: Mapping[str, ClusterSum] = field(default_factory=dict[str, ClusterSum])
+    error: str | None = None
 
     @property
     def scored(self) -> int:
@@ -151,6 +153,7 @@ class MetricTotals:
             mean=self.mean,
             mean_interval=self.mean_interval(),
             rate_interval=self.rate_interval(),
+            error=self.error,
             **counts,
         )
 
@@ -173,6 +176,7 @@ class MetricTotals:
             total=self.total + other.total,
             squares=self.squares + other.squares,
             clusters=clusters,
+            error=_first(self.error, other.error),
             **counts,
         )
 
@@ -185,6 +189,7 @@ class MetricTotals:
             "total": str(self.total),
             "squares": str(self.squares),
             "clusters": {key: [one.scored, one.passed, str(one.total)] for key, one in sorted(self.clusters.items())},
+            **({} if self.error is None else {"error": self.error}),
         }
 
     @classmethod
@@ -278,6 +283,11 @@ class Totals:
         return "\n".join(map(str, self.summaries))
 
 
+def _first(one: str | None, other: str | None) -> str | None:
+    """Return the first of two errors in the alphabet, so that sums do not depend on an order."""
+    return min(filter(None, (one, other)), default=None)
+
+
 class Column:
     """The results of one metric so far."""
 
@@ -288,6 +298,7 @@ class Column:
         self.scores: Counter[float] = Counter()
         self.lone: Counter[float] = Counter()
         self.clusters: dict[str, ClusterSum] = {}
+        self.error: str | None = None
 
     def add(self, result: MetricResult, cluster: str | None) -> None:
         """Add a result of this metric.
@@ -297,6 +308,7 @@ class Column:
         """
         if result.score is None:
             self.counts["skipped" if result.status is ResultStatus.SKIPPED else "errored"] += 1
+            self.error = _first(self.error, error_of(result))
             return
         if not math.isfinite(result.score):
             raise InvalidDataError(f"{result.metric} gave the score {result.score!r}, which is not a finite number")
@@ -316,6 +328,7 @@ class Column:
             total=sum((Fraction(score) * times for score, times in self.scores.items()), Fraction(0)),
             squares=sum((Fraction(score) ** 2 * times for score, times in self.lone.items()), Fraction(0)),
             clusters=self.clusters,
+            error=self.error,
             **{name: self.counts[name] for name in _COUNTS},
         )
 

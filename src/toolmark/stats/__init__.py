@@ -5,7 +5,8 @@ Pure functions over numbers, standard library only. An undefined number is `None
 - *Area under the ROC curve* (AUC): the probability that a random good one scores higher than a random bad one, ties
   counting one half. It is the rank statistic of Mann and Whitney divided by the number of pairs (Hanley and McNeil,
   "The meaning and use of the area under a receiver operating characteristic curve", Radiology 143, 1982). Counted in
-  integers, so equal scores are ties and no sum drifts. Time: n log n.
+  integers, so equal scores are ties and no sum drifts. Time: n log n. `auc_within` counts pairs of one cluster only,
+  and `auc_difference_interval` compares two scores of the same runs by a paired bootstrap.
 - *Balanced accuracy*: the mean of the share of good ones that pass and the share of bad ones that do not (Brodersen and
   others, "The balanced accuracy and its posterior distribution", ICPR 2010). A coin reaches 0.5, however many
   are good.
@@ -38,14 +39,24 @@ from toolmark.stats.bootstrap import Interval, bootstrap
 from toolmark.stats.intervals import mean_interval, rate_interval, student_t
 from toolmark.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
 from toolmark.stats.sampling import Stratum, population_mean, population_mean_interval, population_rate_interval
-from toolmark.stats.separation import auc, auc_interval, balanced_accuracy
+from toolmark.stats.separation import (
+    auc,
+    auc_difference_interval,
+    auc_interval,
+    auc_within,
+    auc_within_interval,
+    balanced_accuracy,
+)
 from toolmark.stats.trials import pass_at_k, pass_hat_k
 
 __all__ = [
     "Interval",
     "Stratum",
     "auc",
+    "auc_difference_interval",
     "auc_interval",
+    "auc_within",
+    "auc_within_interval",
     "balanced_accuracy",
     "bootstrap",
     "holm",

@@ -103,8 +103,10 @@ def population_mean_interval(strata: Sequence[Stratum], *, confidence: float = 0
     """
     check_confidence(confidence)
     mean, partly = population_mean(strata), [one for one in strata if one.drawn < one.population]
-    if mean is None or not partly:
-        return None if mean is None else (mean, mean)
+    if mean is None:
+        return None
+    if not partly:
+        return mean, mean
     squares = [_squares(one, mean) for one in partly]
     if max(squares) < _NOTHING or any(one.drawn == 1 for one in partly):
         return None

@@ -21,7 +21,7 @@ from unittest import SkipTest
 from toolmark._internal.images import hash_images
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.capture import conversations
-from toolmark.cases import LLMTestCase, MLLMImage, RunStatus
+from toolmark.cases import LLMTestCase, MLLMImage, Run, RunStatus
 from toolmark.dataset import read_cases
 from toolmark.testing.adapter_hooks import AdapterHooks, NotSupportedError, PlantedFaultError, Recorded
 from toolmark.testing.expected_calls import EITHER, SOME_TEXT, ExpectedCall, compare_calls, require
@@ -77,8 +77,7 @@ class AdapterContract(AdapterHooks):
         for way, recorded in self._played(lambda: Scene([_ADD_1, "final"], [ADD, SLOW])):
             run = recorded.run
             self._check(way, recorded, [_added("c1")])
-            tools = sorted(tool.name for tool in run.available_tools or ())
-            _equal(way, ("available_tools", ["add", "slow"], tools), ("input", "hi", run.input))
+            _equal(way, ("available_tools", ["add", "slow"], sorted(_offered(run))), ("input", "hi", run.input))
             _equal(way, ("handoffs", [], run.handoffs))
 
     @_rule
@@ -213,9 +212,8 @@ class AdapterContract(AdapterHooks):
         outer = ExpectedCall("ask_math", {"input": "1+2"}, "c1", "three", children=[_added("c1")])
         for way, recorded in self._played(lambda: Scene(steps, [AgentTool("ask_math", inner)])):
             self._check(way, recorded, [outer])
-            tools = [tool.name for tool in recorded.run.available_tools or ()]
             nested = [call.name for call in recorded.run.select_calls(nested=True)]
-            _equal(way, ("available_tools", ["ask_math"], tools))
+            _equal(way, ("available_tools", ["ask_math"], _offered(recorded.run)))
             _equal(way, ("select_calls(nested=True)", ["ask_math", "add"], nested))
 
     @_rule
@@ -317,13 +315,13 @@ class AdapterContract(AdapterHooks):
         for way, recorded in self._played(lambda: structured):
             run = recorded.run
             require(compare_calls([_added("c1")], run.calls, "calls"), way)
-            _equal(way, ("available_tools", ["add"], [tool.name for tool in run.available_tools or ()]))
+            _equal(way, ("available_tools", ["add"], _offered(run)))
             _equal(way, ("warnings", [], run.warnings), ("status", RunStatus.OK, run.status))
         steps: list[StepLike] = [[AskFor("ask", {"input": "1+2"}, "c1")], '{"total": 3}']
         for way, recorded in self._played(lambda: Scene(steps, [AgentTool("ask", structured)], is_structured=True)):
             outer = [(call.name, [child.name for child in _children(call)]) for call in recorded.run.calls]
             _equal(f"{way}, nested", ("calls", [("ask", ["add"])], outer))
-            _equal(f"{way}, nested", ("offered", ["ask"], [tool.name for tool in recorded.run.available_tools or ()]))
+            _equal(f"{way}, nested", ("offered", ["ask"], _offered(recorded.run)))
 
     @_rule
     def test_recorder_attached_twice(self) -> None:
@@ -458,6 +456,10 @@ class AdapterContract(AdapterHooks):
         _equal(way, ("status", status, recorded.run.status))
         if status is RunStatus.ERROR:
             _equal(way, ("error", f"{type(error).__name__}: {error}", recorded.run.error))
+
+
+def _offered(run: Run) -> list[str]:
+    return [tool.name for tool in run.available_tools or ()]
 
 
 def check_contract(contract: type[AdapterContract]) -> None:

@@ -54,14 +54,17 @@ class ExpectedCall:
             return ["execution: expected one, got none"]
         rows = [row for row in self._fields(call, execution) if not _agree(row[1], row[2])]
         output = call.output if "output" in call.model_fields_set else ABSENT
-        is_absent = ABSENT in (output, self.output)
-        is_free = self.output is EITHER
-        if not is_free and output is not self.output and (is_absent or not outputs_equal(self.output, output)):
+        if not self._accepts_output(output):
             rows.append(("output", self.output, output))
         lines = [
             f"{field}: expected {_expected_text(expected)}, got {short_repr(got, 120)}" for field, expected, got in rows
         ]
         return lines + compare_calls(self.children, execution.children, "children")
+
+    def _accepts_output(self, output: object) -> bool:
+        if self.output is EITHER or output is self.output:
+            return True
+        return ABSENT not in (output, self.output) and outputs_equal(self.output, output)
 
     def _fields(self, call: ToolCall, execution: Execution) -> list[tuple[str, object, object]]:
         return [

@@ -145,12 +145,8 @@ class Batches:
             response: JsonObject = {"request_id": new_id("req"), **self.play(request)}
             entry = {"id": new_id("batch_req"), "custom_id": line["custom_id"], "response": response, "error": None}
             (bad if response["status_code"] >= HTTPStatus.BAD_REQUEST else good).append(entry)
-        error = {"code": "batch_expired", "message": "This request could not be executed before its end."}
-        open_lines = lines[done:] if plan.end == "expired" else ()
-        bad += [
-            {"id": new_id("batch_req"), "custom_id": line["custom_id"], "response": None, "error": error}
-            for line in open_lines
-        ]
+        if plan.end == "expired":
+            bad += map(_expired, lines[done:])
         fields: JsonObject = {"request_counts": {"total": len(lines), "completed": len(good), "failed": len(bad)}}
         for key, answers in (("output_file_id", good), ("error_file_id", bad)):
             if answers:
@@ -169,3 +165,9 @@ class Batches:
 
 def _json(body: JsonObject) -> HttpFault:
     return HttpFault(text=json_text(body))
+
+
+def _expired(line: JsonObject) -> JsonObject:
+    """Return the answer to a line that was still open when its batch ended."""
+    error = {"code": "batch_expired", "message": "This request could not be executed before its end."}
+    return {"id": new_id("batch_req"), "custom_id": line["custom_id"], "response": None, "error": error}

@@ -7,7 +7,7 @@ import socket
 import socketserver
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.policy import HTTP
@@ -169,6 +169,11 @@ class Handler(BaseHTTPRequestHandler):
         length = len(body) if fault.ending == "cut" else sum(map(len, pieces))
         self._send_head(fault, None if is_stream else length)
         self.close_connection = fault.ending == "cut"
+        self._send_pieces(fault, pieces, is_stream, closing)
+
+    def _send_pieces(
+        self, fault: HttpFault, pieces: Iterable[bytes], is_stream: bool, closing: threading.Event
+    ) -> None:
         for number, piece in enumerate(filter(None, pieces)):  # an empty chunk would end the stream
             if number and closing.wait(fault.pause):
                 self.close_connection = True

@@ -9,7 +9,8 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from http import HTTPStatus
 from typing import Literal, TypeAlias
 
-from toolmark._internal.json import JsonObject, json_text, short_repr
+from toolmark._internal.json import JsonObject, json_text
+from toolmark._internal.options import require
 from toolmark.errors import ConfigurationError
 from toolmark.testing.scripted_model import AskFor, HandOff, Step, StepLike
 
@@ -79,8 +80,7 @@ class Reply:
                 unchanged.
         """
         for call in self.calls:
-            if not isinstance(call, (AskFor, HandOff)):
-                raise ConfigurationError(f"a call must be AskFor or HandOff, got {short_repr(call)}")
+            require(isinstance(call, (AskFor, HandOff)), "a call must be AskFor or HandOff", call)
         raw = [name for name in ("output", "message", "body", "events") if getattr(self, name) is not None]
         if raw and (self.text is not None or self.calls or self.refusal is not None):
             raise ConfigurationError(
@@ -168,10 +168,8 @@ class HttpFault:
             kind, error_code = kind or "requests", error_code or "rate_limit_exceeded"
         kind = kind or ("server_error" if code >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
         error = {"message": message or f"scripted status {code}", "type": kind, "param": None, "code": error_code}
-        whole = dict(headers or {})
-        if retry_after is not None:
-            whole.setdefault("retry-after", f"{retry_after}")
-        return cls(code, json_text({"error": error}), headers=whole, delay=delay)
+        retry = {} if retry_after is None else {"retry-after": f"{retry_after}"}
+        return cls(code, json_text({"error": error}), headers={**retry, **(headers or {})}, delay=delay)
 
     @classmethod
     def broken(cls, message: str) -> HttpFault:
@@ -195,8 +193,7 @@ class HttpFault:
         Raises:
             ConfigurationError: The share is out of range, or the reply cannot be cut.
         """
-        if not 0 <= share < 1:
-            raise ConfigurationError(f"share must be at least 0 and less than 1, got {share!r}")
+        require(0 <= share < 1, "share must be at least 0 and less than 1", share)
         if reply is None:
             return cls(ending="dropped")
         return replace(cls._of_reply(reply), ending="closed" if clean else "cut", share=share)

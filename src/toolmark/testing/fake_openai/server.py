@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,7 +12,7 @@ from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.testing.fake_openai import chat, responses
 from toolmark.testing.fake_openai.batches import Batches, BatchPlan
 from toolmark.testing.fake_openai.http import Listener, ReceivedRequest, Transmission
-from toolmark.testing.fake_openai.replies import HttpFault, ReplyLike
+from toolmark.testing.fake_openai.replies import HttpFault, Reply, ReplyLike
 from toolmark.testing.scripted_model import Script
 
 if TYPE_CHECKING:
@@ -216,13 +216,16 @@ def _transmission(fault: HttpFault, request: ReceivedRequest) -> Transmission:
         return Transmission(fault, [json_text(reply.body).encode()])
     if path not in _FORMS:
         raise ConfigurationError(f"a reply to {path} must be Reply(body=...)")
+    if reply.events is not None and not request.streams:
+        raise ConfigurationError("the reply has `events`, but no stream was requested; give it a `body`")
     to_body, to_events = _FORMS[path]
-    if not request.streams:
-        if reply.events is not None:
-            raise ConfigurationError("the reply has `events`, but no stream was requested; give it a `body`")
-        return Transmission(fault, [json_text(to_body(reply, request)).encode()])
-    events = to_events(reply, request) if reply.events is None else reply.events
-    is_chat = path == _CHAT
+    if request.streams:
+        events = to_events(reply, request) if reply.events is None else reply.events
+        return _stream(fault, reply, events, is_chat=path == _CHAT)
+    return Transmission(fault, [json_text(to_body(reply, request)).encode()])
+
+
+def _stream(fault: HttpFault, reply: Reply, events: Iterable[JsonObject], *, is_chat: bool) -> Transmission:
     pieces = [_event(event, named=not is_chat) for event in events]
     if is_chat and reply.failure is None:
         pieces.append(b"data: [DONE]\n\n")
