@@ -3,11 +3,12 @@
 `adapters/conftest.py` runs this file too, so that the adapters' tests live under the same rules.
 """
 
+import gc
 import ipaddress
 import os
 import sys
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # The events by which the interpreter announces that a socket is about to talk. The first kind carries a socket and an
 # address, the second a host to look up.
@@ -50,6 +51,23 @@ def refuse_network(event: str, args: tuple[object, ...]) -> None:
 
 sys.addaudithook(refuse_network)
 
-settings.register_profile("default", deadline=None, max_examples=100, derandomize=True)
+# All tests and frameworks together are more than a million objects, which the garbage collector need not look through
+# again and again: neither while they are imported nor afterwards.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collecting the tests has created out of all garbage collections to come."""
+    gc.freeze()
+    gc.enable()
+
+
+settings.register_profile("few", deadline=None, max_examples=20, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)
+settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=2000, print_blob=True)
+# For .ci/mutants.py, which asks only whether a test fails: the smallest failing example is not searched for.
+settings.register_profile(
+    "mutants", deadline=None, max_examples=100, derandomize=True, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -33,17 +33,15 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def outputs_equal(a: Any, b: Any) -> bool:
-    """Whether two outputs are equal, or one is text that is the JSON form of the other."""
-    return equal(a, b) or _read(a, b) or _read(b, a)
+    """Whether two outputs are equal, or are when one text or both are read as JSON."""
+    return any(equal(one, other) for one in (a, _read(a)) for other in (b, _read(b)))
 
 
-def _read(text: Any, value: Any) -> bool:
-    if not isinstance(text, str):
-        return False
+def _read(output: Any) -> Any:
     try:
-        return equal(json.loads(text), value)
+        return json.loads(output) if isinstance(output, str) else output
     except ValueError:
-        return False
+        return output
 
 
 def object_similarity(a: dict[str, Any], b: dict[str, Any]) -> Fraction:
@@ -69,7 +67,9 @@ def call_similarity(e: Item, c: Item, *, arguments: bool, output: bool) -> Fract
     worth = Fraction(1)
     if output and e.output is not ABSENT and c.output is not ABSENT:
         worth *= outputs_equal(e.output, c.output)
-    if arguments and e.arguments is not ABSENT and c.arguments is not ABSENT:
+    if isinstance(e.arguments, str) or isinstance(c.arguments, str):  # broken argument text
+        worth *= not arguments or ABSENT in (e.arguments, c.arguments) or e.arguments == c.arguments
+    elif arguments and e.arguments is not ABSENT and c.arguments is not ABSENT:
         worth *= object_similarity(e.arguments, c.arguments)  # type: ignore[arg-type]
     return worth
 

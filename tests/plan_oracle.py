@@ -156,7 +156,11 @@ def counting(slots: Sequence[Place], called: Sequence[ToolCall], pairs: dict[int
                 )
                 for s in steps
             }
-            own = max(steps, key=lambda step: (weight[step], -step))
+            optional = {
+                s: sum(not slots[at].required for at in members if step_of(called[counted[at]]) in (None, s))
+                for s in steps
+            }
+            own = max(steps, key=lambda step: (weight[step], -optional[step], -step))
             for at in members:
                 if step_of(called[counted[at]]) not in (None, own):
                     del counted[at]

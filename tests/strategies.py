@@ -124,28 +124,34 @@ python_values = st.recursive(
 _arguments = objects((0, 1), max_size=2) | st.sampled_from(
     ({}, {"a": {"x": 0, "y": 0}}, {"a": {"x": 0, "y": 1}}, {"a": {"x": 1, "y": 1}, "b": 0}, {"a": True}, {"a": 0.0})
 )
-_outputs = st.sampled_from((None, 1, 1.0, "1", '"1"', "null", [1], "[1]", True))
+_outputs = st.sampled_from((None, 1, 1.0, "1", "1.0", '"1"', "null", [1], "[1]", "[1.0]", True))
+_broken = st.sampled_from(("", "{a: 1", "{"))
+"""Argument texts that are not JSON objects."""
 _names = st.sampled_from(("look_up", "look_up", "book"))
 
 expected_items = st.builds(
     Item,
     _names,
     st.sampled_from((None, None, "function", "mcp")),
-    st.just(ABSENT) | _arguments,
+    st.just(ABSENT) | _arguments | _broken,
     st.just(ABSENT) | _outputs,
 )
 called_items = st.builds(
     Item,
     _names,
     st.sampled_from((None, "function", "mcp", ABSENT)),
-    _arguments | st.just(ABSENT),
+    _arguments | st.just(ABSENT) | _broken,
     _outputs | st.just(ABSENT),
 )
 #: Calls with every field set, usable on either side.
-full_items = st.builds(Item, _names, st.sampled_from(("function", "mcp")), _arguments, _outputs)
+full_items = st.builds(Item, _names, st.sampled_from(("function", "mcp")), _arguments | _broken, _outputs)
 #: Calls whose outputs are texts, some in the JSON form of others.
 text_items = st.builds(
-    Item, st.just("look_up"), st.none(), st.just({}), st.sampled_from(("1", '"1"', ' "1"', '"\\"1\\""', "[1]"))
+    Item,
+    st.just("look_up"),
+    st.none(),
+    st.just({}),
+    st.sampled_from(("1", '"1"', ' "1"', '"\\"1\\""', "[1]", "[1.0]", "1 a")),
 )
 #: Calls of one tool that differ in their arguments only.
 argument_items = st.builds(Item, st.just("look_up"), st.none(), _arguments, st.just(ABSENT))
@@ -211,6 +217,7 @@ def call_fields(levels: int = 1) -> st.SearchStrategy[dict[str, Any]]:
             "input_parameters": finite_objects | st.none(),
             "output": finite_json_values(),
             "id": _texts,
+            "turn": st.none() | st.integers(0, 3),
             "execution": fields({}, execution) | st.none(),
         },
     )
@@ -240,9 +247,13 @@ _case_fields: dict[str, st.SearchStrategy[Any]] = {
     "metadata": finite_objects,
 }
 _call_lists = _few(call_fields(0))
+_text_lists = st.lists(st.text(max_size=3), max_size=2)
+_stated: dict[str, st.SearchStrategy[Any]] = {"required_texts": _text_lists, "must_end": st.booleans()}
+_recorded = {"agent_texts": st.none() | _text_lists, "ended": st.sampled_from((None, True, False))}
 _run_fields: dict[str, st.SearchStrategy[Any]] = {
     "input": _texts,
     "actual_output": _texts,
+    "agent_texts": _text_lists,
     "calls": st.lists(call_fields(0), min_size=1, max_size=2),
     "handoffs": st.lists(
         fields({}, {"call": st.none() | st.integers(0, 2), "from_agent": _texts, "to_agent": _texts}),
@@ -270,6 +281,8 @@ case_fields = fields(
         "input": _texts,
         "actual_output": _texts,
         "expected_output": _texts,
+        **_stated,
+        **_recorded,
         "tools_called": _call_lists,
         "expected_tools": _call_lists,
         "run": run_fields | st.none(),
@@ -293,6 +306,7 @@ golden_fields = fields(
         **{name: _case_fields[name] for name in ("id", "available_tools", "tags", "metadata")},
         "expected_tools": _call_lists,
         "expected_output": _texts,
+        **_stated,
     },
 )
 _images = st.one_of(
@@ -308,6 +322,8 @@ image_case_fields = fields(
         "input": _parts,
         "actual_output": _parts,
         "expected_output": _parts,
+        **_stated,
+        **_recorded,
         "tools_called": _call_lists,
         "expected_tools": _call_lists,
     },

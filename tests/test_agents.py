@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolmark import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolSpec, evaluate, evaluate_async
+from toolmark import (
+    DataFileError,
+    Golden,
+    LLMTestCase,
+    Run,
+    ToolCall,
+    ToolCorrectnessMetric,
+    ToolSpec,
+    evaluate,
+    evaluate_async,
+    write_cases,
+)
 from toolmark.agents import AgentCallable, Conversation
 from toolmark.cases import RunStatus
 from toolmark.errors import ConfigurationError
@@ -166,13 +178,36 @@ def test_fields_of_a_golden_come_first() -> None:
         return Run(input="asked otherwise", calls=[LOOKUP], tags=["run"], metadata={"a": 1, "b": 1})
 
     one = golden(
-        "q", tags=["golden"], metadata={"a": 2}, available_tools=[ToolSpec(name="lookup")], expected_output="x"
+        "q",
+        tags=["golden"],
+        metadata={"a": 2},
+        available_tools=[ToolSpec(name="lookup")],
+        expected_output="x",
+        required_texts=["y"],
+        must_end=True,
     )
     (case,) = asyncio.run(answered([one], tagged))
 
     assert (case.input, case.expected_output) == ("q", "x")
+    assert (case.required_texts, case.must_end) == (["y"], True)
     assert (case.tags, case.metadata) == (["golden", "run"], {"a": 2, "b": 1})
     assert [tool.name for tool in case.available_tools or ()] == ["lookup"]
+
+
+def test_goldens_are_read_from_their_file(tmp_path: Path) -> None:
+    """By `Golden.load` and by `evaluate`, with every bad line at once."""
+    path = tmp_path / "goldens.jsonl"
+    goldens = [golden("a", id="g1"), golden("b")]
+    write_cases(path, goldens)
+
+    assert Golden.load(path) == goldens
+    for source in (path, str(path)):
+        report = evaluate(goldens=source, agent=looks_up, metrics=[METRIC])
+        assert [case.case.id for case in report.cases] == ["g1", None]
+    path.write_text('{"id": "a"}\n3\n')
+    with pytest.raises(DataFileError) as raised:
+        evaluate(goldens=path, agent=looks_up, metrics=[METRIC])
+    assert [(problem.line, problem.path) for problem in raised.value.problems] == [(1, "$.input"), (2, "$")]
 
 
 def test_a_golden_without_expectations_cannot_be_scored_yet() -> None:
@@ -187,7 +222,7 @@ def test_a_golden_without_expectations_cannot_be_scored_yet() -> None:
     [
         ({"goldens": []}, "goldens must not be empty"),
         ({"goldens": [LOOKUP]}, r"goldens\[0\] must be a Golden, got ToolCall"),
-        ({"goldens": golden("a")}, "goldens must be a list of Golden, got Golden"),
+        ({"goldens": golden("a")}, "goldens must be a list of Golden or the path of a file, got Golden"),
         ({"agent": None}, "goldens need an agent"),
         ({"goldens": None}, "agent needs goldens"),
         ({"agent": "gpt"}, r"agent must be a function .* got str; the adapters"),

@@ -6,6 +6,7 @@ import copy
 import datetime
 import json
 import pickle
+import warnings
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ from toolmark import (
     ToolCall,
     ToolCallType,
     ToolEffect,
+    ToolmarkWarning,
     ToolSpec,
     Turn,
 )
@@ -62,6 +64,7 @@ CALL = ToolCall(
     input_parameters={"tools_called": {"not_ours": [1, 1.0, None]}},
     output={"expected_tools": [True]},
     id="c1",
+    turn=2,
     execution=Execution(
         status=CallStatus.ERROR,
         executed=True,
@@ -81,10 +84,15 @@ CALL = ToolCall(
         source="runs.jsonl:1",
     ),
 )
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", ToolmarkWarning)  # no metric reads the context
+    SPOKEN = Turn(role="user", content="i", tools_called=[], metadata={"a": 1}, retrieval_context=["r"])
 RUN = Run(
     input="i",
     input_parts=["i", MLLMImage(url="u")],
     actual_output="o",
+    agent_texts=["t", "o"],
+    dialogue=[SPOKEN],
     calls=[CALL],
     handoffs=[Handoff(call=0, from_agent="a", to_agent="b")],
     failed_handoffs=[0],
@@ -103,18 +111,43 @@ RUN = Run(
 )
 COMMON: dict[str, Any] = {"id": "1", "available_tools": [SPEC], "tags": ["t"], "metadata": {"runId": 1}}
 CALLS: dict[str, Any] = {"tools_called": [CALL], "expected_tools": [CALL, ToolCall(name="g")]}
+STATED: dict[str, Any] = {"required_texts": ["t"], "must_end": True}
+RECORDED: dict[str, Any] = {"agent_texts": ["t", "a"], "ended": False}
 TEXTS = {"input": "i", "actual_output": "a", "expected_output": "e"}
 IMAGES = {name: ["text", MLLMImage(url="u", path=None, data=None, mime_type="image/png")] for name in TEXTS}
-#: One object of each kind with every field set.
-COMPLETE: list[Any] = [
-    LLMTestCase(name="n", run=RUN, **COMMON, **CALLS, **TEXTS),
-    MLLMTestCase(name="n", run=RUN, **COMMON, **CALLS, **IMAGES),
-    ConversationalTestCase(
-        name="n", turns=[Turn(role="assistant", content="c", tools_called=[CALL], metadata={"k": 1})], **COMMON
-    ),
-    Golden(input="i", expected_output="e", expected_tools=[CALL], **COMMON),
-    RUN,
-]
+UNREAD: dict[str, Any] = {"context": ["c"], "comments": "c"}
+RETRIEVED = {"retrieval_context": ["c"]}
+COSTS = {"token_cost": 0.5, "completion_time": 1.5}
+SETTING = dict.fromkeys(("scenario", "expected_outcome", "user_description", "chatbot_role"), "s")
+
+
+def complete_objects() -> list[Any]:
+    """Return one object of each kind with every field set."""
+    turn = Turn(role="assistant", content="c", tools_called=[CALL], metadata={"k": 1}, **RETRIEVED)
+    unread = {**UNREAD, **RETRIEVED}
+    return [
+        LLMTestCase(
+            name="n",
+            run=RUN,
+            hyperparameters={"h": 1},
+            **COMMON,
+            **CALLS,
+            **TEXTS,
+            **STATED,
+            **RECORDED,
+            **unread,
+            **COSTS,
+        ),
+        MLLMTestCase(name="n", run=RUN, **COMMON, **CALLS, **IMAGES, **STATED, **RECORDED, **unread, **COSTS),
+        ConversationalTestCase(name="n", turns=[turn], **COMMON, **UNREAD, **SETTING),
+        Golden(input="i", expected_output="e", expected_tools=[CALL], **COMMON, **STATED, **unread),
+        RUN,
+    ]
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", ToolmarkWarning)  # no metric reads some of the fields
+    COMPLETE = complete_objects()
 every_complete = pytest.mark.parametrize("one", COMPLETE, ids=lambda one: type(one).__name__)
 every_model = pytest.mark.parametrize("model", FIELDS)
 

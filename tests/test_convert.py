@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from click.testing import Result
@@ -87,6 +87,17 @@ def test_converted_cases_can_be_scored(tmp_path: Path) -> None:
     (case,) = read_cases(tmp_path / "cases.jsonl")
     assert (case.id, case.tags, case.input, case.actual_output) == ("x", ["a"], "Go.", "Done.")
     assert [call.name for call in case.expected_tools or ()] == ["add", "sub"]
+
+
+def test_statements_next_to_the_messages_are_those_of_the_case() -> None:
+    """Texts, the end and the answer; the run has the texts of the agent, and each call its turn."""
+    answer = {"$is": "contains", "value": "a"}
+    stated = {"expected_output": answer, "required_texts": ["b"], "must_end": True, "ended": True}
+    (case,) = written(convert(lines({**EXPECTING, **stated})))
+
+    assert {name: case[name] for name in stated} == stated
+    assert case["run"]["agent_texts"] == ["Done.", "Done."]
+    assert [call["turn"] for call in case["tools_called"]] == [1, 2]
 
 
 def test_each_line_has_its_own_format() -> None:
@@ -199,7 +210,7 @@ def test_all_bad_lines_are_reported_and_nothing_is_written(tmp_path: Path) -> No
         (b"[3]", "$[0]: expected a message"),
         (json.dumps([CHAT, [{"role": "x"}]]).encode(), "$[1][0].role: expected one of"),
         (gzip.compress(lines(CHAT))[:-9], "broken gzip data"),
-        (b"\xff\xfe\xfd", "not JSON"),
+        (b"no json here", "not JSON: unexpected 'n' at character 1"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
@@ -287,6 +298,42 @@ def test_spans_of_one_trace_may_be_on_any_lines() -> None:
         assert [names(case) for case in written(convert(lines(*listed)))] == [["add"]]
 
 
+@pytest.mark.parametrize("unit", ["cases", "turns", "conversations"])
+def test_metadata_is_kept(unit: str) -> None:
+    """Such as the reward of a task, beside what the reader notes itself."""
+    line = {**EXPECTING, "metadata": {"reward": 1.0, "task": {"id": 7}}}
+
+    assert [case["metadata"] for case in written(convert(lines(line), "--as", unit))] == [line["metadata"]] * (
+        2 if unit == "turns" else 1
+    )
+
+
+def test_written_conversations_can_be_scored(tmp_path: Path) -> None:
+    """Each question of the user is a case, with the warnings of its recording and the trace that it is from."""
+    log = convert(lines({"id": "x", "messages": [*CHAT, asks("late", "c9")]}), "--as", "conversations")
+    traced = convert(json.dumps(otlp(SCRIPT)).encode(), "--as", "conversations")
+    path = tmp_path / "conversations.jsonl"
+    path.write_text(log.stdout + traced.stdout)
+    first, second, third = read_cases(path)
+
+    assert [(case.id, case.input) for case in (first, second, third)] == [
+        ("x, turn 1", "Go."),
+        ("x, turn 2", "Again."),
+        ("s1, turn 1", "Go."),
+    ]
+    assert [[call.name for call in case.tools_called or ()] for case in (first, second, third)] == [
+        ["add"],
+        ["sub", "late"],
+        ["add"],
+    ]
+    assert [case.actual_output for case in (first, second, third)] == ["Done."] * 3
+    assert third.run is not None
+    assert (third.run.run_id, third.run.metadata) == (SCRIPT.trace, {"span_id": f"{1:016x}"})
+    outcome = RUNNER.invoke(main, ["score", str(path), "--metric", "tool-error-rate"])
+    assert outcome.exit_code == 0
+    assert "3" in outcome.stdout
+
+
 def test_sessions_become_conversations() -> None:
     """A turn of the user and one of the assistant for each trace, in their order."""
     other = Script("And now?", [Step("boss", [], "Done.")], trace="b" * 32, session="s1")
@@ -298,6 +345,7 @@ def test_sessions_become_conversations() -> None:
     assert first["id"] == "s1"
     assert [turn["content"] for turn in first["turns"]] == ["Go.", "Done.", "And now?", "Done."]
     assert [turn["content"] for turn in second["turns"]] == ["Hi", "Done."]
+    assert second["id"] == "c" * 32
     assert len(written(convert(data))) == len(written(convert(data, "--as", "turns"))) == 3
 
 
@@ -349,9 +397,77 @@ def test_tools_that_hand_over_are_named_for_traces_too() -> None:
     assert case["tools_called"] == []
 
 
-def test_single_langchain_message_is_not_a_conversation() -> None:
-    """A conversation is one list of messages."""
-    result = convert(lines({"type": "human", "content": "Go."}, {"type": "ai", "content": "Done."}))
+def test_a_message_on_each_line_is_one_conversation() -> None:
+    """If each line has one; among conversations, a single message is an error."""
+    langchain = [{"type": "human", "content": "Go."}, {"type": "ai", "content": "Done."}]
+    (case,) = written(convert(lines(*langchain)))
+    (chat,) = written(convert(lines(*CHAT)))
+    mixed = convert(lines(CHAT, *langchain))
 
-    assert result.exit_code == 2
-    assert "is a single message" in result.stderr
+    assert (case["input"], case["actual_output"]) == ("Go.", "Done.")
+    assert names(chat) == ["add", "sub"]
+    assert mixed.exit_code == 2
+    assert "is a single message" in mixed.stderr
+
+
+def test_several_files_and_folders_are_written_to_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has neither id nor name is named after its file and line, also in warnings."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.jsonl").write_bytes(lines(CHAT, EXPECTING))
+    (tmp_path / "b.json").write_text(json.dumps(CLAUDE))
+    (tmp_path / "t.json").write_text(json.dumps(otlp(SCRIPT)))
+    done = RUNNER.invoke(main, ["convert", "logs", "b.json", "t.json", "--to", "cases.jsonl.gz"])
+
+    assert done.exit_code == 0
+    first = str(Path("logs/a.jsonl"))
+    cases = read_cases("cases.jsonl.gz")
+    assert [case.id or case.name for case in cases] == [f"{first} line 1", "x", "b.json", SCRIPT.trace]
+    assert "wrote 4 cases with 6 calls to cases.jsonl.gz" in done.stderr
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_invalid_conversations_can_be_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
+    """They are counted and named, ten at most; without any valid one nothing is written."""
+    if large:
+        monkeypatch.setattr("toolmark.cli.convert.is_large", lambda *_: True)
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(lines(CHAT, {"role": "user", "content": "x"}) + b"{\n" + lines(*[{"messages": 3}] * 20, CLAUDE))
+    target = tmp_path / "cases.jsonl"
+    arguments = ["convert", str(path), "--to", str(target)]
+    strict = RUNNER.invoke(main, arguments)
+    assert (strict.exit_code, target.exists()) == (2, False)
+    done = RUNNER.invoke(main, [*arguments, "--skip-invalid"])
+
+    assert done.exit_code == 0
+    assert [case.name for case in read_cases(target)] == ["line 1", "line 24"]
+    warnings = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert [line.split(": ")[1].rpartition(":")[2] for line in warnings[:10]] == [str(n) for n in range(2, 12)]
+    assert warnings[10:] == ["warning: ... and 12 more", "warning: left out 22 conversations with 22 problems"]
+    path.write_bytes(b"{\n{\n")
+    assert RUNNER.invoke(main, [*arguments, "--skip-invalid"]).exit_code == 2
+
+
+def test_invalid_traces_can_be_skipped(tmp_path: Path) -> None:
+    """Lines that hold something else, or no JSON."""
+    path = tmp_path / "traces.jsonl"
+    path.write_bytes(lines(otlp(SCRIPT)) + b"{\n" + lines(CHAT))
+    done = RUNNER.invoke(main, ["convert", str(path), "--to", "-", "--skip-invalid"])
+
+    assert [case["id"] for case in written(done)] == [SCRIPT.trace]
+    assert "left out 2 conversations" in done.stderr
+
+
+@pytest.mark.parametrize("unit", ["turns", "conversations"])
+def test_turns_have_no_expectations_of_the_run(tmp_path: Path, unit: Literal["turns", "conversations"]) -> None:
+    """Turns and conversations have the labels of a log, and no expectation of the whole run."""
+    texts = {"expected_output": "x", "required_texts": ["x"]}
+    expectations = {"expected_tools": [], "must_end": True, "ended": True, **texts}
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "x"}]
+    line = {"id": "a", "tags": ["t"], "metadata": {"ticket": 1}, "messages": messages, **expectations}
+    (tmp_path / "log.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    [recorded] = read_transcripts(tmp_path / "log.jsonl")
+    [one] = recorded.cases(unit)
+
+    assert (one.tags, one.metadata) == (["t"], {"ticket": 1})
+    assert not one.to_dict().keys() & expectations.keys()

@@ -518,3 +518,62 @@ def test_many_unknown_names() -> None:
     messages = [message for _, _, message in findings_of(plan, tools)]
     assert len(messages) == 1_000
     assert max(map(len, messages)) < 1_000
+
+
+@pytest.mark.parametrize("text", ["...", "…", " TODO ", "TBD", "<user_id>", "<the new date>", "{{city}}", "??"])
+def test_placeholders(text: str) -> None:
+    """In arguments at any depth, in required texts and in the expected answer, but not inside matchers."""
+    case = {
+        "input": "x",
+        "expected_tools": [{"name": "pay", "args": {"to": [{"name": text}], "sum": 3}}],
+        "required_texts": ["real", text],
+        "expected_output": text,
+    }
+    paths = ["$.expected_output", "$.required_texts[1]", "$.expected_tools[0].args.to[0].name"]
+
+    assert [(one.kind, one.path) for one in read(case)] == [(LintKind.PLACEHOLDER, path) for path in paths]
+    assert booked(Expect("book", {"city": text}))[0][:2] == ("placeholder", ".plan[0].input_parameters.city")
+    assert not booked(Expect("book", {"city": Contains(text)}))
+
+
+@pytest.mark.parametrize("text", ["to be done", "a < b", "Wait...", "<b>bold</b>", "?", "TODO list", "{x}", ""])
+def test_texts_that_are_not_placeholders(text: str) -> None:
+    """Only a whole text can be one."""
+    assert not booked(Expect("book", {"city": text}))
+
+
+@pytest.mark.parametrize(
+    ("called", "has_finding"),
+    [
+        ([{"status": "error"}], True),
+        ([{"status": "error"}, {"status": "ok"}], False),
+        ([{"status": "ok"}], False),
+        ([{"status": "rejected"}], False),
+        ([{"status": "pending"}], False),
+        ([], False),
+    ],
+)
+def test_expected_writes_that_failed_in_the_recording(called: list[dict[str, str]], has_finding: bool) -> None:
+    """The tool refused the call exactly as it is expected, and never accepted it."""
+    call = {"name": "pay", "args": {"sum": 3}}
+    calls = [{"name": "pay", "args": {"sum": 4}}, *({**call, "execution": execution} for execution in called)]
+    report = read({"input": "x", "expected_tools": [call], "tools_called": calls})
+
+    assert [(one.kind, one.path) for one in report] == [(LintKind.FAILED_CALL, "$.expected_tools[0]")] * has_finding
+    if has_finding:
+        assert "called #2" in report[0].message
+
+
+def test_failures_of_a_recording_by_their_texts() -> None:
+    """Answers that begin as usual error texts count as failures; reads and calls of any arguments are not checked."""
+
+    def kinds(expected: Any, name: str = "pay") -> list[str]:
+        refused = ToolCall(name=name, input_parameters={"sum": 3}, output="Error: full", execution={"status": "ok"})
+        case = LLMTestCase(expected_tools=expected, tools_called=[refused])
+        return [one.kind.value for one in lint([case])]
+
+    assert kinds([ToolCall(name="pay", input_parameters={"sum": 3})]) == ["failed_call"]
+    assert kinds(Plan([Expect(Glob("p*"), {"sum": Approx(3, abs=1)})])) == ["failed_call"]
+    assert kinds([ToolCall(name="pay", input_parameters={"sum": 4})]) == []
+    assert kinds([ToolCall(name="pay")]) == []
+    assert kinds([ToolCall(name="get_sum", input_parameters={"sum": 3})], "get_sum") == []

@@ -12,7 +12,8 @@ import strategies
 from toolmark import LLMTestCase, MLLMImage, MLLMTestCase, ToolCall, ToolSpec, calls, cases
 from toolmark._internal.model import Model
 from toolmark.cases import Run
-from toolmark.redact import _UNREDACTED_FIELDS, DEFAULT, DEFAULT_KEYS, REDACTED, Redactor
+from toolmark.expect import ContainsAll
+from toolmark.redact import _UNREDACTED_FIELDS, DEFAULT, DEFAULT_KEYS, OFF, REDACTED, Redactor
 
 M = REDACTED
 TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -142,3 +143,17 @@ def test_every_preserved_field_exists() -> None:
 
     assert {name for model in models for name in model.model_fields} >= _UNREDACTED_FIELDS
     assert Run in models
+
+
+def test_a_matcher_of_the_answer_holds_no_secret() -> None:
+    """A matcher with a secret becomes its redacted JSON text; others stay matchers."""
+    token = "sk-live0123456789abcdefghijklmnop"
+    case = LLMTestCase(expected_output=ContainsAll("a", f"x {token}"), required_texts=[token], agent_texts=[token])
+    redacted = DEFAULT.model(case)
+    harmless = LLMTestCase(expected_output=ContainsAll("a"))
+
+    assert token not in redacted.to_json()
+    assert '"$is": "contains_all"' in str(redacted.expected_output)
+    assert LLMTestCase.from_json(redacted.to_json()) == redacted
+    assert DEFAULT.model(harmless) is harmless
+    assert OFF.model(case) is case

@@ -166,8 +166,11 @@ def check_streams(name: str, events: list[Event], *, is_whole: bool) -> None:
 
 
 def _is_ambiguous(events: list[Event], begun: set[int]) -> bool:
-    """Return whether pieces of a call that was not begun follow the beginning of another, as its own pieces would."""
-    for event, following in pairwise(events):
-        if event.begins and following.calls and not begun & set(following.calls):
+    """Return whether pieces of a call that was not begun follow the beginning of another, as its own pieces would.
+
+    Events without calls may stand between them: some servers repeat the role in each event.
+    """
+    for event, following in pairwise(event for event in events if event.calls):
+        if event.begins and not begun & set(following.calls):
             return True
     return False

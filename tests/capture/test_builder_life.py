@@ -76,6 +76,23 @@ def test_an_interrupted_tool_that_is_resumed_is_a_second_attempt() -> None:
     assert (builder.build().status, builder.build().actual_output) == (RunStatus.OK, "final")
 
 
+@pytest.mark.parametrize("left_over", [Outcome.SUSPENDED, Outcome.CANCELLED, None])
+@pytest.mark.parametrize("end", [RunStatus.OK, RunStatus.STOPPED, None])
+def test_left_over_attempt(left_over: Outcome | None, end: RunStatus | None) -> None:
+    """A step that began twice at once: in a run that succeeded, and in no other, the pass that succeeded decides."""
+    builder = builder_of(Request("ask", {}, "c1"))
+    builder.tool_started("t1", "ask", {}, call_id="c1")
+    builder.tool_started("t2", "ask", {}, call_id="c1")
+    builder.tool_ended("t1", "blue")
+    if left_over is not None:
+        builder.tool_failed("t2", None, outcome=left_over)
+    if end is not None:
+        builder.ended("final", status=end)
+
+    succeeded = calls(builder) == [call("ask", {}, "c1", output="blue", attempts=2)]
+    assert succeeded == (end is RunStatus.OK)
+
+
 def test_resuming_forgets_how_the_run_had_ended() -> None:
     """A resumed run is open: neither the answer, nor the status, nor the error of its first end is its own."""
     builder = builder_of()

@@ -141,7 +141,7 @@ def test_each_kind_of_app(app: Callable[[str], Any], in_a_loop: bool) -> None:
     """It is called with each golden's input; the observed calls are the case, decorated or not."""
     goldens = [
         Golden(input="Hi!", id="one", expected_tools=[SEARCH], tags=["t"], metadata={"k": 1}),
-        Golden(input="Ho!", expected_tools=[SEARCH], expected_output="found"),
+        Golden(input="Ho!", expected_tools=[SEARCH], expected_output="found", required_texts=["x"], must_end=True),
     ]
     if in_a_loop:
         report = asyncio.run(evaluate_async(goldens=goldens, observed_callback=app, metrics=[METRIC]))
@@ -152,6 +152,7 @@ def test_each_kind_of_app(app: Callable[[str], Any], in_a_loop: bool) -> None:
     case = the_case(report)
     assert (case.input, case.actual_output, case.tags, case.metadata) == ("Hi!", "found ['Hi!']", ["t"], {"k": 1})
     assert the_case(report, 1).expected_output == "found"
+    assert (the_case(report, 1).required_texts, the_case(report, 1).must_end) == (["x"], True)
     assert case.run is not None
     assert case.run.warnings == []
 

@@ -12,7 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "src" / "toolmark", *sorted(ROOT.glob("adapters/*/src"))]
-TEST_FOLDERS = [ROOT / "tests", *sorted(ROOT.glob("adapters/*/tests"))]
+TEST_FOLDERS = [
+    *(ROOT / name for name in ("tests", "benchmarks", "examples", "faults", "fuzz")),
+    *sorted(ROOT.glob("adapters/*/tests")),
+]
 
 MAY_PRINT = "src/toolmark/cli/"
 
@@ -46,6 +49,8 @@ Definition = ast.ClassDef | Function
 def parsed(folders: list[Path]) -> dict[str, ast.Module]:
     """Return the syntax tree of every file in these folders, by its path inside the repository."""
     paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    # Hidden folders hold environments, such as those of the libraries that the benchmarks measure.
+    paths = [path for path in paths if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)]
     # In a new thread: Python 3.11 miscounts the depth of a syntax tree in one where recursion has failed before.
     with ThreadPoolExecutor(1) as pool:
         trees = pool.map(lambda path: ast.parse(path.read_text(encoding="utf-8")), paths)

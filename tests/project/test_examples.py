@@ -1,39 +1,54 @@
 """The examples run offline without a warning and print the expected output."""
 
 import json
+from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from processes import ROOT, assert_golden, run_python
+from processes import ROOT, Finished, assert_golden, run_python
 
-ADAPTERS = {
+NEEDED = {
     "compare_frameworks": "toolmark_langchain",
     "langchain_agent": "toolmark_langchain",
     "llama_index_agent": "toolmark_llama_index",
     "openai_agents": "toolmark_openai_agents",
+    "validate_a_judge": "openai",
 }
-"""Examples that need an adapter, and are left out where the core is tested alone."""
+"""Examples that need an adapter or OpenAI's client, and are left out where the core is tested alone."""
 LLAMA_INDEX = ["-W", "ignore::DeprecationWarning:inspect"]
 OPTIONS = {"llama_index_agent": LLAMA_INDEX, "compare_frameworks": LLAMA_INDEX}
 """Warnings of a framework about itself: LlamaIndex inspects its agents, and with them what pydantic deprecates."""
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-RUNNABLE = [path for path in EXAMPLES if find_spec(ADAPTERS.get(path.stem, "toolmark"))]
+RUNNABLE = [path for path in EXAMPLES if find_spec(NEEDED.get(path.stem, "toolmark"))]
 REPORT = "toolmark-demo-report.json"
 PAGE = "toolmark-demo-report.html"
 
 
+@pytest.fixture(scope="module")
+def run_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], tuple[Finished, Path]]:
+    """Runs an example in an empty folder, which it returns, too; each example once for all tests."""
+
+    @cache
+    def run(example: Path) -> tuple[Finished, Path]:
+        folder = tmp_path_factory.mktemp(example.stem)
+        return run_python([*OPTIONS.get(example.stem, ()), str(example)], folder), folder
+
+    return run
+
+
 @pytest.mark.parametrize("example", RUNNABLE, ids=[path.stem for path in RUNNABLE])
-def test_example_prints_the_expected_output(tmp_path: Path, example: Path) -> None:
+def test_example_prints_the_expected_output(run_once: Callable[[Path], tuple[Finished, Path]], example: Path) -> None:
     """In an empty folder; only the demonstration writes files, and only the named ones."""
-    done = run_python([*OPTIONS.get(example.stem, ()), str(example)], tmp_path)
+    done, folder = run_once(example)
 
     assert done.err == ""
     assert done.code == 0
     assert_golden(f"example-{example.stem}.txt", done.out)
     written = [PAGE, REPORT] if example.stem == "langchain_agent" else []
-    assert sorted(path.name for path in tmp_path.iterdir()) == written
+    assert sorted(path.name for path in folder.iterdir()) == written
 
 
 def test_examples_exist() -> None:
@@ -45,10 +60,10 @@ def test_examples_exist() -> None:
 
 
 @pytest.mark.skipif(not find_spec("toolmark_langchain"), reason="the core is tested alone, without the adapter")
-def test_the_demonstration_writes_its_report(tmp_path: Path) -> None:
+def test_the_demonstration_writes_its_report(run_once: Callable[[Path], tuple[Finished, Path]]) -> None:
     """JSON with the content of the terminal: three turns, including failed bookings and retries."""
-    run_python([str(ROOT / "examples" / "langchain_agent.py")], tmp_path)
-    plain = json.loads((tmp_path / REPORT).read_text(encoding="utf-8"))
+    _, folder = run_once(ROOT / "examples" / "langchain_agent.py")
+    plain = json.loads((folder / REPORT).read_text(encoding="utf-8"))
 
     (summary,) = plain["metrics"]
     assert summary["metric"] == "tool_correctness(input_parameters)"
@@ -57,7 +72,7 @@ def test_the_demonstration_writes_its_report(tmp_path: Path) -> None:
     assert {name: result["score"] for name, result in cases.items()} == {"turn 1": 1, "turn 2": 1, "turn 3": 0.75}
     assert cases["turn 2"]["alignment"]["called_count"] == 2
     assert [finding["kind"] for finding in cases["turn 2"]["findings"]] == ["unexpected"]
-    page = (tmp_path / PAGE).read_text(encoding="utf-8")
+    page = (folder / PAGE).read_text(encoding="utf-8")
     assert "1 of 3 cases failed" in page
     assert "the booking service did not answer for TP530" in page
     wrong, retried = cases["turn 3"]["findings"]
@@ -71,7 +86,11 @@ def test_the_gate_is_a_pytest_file(tmp_path: Path) -> None:
     (tmp_path / "test_good.py").write_text(text, encoding="utf-8")
     (tmp_path / "test_bad.py").write_text(text.replace(', ToolCall(name="refund")]', "]", 1), encoding="utf-8")
     good, bad = (
-        run_python(["-m", "pytest", "-q", "-p", "no:cacheprovider", name], tmp_path)
+        run_python(
+            ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "toolmark.pytest_plugin", name],
+            tmp_path,
+            settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        )
         for name in ("test_good.py", "test_bad.py")
     )
 

@@ -1,6 +1,8 @@
 """The repository holds what it should, and nothing that belongs to one machine or one moment."""
 
+import posixpath
 import re
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -20,11 +22,13 @@ TOP_LEVEL = {
     "Makefile",
     "README.md",
     "SECURITY.md",
+    "action.yml",
     "adapters",
     "docs",
     "examples",
     "faults",
     "fuzz",
+    "mkdocs.yml",
     "pyproject.toml",
     "requirements",
     "src",
@@ -132,14 +136,15 @@ def test_installers_check_the_hashes(files: list[str]) -> None:
 
 def test_actions_are_pinned_by_commit(files: list[str]) -> None:
     """A tag of an action can be moved, a commit cannot; and no job has more permissions than it names."""
-    workflows = [ROOT / name for name in files if name.startswith(".github/workflows/")]
-    for workflow in workflows:
-        text = workflow.read_text(encoding="utf-8")
+    templates = ["src/toolmark/cli/templates/workflow.yml"]
+    workflows = [name for name in files if name.startswith(".github/workflows/")] + templates
+    for name in [*workflows, "action.yml"]:
+        text = (ROOT / name).read_text(encoding="utf-8")
         uses = re.findall(r"uses: (.*)", text)
         assert uses
-        assert [use for use in uses if not re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v[\d.]+", use)] == []
-        assert "\npermissions: {}\n" in text
-    assert workflows
+        assert [use for use in uses if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", use)] == []
+        assert name == "action.yml" or "\npermissions: {}\n" in text
+    assert len(workflows) > len(templates)
 
 
 def test_every_package_carries_the_licence(files: list[str]) -> None:
@@ -150,3 +155,20 @@ def test_every_package_carries_the_licence(files: list[str]) -> None:
 
     assert len(folders) == 4
     assert len(texts) == 1
+
+
+def test_links_of_package_pages_are_absolute() -> None:
+    """Each relative link of a README leads to a file of the repository, below one address."""
+    module = runpy.run_path(str(ROOT / ".ci" / "absolute_links.py"))
+    address = "https://example.org/owner/name"
+    targets: list[list[str]] = []
+    for name in module["READMES"]:
+        page = (ROOT / name).read_text(encoding="utf-8")
+        text = module["absolute"](page, posixpath.dirname(name), address, "v1")
+        links = re.findall(r"\]\(([^)\s]+)\)", text)
+        assert [link for link in links if not link.startswith(("https://", "#"))] == []
+        targets += [link.partition("#")[0].split("/", 7)[5:] for link in links if link.startswith(address)]
+
+    assert len(targets) > 30
+    assert [path for _, _, path in targets if not (ROOT / path).exists()] == []
+    assert {kind for kind, _, path in targets if path.endswith(".png")} == {"raw"}

@@ -1,6 +1,7 @@
 """README and docs pages: their code runs, prints the shown output, and their options exist."""
 
 import importlib
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -9,16 +10,17 @@ from typing import NamedTuple
 import click
 import pytest
 
-import toolmark
 from processes import COMMAND, GOLDEN, ROOT, run_python, toolmark_score
-from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+from toolmark import Golden, LLMTestCase, ToolCall, ToolCorrectnessMetric, write_cases
 from toolmark.cli.main import main
 from toolmark.formats.messages.read import FORMATS as MESSAGES
 from toolmark.formats.traces.read import TRACE_FORMATS
 from toolmark.linting import LintKind
 from toolmark.report import feedback, otel
+from tracing import Script, ScriptedCall, Step, otlp
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
 SCORING = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
 FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 TRACES = (ROOT / "docs" / "traces.md").read_text(encoding="utf-8")
@@ -33,6 +35,11 @@ SCALE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
 TRIALS = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
 LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
 COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
+COMING_FROM = [
+    (path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / "docs" / "coming-from").glob("*.md"))
+]
+SCHEMAS = (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8")
 REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 
 
@@ -52,11 +59,12 @@ def blocks(page: str) -> list[Block]:
     ]
 
 
-BLOCKS = blocks(README)
+BLOCKS = blocks(GUIDE)
 PROGRAMS = [
     pytest.param(block, after, id=f"{name} line {block.line}")
     for name, page in (
         ("README.md", README),
+        ("docs/guide.md", GUIDE),
         ("docs/metrics.md", METRICS),
         ("docs/judge.md", JUDGE),
         ("docs/compat.md", COMPAT),
@@ -69,6 +77,10 @@ PROGRAMS = [
         ("docs/comparison.md", COMPARISON),
         ("docs/reports.md", REPORTS),
         ("docs/speed.md", SPEED),
+        *COMING_FROM,
+        ("docs/errors.md", (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")),
+        ("docs/extend.md", (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")),
+        ("docs/schemas.md", SCHEMAS),
     )
     for block, after in pairwise(blocks(page))
     if block.language == "python"
@@ -109,10 +121,10 @@ def options_of(*commands: str) -> dict[str, click.Parameter]:
 
 
 def test_options_of_the_command_exist() -> None:
-    """Every option that the README names, and every value it names for one."""
+    """Every option that the guide names, and every value it names for one."""
     options = options_of("score")
-    named = re.findall(r"--(?!toolmark-)[a-z][a-z-]+", README)  # those of pytest are tested in test_pytest_plugin.py
-    (denominators,) = re.findall(r"--denominator ([a-z0-9\\|]+)`", README)
+    named = re.findall(r"--(?!toolmark-)[a-z][a-z-]+", GUIDE)  # those of pytest are tested in test_pytest_plugin.py
+    (denominators,) = re.findall(r"--denominator ([a-z0-9\\|]+)`", GUIDE)
     choice = options["--denominator"].type
 
     assert set(named) <= options_of("approve", "score", "convert", "validate", "compare", "report").keys()
@@ -121,13 +133,19 @@ def test_options_of_the_command_exist() -> None:
     assert denominators.split("\\|") == list(choice.choices)
 
 
-def test_shown_command_runs(tmp_path: Path) -> None:
-    """Unchanged, with a file of that name."""
-    (command,) = [block.text.split() for block in BLOCKS if block.text.startswith("toolmark score ")]
-    (tmp_path / command[2]).write_text(LLMTestCase(tools_called=[], expected_tools=[]).to_json(), encoding="utf-8")
-    done = toolmark_score(*command[2:], folder=tmp_path)
+def test_shown_commands_run(tmp_path: Path) -> None:
+    """Unchanged, with files of these names."""
+    (block,) = [block.text for block in BLOCKS if block.text.startswith("toolmark score ")]
+    case = LLMTestCase(input="q", tools_called=[ToolCall(name="a")], expected_tools=[ToolCall(name="a")])
+    (tmp_path / "logs").mkdir()
+    write_cases(tmp_path / "runs.jsonl", [case])
+    write_cases(tmp_path / "logs" / "a.jsonl", [case.model_copy(update={"expected_tools": None})])
+    write_cases(tmp_path / "goldens.jsonl", [Golden(input="q", expected_tools=[ToolCall(name="a")])])
+    script = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {}, "3")]), Step("boss", [], "Done.")])
+    (tmp_path / "trace.json").write_text(json.dumps(otlp(script)), encoding="utf-8")
+    commands = [line.split()[2:] for line in block.splitlines()]
 
-    assert done.code == 0
+    assert [toolmark_score(*command, folder=tmp_path).code for command in commands] == [0, 0, 0]
     assert (tmp_path / "report.json").is_file()
 
 
@@ -185,9 +203,24 @@ def test_the_page_of_lint_names_everything() -> None:
     [
         (README, ROOT),
         ((ROOT / "SECURITY.md").read_text(encoding="utf-8"), ROOT),
-        *((page, ROOT / "docs") for page in (SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS, REPORTS, SPEED)),
+        *(
+            (page, ROOT / "docs")
+            for page in (GUIDE, SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS, REPORTS, SPEED)
+        ),
     ],
-    ids=["README", "SECURITY", "scoring", "metrics", "validity", "compat", "comparison", "trials", "reports", "speed"],
+    ids=[
+        "README",
+        "SECURITY",
+        "guide",
+        "scoring",
+        "metrics",
+        "validity",
+        "compat",
+        "comparison",
+        "trials",
+        "reports",
+        "speed",
+    ],
 )
 def test_links_are_valid(page: str, folder: Path) -> None:
     """Every relative link is a file of this repository."""
@@ -198,25 +231,25 @@ def test_links_are_valid(page: str, folder: Path) -> None:
 
 
 def test_every_example_is_listed() -> None:
-    """A newcomer finds all of them in the table, and no other."""
-    assert set(re.findall(r"\]\(examples/(\w+)\.py\)", README)) == {
+    """A newcomer finds all of them in the guide's table, and no other."""
+    assert set(re.findall(r"\]\(\.\./examples/(\w+)\.py\)", GUIDE)) == {
         path.stem for path in (ROOT / "examples").glob("*.py")
     }
 
 
 def test_names_for_newcomers_exist() -> None:
-    """Whoever comes from another library finds the names of the table."""
-    table = README[README.index("## Coming from another library") :].split("\n## ")[0]
-    deepeval, evalsharp, gllm = (line.split("|")[2] for line in table.split("\n") if re.match(r"\| [DEg]\w+", line))
+    """Whoever comes from another library finds the names of the tables, and a page for each library."""
+    imports = re.findall(r"\| `(\w+) import ([^`]+)` \| \[[^]]+\]\((coming-from/[\w-]+\.md)\) \|", COMPAT)
+    pages = {page for _, _, page in imports} | {"coming-from/deepeval.md"}
 
-    for name in re.findall(r"`(\w+)`", deepeval):
-        assert name in toolmark.__all__
-        assert getattr(toolmark, name)
-    for name in re.findall(r"\.(\w+)\(", evalsharp):
-        assert callable(getattr(toolmark.Evaluator, name))
-    (module, names), *_ = re.findall(r"`from ([\w.]+) import ([^`]+)`", gllm)
-    for name in names.split(", "):
-        assert getattr(importlib.import_module(module), name)
+    assert pages == {name.removeprefix("docs/") for name, _ in COMING_FROM}
+    for module, names, _ in imports:
+        public = importlib.import_module(f"toolmark.compat.{module}")
+        assert [name for name in names.split(", ") if not hasattr(public, name)] == []
+    deepeval = dict(COMING_FROM)["docs/coming-from/deepeval.md"]
+    modules = set(re.findall(r"in `(toolmark\.\w+)`", deepeval))
+    assert len(modules) == 4
+    assert all(importlib.import_module(name).__all__ for name in modules)
 
 
 # docs/formats.md

@@ -19,6 +19,7 @@ from toolmark import LLMTestCase, MetricAssertionError, Report, ToolCall, ToolCo
 from toolmark import pytest_plugin as plugin
 from toolmark._pytest import fixtures
 from toolmark._pytest.fixtures import file_name
+from toolmark.results import read_results
 
 CASES = """
 from toolmark import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, assert_test
@@ -130,12 +131,42 @@ def test_quiet_is_quiet(tmp_path: Path) -> None:
     assert "= toolmark =" not in unused.out
 
 
-def test_the_difference_does_not_depend_on_options_of_output(tmp_path: Path) -> None:
-    """It is part of the failure, not captured output, and has no terminal colors."""
+@pytest.mark.parametrize("processes", [(), ("-p", "xdist", "-n", "2")], ids=["one", "two"])
+def test_the_difference_fits_the_terminal(tmp_path: Path, processes: tuple[str, ...]) -> None:
+    """It is as wide as the terminal and in its colours, also if another process runs the test; a file has none."""
+    if processes and not find_spec("xdist"):
+        pytest.skip("pytest-xdist is not installed")
     write(tmp_path, MIXED)
-    done = run(tmp_path, "--show-capture=no", "-k", "fixture", FORCE_COLOR="1", COLUMNS="200")
+    options = ("--show-capture=no", "-k", "fixture", *processes)
+    wide = run(tmp_path, *options, COLUMNS="150").out
+    coloured = run(tmp_path, *options, "--color=yes", COLUMNS="150").out
+    run(tmp_path, *options, "--color=yes", "--junitxml=j.xml", COLUMNS="150")
 
-    assert " -  2 refund                                 (not called)\n" in done.out
+    (line,) = [line for line in wide.split("\n") if "(not called)" in line]
+    assert line == " -  2 refund                                                                    (not called)"
+    assert "\x1b[31m(not called)\x1b[0m" in coloured
+    assert line in (tmp_path / "j.xml").read_text(encoding="utf-8")
+
+
+def test_the_short_summary_has_the_finding(tmp_path: Path) -> None:
+    """In place of the name of the error; other errors stay as they are."""
+    write(
+        tmp_path,
+        """
+def test_finding(toolmark):
+    toolmark(refund("search", "refund", order=17), METRICS)
+def test_without_finding(toolmark):
+    toolmark(LLMTestCase(tools_called=[]), METRICS)
+def test_other(toolmark):
+    toolmark.evaluate([refund()], METRICS)
+    raise ValueError("broken")
+""",
+    )
+    out = run(tmp_path, COLUMNS="150").out
+
+    assert "test_finding - c2 refund: args.order 17, expected 18\n" in out
+    assert "test_without_finding - ToolCorrectnessMetric needs expected_tools; give the calls, or [] for none\n" in out
+    assert "test_other - ValueError: broken\n" in out
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no groups of exceptions")
@@ -332,6 +363,32 @@ def test_two_runs_of_a_suite_have_the_same_cases(tmp_path: Path) -> None:
     assert sum("run_id" in case for case in a) == 4
     assert (changes.in_both, changes.only_a, changes.only_b) == (8, (), ())
     assert not any("without an id" in note for note in changes.notes)
+
+
+DIFFERENT_METRICS = """
+def test_names(toolmark):
+    toolmark(refund("search", "refund"), [ToolCorrectnessMetric()])
+
+
+def test_both(toolmark):
+    toolmark(refund("search", "refund"), [ToolCorrectnessMetric(), *METRICS])
+
+
+def test_golden(toolmark_golden):
+    toolmark_golden(refund("search"))
+"""
+
+
+def test_a_report_of_tests_with_different_metrics_can_be_read(tmp_path: Path) -> None:
+    """Each case has the results of its own test, and counts for no other metric."""
+    write(tmp_path, DIFFERENT_METRICS)
+    run(tmp_path)  # records the golden
+    assert run(tmp_path, "--toolmark-report", "out.json").code == 0
+    report = read_results(tmp_path / "out.json")
+
+    assert [len(case.own_results) for case in report.cases] == [2, 1, 1]  # in the order of the names of the tests
+    assert [(summary.passed, summary.skipped) for summary in report.summaries] == [(2, 0), (1, 0), (1, 0)]
+    assert [metric.both_passed for metric in compare(report, report).metrics] == [2, 1, 1]
 
 
 def test_a_report_without_results_is_written(tmp_path: Path) -> None:
@@ -672,6 +729,92 @@ def test_the_classes_of_the_fixtures_can_be_annotated() -> None:
         _ = plugin.GoldenPlace
 
 
+GOLDEN_TESTS = """
+import pytest
+
+
+@pytest.mark.toolmark_goldens("data/goldens.jsonl")
+def test_golden(toolmark, golden):
+    calls = [ToolCall(name=golden.input)]
+    toolmark(LLMTestCase(id=golden.id, tools_called=calls, expected_tools=golden.expected_tools), METRICS)
+"""
+
+
+def test_a_file_of_goldens_makes_a_test_of_each(tmp_path: Path) -> None:
+    """Named after their ids; the path is relative to the file of the test."""
+    (tmp_path / "data").mkdir()
+    lines = ['{"id": "first", "input": "a", "expected_tools": [{"name": "a"}]}', '{"input": "a", "expected_tools": []}']
+    (tmp_path / "data" / "goldens.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    write(tmp_path, GOLDEN_TESTS)
+    done = run(tmp_path, "-v")
+
+    assert done.code == 1
+    assert re.search(r"test_golden\[first\] PASSED", done.out)
+    assert re.search(r"test_golden\[golden2\] FAILED", done.out)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("@pytest.mark.toolmark_goldens('absent.jsonl')\ndef test_x(golden): pass", "absent.jsonl"),
+        ("@pytest.mark.toolmark_goldens('bad.jsonl')\ndef test_x(golden): pass", "bad.jsonl:1: $.input: is required"),
+        ("@pytest.mark.toolmark_goldens('bad.jsonl')\ndef test_x(): pass", "must have the argument 'golden'"),
+        ("@pytest.mark.toolmark_goldens()\ndef test_x(golden): pass", "must have one argument, the path of a file"),
+    ],
+    ids=["missing", "bad", "no-argument", "no-path"],
+)
+def test_a_wrong_marker_of_goldens_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+    """When tests are collected, with the name of the test."""
+    (tmp_path / "bad.jsonl").write_text("{}", encoding="utf-8")
+    write(tmp_path, f"import pytest\n{text}\n")
+    done = run(tmp_path)
+
+    assert done.code != 0
+    assert message in done.out + done.err
+    assert "test_x" in done.out + done.err
+
+
+SETTINGS = "[tool.toolmark.pytest]\nreport = 'out/report.json'\n"
+
+
+def test_the_report_may_be_a_setting(tmp_path: Path) -> None:
+    """Its path is relative to `pyproject.toml`, which may be above; the option of the command line wins."""
+    (tmp_path / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    write(tests, "def test_one(toolmark):\n    toolmark(refund('search', 'refund'), METRICS)\n")
+
+    assert run(tests, "--toolmark-report=mine.json").code == 0
+    assert (tests / "mine.json").is_file()
+    assert not (tmp_path / "out" / "report.json").exists()
+    assert run(tests).code == 0
+    assert len(json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))["cases"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (SETTINGS, "pyproject.toml: tool.toolmark.pytest.report: there is no folder"),
+        (
+            "[tool.toolmark.pytest]\nreprot = 'x'",
+            "tool.toolmark.pytest.reprot is not a setting; did you mean 'report'?",
+        ),
+        ("[tool.toolmark.pytest]\nreport = '../x'", "must be a file in the folder of this pyproject.toml"),
+        ("[tool.toolmark]\npytest = 1", "tool.toolmark.pytest must be a table, got 1"),
+        ("[tool]\ntoolmark = 1", "tool.toolmark must be a table, got 1"),
+    ],
+)
+def test_wrong_settings_are_errors(tmp_path: Path, settings: str, message: str) -> None:
+    """They end the run before the first test, with the usual code of pytest for wrong usage."""
+    (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
+    write(tmp_path, "def test_one(toolmark):\n    raise AssertionError\n")
+    done = run(tmp_path)
+
+    assert done.code == 4
+    assert message in done.err
+
+
 def test_a_run_that_does_not_use_it_loads_nothing(tmp_path: Path) -> None:
     """Only the plugin and its package are loaded."""
     write(tmp_path, "", "unused.py")
@@ -722,8 +865,8 @@ def test_plugin_page_is_consistent(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```\n(test_agent\.py:.*?)^```$", page, re.MULTILINE | re.DOTALL)
     links = re.findall(r"\]\(([\w./-]+)", page)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    options = [set(re.findall(r"--toolmark-\w+", text)) for text in (run(tmp_path, "--help").out, page, readme)]
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    options = [set(re.findall(r"--toolmark-\w+", text)) for text in (run(tmp_path, "--help").out, page, guide)]
 
     assert options[0] == options[1] == options[2] == {"--toolmark-update", "--toolmark-report"}
     assert len(examples) == 1

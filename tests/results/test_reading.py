@@ -25,6 +25,7 @@ from toolmark import (
     MultimodalToolCorrectnessMetric,
     Report,
     ResultStatus,
+    Run,
     TaskEffectMetric,
     ToolCall,
     ToolCorrectnessMetric,
@@ -149,6 +150,23 @@ def test_every_kind_of_case_comes_back(tmp_path: Path) -> None:
     assert [entry.case for entry in restored.cases] == [*strange[:3], LLMTestCase(), LLMTestCase()]
     assert plain(restored) == plain(report)
     assert [entry.label for entry in restored.cases] == ["m", "talk", "#3", "#4", "#5"]
+
+
+DATA = "iVBORw0KGgoAAAANSUhEUgAA"
+PARTS = ["what?", MLLMImage(data=DATA, mime_type="image/png")]
+
+
+@pytest.mark.parametrize(("parts", "run_parts"), [(PARTS, PARTS), (PARTS, None), (["who?"], PARTS)])
+def test_an_image_of_the_input_is_written_once(tmp_path: Path, parts: Any, run_parts: Any) -> None:
+    """The run of a case has the same parts as its input, or the other parts that it had."""
+    run = Run(input="what?", input_parts=run_parts, calls=[WEATHER])
+    case = MLLMTestCase(input=parts, run=run, tools_called=[WEATHER], expected_tools=[WEATHER])
+    metrics = [MultimodalToolCorrectnessMetric()]
+    path = written(evaluate([case], metrics), metrics, tmp_path / "r.jsonl")
+    (restored,) = read_results(path).cases
+
+    assert restored.case == case
+    assert path.read_text(encoding="utf-8").count(DATA) == 1
 
 
 def test_judged_results_come_back(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_each_case_represents_its_stratum(tmp_path: Path) -> None:
     assert estimate.rate_interval is not None
     assert estimate.rate_interval[0] < 0.95 < estimate.rate_interval[1]
     assert str(estimate).startswith("tool_correctness: mean 0.475")
-    assert ", of 1000 cases, estimated from 40; 40 scored, 0 skipped, 0 errored" in str(estimate)
+    assert ", of 1,000 cases, estimated from 40; 40 scored, 0 skipped, 0 errored" in str(estimate)
 
 
 def test_results_may_come_from_a_file(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from scale_files import StoppedError, after_parts, case, metrics, stop, without_
 from toolmark import evaluate, read_cases
 from toolmark.cli.main import main
 from toolmark.errors import WorkerDiedError
-from toolmark.report.text.ordering import group_warnings
+from toolmark.report.text.breakdown import breakdowns
+from toolmark.report.text.warning_kinds import warning_kinds
 from toolmark.scale import detect, partition
 from toolmark.scale.files import report_file
 from toolmark.scale.run import in_order
@@ -155,10 +156,15 @@ def test_only_the_worst_results_are_in_full(tmp_path: Path) -> None:
     assert [entry.results[0].score for entry in in_full if entry.results[0].score is not None][:1] == lowest[:1]
     assert len({id(entry.case) for entry in short}) < 30
     warned, expected = (
-        [(text, group[0].name, len(group)) for text, group in group_warnings(one).items()]
+        [(kind.title, kind.cases[0].name, len(kind.cases)) for kind in warning_kinds(one)]
         for one in (replace(report, cases=tuple(short)), report)
     )
     assert warned == expected
+    by_tool, complete = (
+        [(line.tool, line.cases, table.problems(line)) for line in table.lines if line.cases]
+        for table in (breakdowns(one)[0] for one in (replace(report, cases=tuple(short)), report))
+    )
+    assert by_tool == complete != []
 
 
 def test_outcomes_come_in_the_order_of_the_parts() -> None:

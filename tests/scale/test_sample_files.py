@@ -179,7 +179,7 @@ def test_each_stratum_gets_the_same_number(tmp_path: Path) -> None:
         (4, 37, 32),
         (None, 3, 3),
     ]
-    assert str(sample).split("\n")[:2] == ["100 of 1000 cases", '  "common": 33 of 900']
+    assert str(sample).split("\n")[:2] == ["100 of 1,000 cases", '  "common": 33 of 900']
     assert len(sample.cases) == 100
     assert {case.metadata.get("task") for case in sample.cases[:10]} > {"common", "rare"}  # not one after the other
     for one in sample.strata:
