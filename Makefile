@@ -26,15 +26,16 @@ demo: $(TEST_READY) ## Run the demonstration: offline, without a key
 
 .PHONY: test
 test: $(TEST_READY) ## Run all tests, the core's and the adapters'
-	@.venv/bin/python -m pytest -n auto --dist loadfile $(ARGS)
+	@.venv/bin/python -m pytest -n auto --dist worksteal $(ARGS)
 
 .PHONY: validity
 validity: $(TEST_READY) ## Measure which scores tell good runs from bad, beside other libraries, into docs/validity.md
 	@cd benchmarks && ../.venv/bin/python -m validity --write $(ARGS)
 
 .PHONY: speed
-speed: $(TEST_READY) ## Measure how fast scoring is, beside other libraries, into docs/speed.md
+speed: $(TEST_READY) ## Measure scoring, beside other libraries, and recording, into docs/speed.md
 	@.venv/bin/python benchmarks/scoring.py --peers --write $(ARGS)
+	@.venv/bin/python benchmarks/recording.py --write
 
 .PHONY: fuzz
 fuzz: $(TEST_READY) ## Try random inputs at every door for SECONDS (60), see fuzz/README.md
@@ -44,6 +45,22 @@ fuzz: $(TEST_READY) ## Try random inputs at every door for SECONDS (60), see fuz
 .PHONY: faults
 faults: $(TEST_READY) ## Kill, interrupt and starve the programs that write files, and check their files
 	@.venv/bin/python -m faults --kills $(or $(KILLS),10)
+
+.PHONY: docs
+docs: $(TEST_READY) ## Build the site of the documentation into build/site, and check its links
+	@.venv/bin/uv venv --quiet --clear --python .venv/bin/python .ci-venvs/docs
+	@.venv/bin/uv pip install --quiet --python .ci-venvs/docs/bin/python --no-deps --require-hashes \
+		--build-constraints requirements/build.txt --requirement requirements/docs.txt
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=src .ci-venvs/docs/bin/mkdocs build --strict --quiet
+	@echo "python -m http.server --directory build/site shows the site"
+
+# PACKAGE=... what is changed (see .ci/mutants.py), COUNT=... at how many places
+.PHONY: mutants
+mutants: $(TEST_READY) ## Change the code at random places, one at a time, and show which changes no test notices
+	@.venv/bin/uv venv --quiet --allow-existing --python .venv/bin/python .ci-venvs/mutants
+	@.venv/bin/uv pip install --quiet --python .ci-venvs/mutants/bin/python --no-deps --require-hashes \
+		--requirement requirements/core.txt --requirement requirements/mutants.txt
+	@.ci-venvs/mutants/bin/python .ci/mutants.py $(or $(PACKAGE),matching) $(or $(COUNT),100)
 
 .PHONY: lint
 lint: $(DEV_READY) ## Check style, format and the direction of imports
@@ -70,6 +87,8 @@ pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 take
 	@$(COMPILE) pyproject.toml --group core --constraint requirements/dev.txt --output-file requirements/core.txt
 	@$(COMPILE) --group engines --constraint requirements/dev.txt --output-file requirements/engines.txt
 	@$(COMPILE) --group fuzz --output-file requirements/fuzz.txt
+	@$(COMPILE) pyproject.toml --group docs --constraint requirements/dev.txt --output-file requirements/docs.txt
+	@$(COMPILE) --group mutants --constraint requirements/dev.txt --output-file requirements/mutants.txt
 	@$(COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/runtime.txt
 	@$(COMPILE) pyproject.toml --resolution lowest-direct --output-file requirements/lowest.txt
 

@@ -40,11 +40,11 @@ from seeds import (
 )
 from toolmark import ArgumentSchemaMetric, LLMTestCase, Report, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark._internal.budget import case_budget
-from toolmark.cases import ConversationalTestCase, Golden, TestCase
+from toolmark.cases import ConversationalTestCase, TestCase
 from toolmark.compat.bfcl import read_possible_answers
 from toolmark.compat.gllm_evals import ToolCallParser
 from toolmark.convert import read_transcripts
-from toolmark.dataset import read_case, read_cases
+from toolmark.dataset import Golden, read_case, read_cases
 from toolmark.errors import ToolmarkError
 from toolmark.expect import Expect, Schema, expectation_json, read_expectation
 from toolmark.formats import case_from_record, read, read_traces
