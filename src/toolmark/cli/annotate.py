@@ -12,7 +12,7 @@ import click
 
 from toolmark._internal.json import json_text
 from toolmark._internal.text import plural, printable
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.inputs import expand
 from toolmark.cli.io import exit_on_error
 from toolmark.cli.path_types import Source
@@ -35,7 +35,7 @@ class _Place(NamedTuple):
     line: int | None
 
 
-@click.command(cls=SectionedCommand, examples=("toolmark annotate results.jsonl --lines-of goldens.jsonl",))
+@command("toolmark annotate results.jsonl --lines-of goldens.jsonl")
 @click.argument("results", type=Source())
 @click.option(
     "--lines-of",

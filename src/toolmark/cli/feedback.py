@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from toolmark._internal.text import plural, printable
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import exit_on_error, write_text
 from toolmark.cli.path_types import Source, Target
 from toolmark.report import Report
@@ -39,12 +39,9 @@ _SENDERS: Mapping[str, Callable[[Report], int]] = MappingProxyType(
 )
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark feedback results.jsonl --as langfuse --out scores.json",
-        "toolmark feedback results.jsonl --as otel-events --send",
-    ),
+@command(
+    "toolmark feedback results.jsonl --as langfuse --out scores.json",
+    "toolmark feedback results.jsonl --as otel-events --send",
 )
 @click.argument("results", type=Source(allow_dash=True))
 @click.option(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import click
 
 from toolmark._internal.text import printable
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import stop
 
 
@@ -35,13 +35,7 @@ _FRAMEWORKS = {
 _PLAIN = "python"
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark init",
-        "toolmark init gate --framework langchain",
-    ),
-)
+@command("toolmark init", "toolmark init gate --framework langchain")
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--framework",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from toolmark._internal.text import printable
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import exit_on_error, stop, warn
 from toolmark.cli.path_types import Source
 
@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 _MOST_FILES = 2
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark view results.jsonl",
-        "toolmark view before.jsonl after.jsonl --no-open",
-    ),
-)
+@command("toolmark view results.jsonl", "toolmark view before.jsonl after.jsonl --no-open")
 @click.argument("results", nargs=-1, required=True, type=Source(), metavar="[BEFORE] RESULTS")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
