@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -25,18 +24,14 @@ from toolmark.report.feedback import (
 from toolmark.result import ResultStatus
 from toolmark.results import read_results
 
-_FORMS: Mapping[str, Callable[[Report], Any]] = MappingProxyType(
-    {
-        "otel-events": evaluation_events,
-        "openinference": evaluation_spans,
-        "langsmith": langsmith_feedback,
-        "langfuse": langfuse_scores,
-        "phoenix": phoenix_annotations,
-    }
-)
-_SENDERS: Mapping[str, Callable[[Report], int]] = MappingProxyType(
-    {"otel-events": send_events, "openinference": send_spans}
-)
+_FORMS: dict[str, Callable[[Report], Any]] = {
+    "otel-events": evaluation_events,
+    "openinference": evaluation_spans,
+    "langsmith": langsmith_feedback,
+    "langfuse": langfuse_scores,
+    "phoenix": phoenix_annotations,
+}
+_SENDERS: dict[str, Callable[[Report], int]] = {"otel-events": send_events, "openinference": send_spans}
 
 
 @command(

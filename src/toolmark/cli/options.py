@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any, TypeAlias
 
@@ -49,6 +49,21 @@ def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], d
     return decorate
 
 
+def grouped(name: str, parameters: Sequence[str], *options: Decorator) -> Decorator:
+    """Return a decorator that adds several options to a command and passes them on as one argument, a dictionary.
+
+    Args:
+        name: The argument of the command.
+        parameters: The names of click's parameters, which are the keys of the dictionary.
+        options: The options, in the order of the help.
+    """
+
+    def collect(arguments: dict[str, Any]) -> dict[str, Any]:
+        return {name: {parameter: arguments.pop(parameter) for parameter in parameters}, **arguments}
+
+    return bundle(options, collect)
+
+
 def is_given(name: str) -> bool:
     """Return whether the command line has the option of this parameter, rather than a default or a setting."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -72,11 +87,6 @@ def seed_option(subject: str) -> Decorator:
     return click.option("--seed", type=int, default=0, show_default=True, help=f"Seed of the {subject}.")
 
 
-def _collect_reading(arguments: dict[str, Any]) -> dict[str, Any]:
-    reading = {name: arguments.pop(name) for name in ("allow_nan", "tolerant_arguments")}
-    return {**arguments, "reading": reading}
-
-
 source_argument = click.argument("file", type=Source(allow_dash=True))
 resamples_option = click.option(
     "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
@@ -98,5 +108,5 @@ tolerant_option = click.option(
     "reported.",
 )
 
-reading_options = bundle((allow_nan_option, tolerant_option), _collect_reading)
+reading_options = grouped("reading", ("allow_nan", "tolerant_arguments"), allow_nan_option, tolerant_option)
 """Options of how cases are read; the command gets them as `reading`, arguments of `read_cases`."""

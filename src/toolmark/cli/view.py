@@ -9,8 +9,7 @@ import time
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
@@ -46,14 +45,9 @@ def view(*, results: tuple[str, ...], host: str, port: int, no_open: bool) -> No
     """
     if len(results) > _MOST_FILES:
         stop("at most two files can be shown: BEFORE and RESULTS")
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # ends the program with its temporary files removed
     with tempfile.TemporaryDirectory(prefix="toolmark-view-") as folder:
         serve(_pages([Path(path) for path in reversed(results)], Path(folder)), host, port, opens=not no_open)
-
-
-def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """End the program with its temporary files removed."""
-    sys.exit(0)
 
 
 def _pages(paths: Sequence[Path], folder: Path) -> Pages:

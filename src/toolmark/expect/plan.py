@@ -65,7 +65,8 @@ class Expect:
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
         put = partial(object.__setattr__, self)  # the dataclass is frozen
-        _check_name(self.name)
+        valid_name = isinstance(self.name, Matcher) or _is_text(self.name)
+        require(valid_name, "a name must be text, or a matcher such as Glob('search_*')", self.name)
         put("input_parameters", _arguments(self.input_parameters))
         put("output", self.output if self.output is ABSENT else tree_of(self.output))
         put("type", _type(self.type))
@@ -315,11 +316,6 @@ def name_text(name: Name) -> str:
     return name if isinstance(name, str) else value_text(name)
 
 
-def _check_name(name: object) -> None:
-    valid = isinstance(name, Matcher) or _is_text(name)
-    require(valid, "a name must be text, or a matcher such as Glob('search_*')", name)
-
-
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
@@ -422,18 +418,19 @@ def _all_predecessors(label: str, predecessors: Mapping[str, set[str]]) -> set[s
 def _way_problems(plans: Iterable[Plan]) -> Iterator[Problem]:
     ways = sum(count_ways(plan.calls) for plan in plans)
     if ways > MOST_WAYS:
-        amount = str(ways) if ways < 10**9 else "more than a billion"
-        message = f"its alternatives have {amount} combinations, more than the limit of {MOST_WAYS}"
+        message = f"its alternatives have {_amount_text(ways)} combinations, more than the limit of {MOST_WAYS}"
         yield Problem("$", f"{message}; split it into several cases, or use AnyOf where only names or values differ")
 
 
 def _size_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
     needed = sum(getattr(item, "least", 1) for item in walk(items) if isinstance(item, (ToolCall, Expect)))
     if needed > MOST_CALLS:
-        amount = str(needed) if needed < 10**9 else "more than a billion"
-        yield Problem(
-            "$", f"it requires {amount} calls, more than the limit of {MOST_CALLS:,}; require fewer with times"
-        )
+        message = f"it requires {_amount_text(needed)} calls, more than the limit of {MOST_CALLS:,}"
+        yield Problem("$", f"{message}; require fewer with times")
+
+
+def _amount_text(amount: int) -> str:
+    return str(amount) if amount < 10**9 else "more than a billion"
 
 
 def count_ways(items: Iterable[PlanItem]) -> int:
