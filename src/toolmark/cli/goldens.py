@@ -32,7 +32,7 @@ def joined(cases: Sequence[TestCase], goldens: Sequence[Golden], file: str, fiel
     without: list[str] = []
     used: set[int] = set()
     for number, case in enumerate(cases, 1):
-        golden = _golden_of(case, by_id, by_input) if field is None else _golden_at(case, by_id, field)
+        golden = _golden_of(case, by_id, by_input, field)
         if golden is None:
             without.append(case.id or case.name or f"#{number}")
             results.append(case)
@@ -42,12 +42,15 @@ def joined(cases: Sequence[TestCase], goldens: Sequence[Golden], file: str, fiel
     if not used:
         how = "by id, name or input" if field is None else f"by the field {field!r}"
         stop(f"no case has a golden in {name}, {how}; name the field that has the id with --golden-id FIELD")
-    if without:
-        warn(f"{plural(len(without), 'case')} without a golden in {name}: {join_first(without, _NAMED)}")
+    _warn_of_missing_partners(without, "case", f"without a golden in {name}")
     unused = [golden.id or golden.input for golden in goldens if id(golden) not in used]
-    if unused:
-        warn(f"{plural(len(unused), 'golden')} of {name} without a case: {join_first(unused, _NAMED)}")
+    _warn_of_missing_partners(unused, "golden", f"of {name} without a case")
     return results
+
+
+def _warn_of_missing_partners(names: Sequence[str], noun: str, problem: str) -> None:
+    if names:
+        warn(f"{plural(len(names), noun)} {problem}: {join_first(names, _NAMED)}")
 
 
 def _by_id(goldens: Sequence[Golden], name: str) -> dict[str, Golden]:
@@ -59,16 +62,15 @@ def _by_id(goldens: Sequence[Golden], name: str) -> dict[str, Golden]:
     return {golden.id: golden for golden in goldens if golden.id is not None}
 
 
-def _golden_of(case: TestCase, by_id: Mapping[str, Golden], by_input: Mapping[str, Golden]) -> Golden | None:
-    """Return the golden whose id is the id or the name of a case, or whose input is that of the case."""
+def _golden_of(
+    case: TestCase, by_id: Mapping[str, Golden], by_input: Mapping[str, Golden], field: str | None
+) -> Golden | None:
+    """Return the golden of a case."""
+    if field is not None:
+        value = value_at(case, field, "--golden-id")
+        return None if value is None else by_id.get(str(value))
     text = case.input if isinstance(case.input, str) else ""
     return by_id.get(case.id or "") or by_id.get(case.name or "") or by_input.get(text)
-
-
-def _golden_at(case: TestCase, by_id: Mapping[str, Golden], field: str) -> Golden | None:
-    """Return the golden whose id is the value of a field of a case."""
-    value = value_at(case, field, "--golden-id")
-    return None if value is None else by_id.get(str(value))
 
 
 def _with_golden(case: TestCase, golden: Golden) -> TestCase:

@@ -99,11 +99,14 @@ def _checked(settings: ProjectSettings, key: str, value: object, option: click.O
     """Return the value of a setting if the option accepts it; paths become relative to the working directory."""
     if isinstance(option.type, click.Path):
         return settings.path(key, value)
-    if option.multiple and not isinstance(value, list):
-        raise settings.error(key, f"must be a list, got {value!r}")
-    kind, requirement = _kind_of(option)
-    for item in value if isinstance(value, list) and option.multiple else [value]:
-        if not _is_of_kind(item, kind):
+    items: list[Any] = [value]
+    if option.multiple:
+        if not isinstance(value, list):
+            raise settings.error(key, f"must be a list, got {value!r}")
+        items = value
+    types, requirement = _types_of(option)
+    for item in items:
+        if type(item) not in types or (isinstance(item, float) and not math.isfinite(item)):
             raise settings.error(key, f"must be {requirement}, got {item!r}")
     try:
         option.process_value(click.Context(click.Command(None)), value)
@@ -112,19 +115,12 @@ def _checked(settings: ProjectSettings, key: str, value: object, option: click.O
     return value
 
 
-def _is_of_kind(value: object, kind: type | tuple[type, ...]) -> bool:
-    """Return whether a value has one of these types; a truth value is not a number, and neither is NaN."""
-    if isinstance(value, bool):
-        return kind is bool
-    return isinstance(value, kind) and not (isinstance(value, float) and not math.isfinite(value))
-
-
-def _kind_of(option: click.Option) -> tuple[type | tuple[type, ...], str]:
+def _types_of(option: click.Option) -> tuple[set[type], str]:
     """Return the Python types of one value of an option, and their name for messages."""
     if option.is_flag:
-        return bool, "true or false"
+        return {bool}, "true or false"
     if option.type.name.startswith("int"):
-        return int, "a whole number"
+        return {int}, "a whole number"
     if option.type.name.startswith("float"):
-        return (int, float), "a finite number"
-    return str, "text"
+        return {int, float}, "a finite number"
+    return {str}, "text"
