@@ -168,11 +168,7 @@ def poll(folder: str, interval: float, iterations: int | None, cache: str | None
 
     with exit_on_error(folder, "nothing was changed"), _open_cache(folder, cache) as store:
         job = Batch.reopened(folder, cache=store)
-        state = job.poll(
-            batch_status_check_interval=interval,
-            batch_max_iterations=iterations,
-            on_state=_show_statuses,
-        )
+        state = job.poll(batch_status_check_interval=interval, batch_max_iterations=iterations, on_state=_show_statuses)
         _show(job, state)
     sys.exit(0 if state.ended else 1)
 

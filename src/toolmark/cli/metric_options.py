@@ -139,8 +139,8 @@ def _parameters(name: str) -> set[str]:
 
 def _metric(name: str, options: Mapping[str, Any], *, strict: bool) -> MetricLike:
     """Return the metric of a name with those of the options that it has."""
-    taken = _parameters(name)
-    parameters = {option: value for option, value in options.items() if option in taken and value is not None}
+    accepted = _parameters(name)
+    parameters = {option: value for option, value in options.items() if option in accepted and value is not None}
     if not parameters.get("ignore_failed", True):
         # tool-correctness takes an error pattern only with ignore_failed; beside a metric of tasks it is for that one.
         parameters.pop("error_pattern", None)

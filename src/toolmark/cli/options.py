@@ -29,11 +29,9 @@ def options_in(section: str) -> Callable[..., Decorator]:
 
 
 def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], dict[str, Any]]) -> Decorator:
-    """Return a decorator that adds several options to a command and passes them on as fewer arguments.
+    """Return a decorator that adds several options, in the order of the help, and passes them on as fewer arguments.
 
-    Args:
-        options: The options, in the order of the help.
-        collect: Turns all arguments that click has parsed into those that the command takes.
+    `collect` turns all arguments that click has parsed into those that the command takes.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -50,12 +48,9 @@ def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], d
 
 
 def grouped(name: str, parameters: Sequence[str], *options: Decorator) -> Decorator:
-    """Return a decorator that adds several options to a command and passes them on as one argument, a dictionary.
+    """Return a decorator that adds several options and passes them on as one argument of this name, a dictionary.
 
-    Args:
-        name: The argument of the command.
-        parameters: The names of click's parameters, which are the keys of the dictionary.
-        options: The options, in the order of the help.
+    Its keys are `parameters`, the names that click has for the options.
     """
 
     def collect(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -29,41 +29,26 @@ from toolmark.expect.matcher import MARK, MATCHERS, Matcher, to_plain, without_e
 from toolmark.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
 from toolmark.expect.value_matchers import AnyOf, ContainsAll, Exact
 from toolmark.matching.argument_pattern import holds_matcher, json_of
-from toolmark.matching.json_compare import ABSENT
 
 T = TypeVar("T")
 
 Path: TypeAlias = "tuple[str | int, ...]"
 
 
-class _Kind(NamedTuple):
-    """One kind of object in the JSON form: its class, the attribute of its first key, and its other keys."""
-
-    build: Callable[..., Any]
-    attribute: str
-    keys: tuple[str, ...]
+PLAN_ITEMS: Final[dict[str, type[Any]]] = {"expect": Expect, "one_of": OneOf, "parallel": Parallel, "forbid": Forbid}
+"""The items of a plan by their first key, which has the first field of the class."""
+KINDS: Final[dict[str, type[Any]]] = {**PLAN_ITEMS, "plan": Plan, "alternatives": Alternatives}
 
 
-PLAN_ITEMS: Final = {
-    "expect": _Kind(
-        Expect,
-        "name",
-        ("input_parameters", "output", "type", "turn", "optional", "extra_arguments", "times", "label", "after", "at"),
-    ),
-    "one_of": _Kind(OneOf, "alternatives", ("label", "after")),
-    "parallel": _Kind(Parallel, "calls", ("label", "after")),
-    "forbid": _Kind(Forbid, "name", ("input_parameters", "at")),
-}
-"""The items of a plan by their first key. The keys are written in this order, except those with their default."""
-KINDS: Final = {
-    **PLAN_ITEMS,
-    "plan": _Kind(Plan, "calls", ("allow_extra", "tools", "name")),
-    "alternatives": _Kind(Alternatives, "plans", ()),
-}
+def keys_of(name: str) -> list[str]:
+    """Return the keys of a kind of object in the order in which they are written, which is that of the fields."""
+    return [name, *(entry.name for entry in fields(KINDS[name])[1:])]
+
+
 _CONDITIONS: Final = ("optional", "times", "after", "extra_arguments")
 """Keys that a `ToolCall` does not have; a call with one of them must be written as `expect`."""
 ALIASES: Final = {
-    **{to_camel(key): key for kind, (_, _, keys) in KINDS.items() for key in (kind, *keys)},
+    **{to_camel(key): key for name in KINDS for key in keys_of(name)},
     "args": "input_parameters",
     "arguments": "input_parameters",
 }
@@ -130,9 +115,14 @@ def expectation_json(value: Expectation) -> dict[str, Any]:
 def _object_json(value: Expectation | PlanItem) -> dict[str, Any]:
     if isinstance(value, ToolCall):
         return value.to_dict()
-    name, kind = next((name, kind) for name, kind in KINDS.items() if isinstance(value, kind.build))  # type: ignore[arg-type]
-    entries = {name: getattr(value, kind.attribute), **{key: getattr(value, key) for key in kind.keys}}
-    return {key: _KEYS[key].write(entry) for key, entry in entries.items() if entry != _KEYS[key].default}
+    name = next(name for name, kind in KINDS.items() if isinstance(value, kind))
+    plain: dict[str, Any] = {}
+    for key, entry in zip(keys_of(name), fields(value), strict=True):
+        item = getattr(value, entry.name)
+        default = entry.default if entry.default_factory is MISSING else entry.default_factory()
+        if item != default:
+            plain[key] = _KEYS.get(key, _PLAIN).write(item)
+    return plain
 
 
 def _objects_json(values: Iterable[Expectation | PlanItem]) -> list[dict[str, Any]]:
@@ -260,14 +250,13 @@ class _Reader:
 
     def build(self, name: str, value: Mapping[Any, Any], path: Path) -> Any:
         """Return the object of a kind; unknown and repeated keys are problems."""
-        kind = KINDS[name]
-        options = {
-            key: _KEYS[key].read(self, entry, (*path, key))
-            for key, entry in self.entries(value, (name, *kind.keys), path).items()
-            if entry is not None or _KEYS[key].takes_null
-        }
+        options: dict[str, Any] = {}
+        for key, entry in self.entries(value, keys_of(name), path).items():
+            form = _KEYS.get(key, _PLAIN)
+            if entry is not None or form.takes_null:
+                options[key] = form.read(self, entry, (*path, key))
         first = options.pop(name)
-        return kind.build(*first, **options) if name in ("one_of", "parallel") else kind.build(first, **options)
+        return KINDS[name](*(first if name in ("one_of", "parallel") else [first]), **options)
 
     def entries(self, value: Mapping[Any, Any], keys: Sequence[str], path: Path) -> dict[str, Any]:
         """Return the values of an object by their canonical keys."""
@@ -404,12 +393,11 @@ class _Key(NamedTuple):
 
     read: Callable[[_Reader, Any, Path], Any] = _Reader.plain
     write: Callable[[Any], Any] = to_plain
-    default: Any = None
-    """The value that is not written."""
     takes_null: bool = False
     """Whether null is not the same as no key."""
 
 
+_PLAIN: Final = _Key()
 _KEYS: Final = {
     "expect": _Key(_Reader.name, takes_null=True),
     "forbid": _Key(_Reader.name, takes_null=True),
@@ -417,17 +405,13 @@ _KEYS: Final = {
     "parallel": _Key(_Reader.items, _objects_json, takes_null=True),
     "plan": _Key(_Reader.items, _objects_json, takes_null=True),
     "alternatives": _Key(_Reader.plans, _objects_json, takes_null=True),
-    "input_parameters": _Key(_Reader.arguments, default=ABSENT, takes_null=True),
-    "output": _Key(_Reader.tree, default=ABSENT, takes_null=True),
+    "input_parameters": _Key(_Reader.arguments, takes_null=True),
+    "output": _Key(_Reader.tree, takes_null=True),
     "type": _Key(write=to_json_value),
-    "turn": _Key(),
-    "optional": _Key(_Reader.flag, default=False),
-    "extra_arguments": _Key(_Reader.flag, default=False),
-    "times": _Key(),
-    "label": _Key(),
-    "after": _Key(default=()),
-    "at": _Key(_Reader.matchers, _places_json, default={}),
+    "optional": _Key(_Reader.flag),
+    "extra_arguments": _Key(_Reader.flag),
+    "at": _Key(_Reader.matchers, _places_json),
     "allow_extra": _Key(_Reader.flag),
-    "tools": _Key(_Reader.tools, _tools_json, default={}, takes_null=True),
-    "name": _Key(),
+    "tools": _Key(_Reader.tools, _tools_json, takes_null=True),
 }
+"""The keys that are read or written in their own way; all others are `_PLAIN`."""

@@ -38,12 +38,12 @@ class Expect:
         type: The type of the tool; `None` for any.
         turn: The turn of the user in which it must be called, as `ToolCall.turn`; `None` for any.
         optional: The call may be missing; it counts only if it is made.
+        extra_arguments: Arguments that are not expected do not count; by default each of them lowers the similarity.
         times: The least and the greatest number of calls: `2`, `(1, 3)`, or `(1, None)` without a limit.
         label: A name to which `after` of other items refers.
         after: Labels of the items that must be called before.
         at: Matchers by place, such as `{"to.city": IgnoreCase(), "items[*].price": Approx(rel=0.01)}`. One without
             a value takes the value at that place in `input_parameters`.
-        extra_arguments: Arguments that are not expected do not count; by default each of them lowers the similarity.
 
     Raises:
         ConfigurationError: An option is out of range, or a matcher lacks its value.
@@ -56,11 +56,11 @@ class Expect:
     type: ToolCallType | str | None = None
     turn: int | None = None
     optional: bool = False
+    extra_arguments: bool = False
     times: int | Sequence[int | None] | None = None
     label: str | None = None
     after: Sequence[str] = ()
     at: Mapping[str, Matcher] = field(default_factory=dict[str, Matcher])
-    extra_arguments: bool = False
 
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
@@ -91,11 +91,6 @@ class Expect:
         """How often it may be called; `None` for any number of times."""
         return _times(self.times, optional=self.optional)[1]
 
-    @property
-    def text(self) -> str:
-        """The name as text for messages."""
-        return name_text(self.name)
-
 
 @dataclass(frozen=True)
 class Forbid:
@@ -122,11 +117,6 @@ class Forbid:
         checked = Expect(self.name, self.input_parameters, at=self.at)
         object.__setattr__(self, "input_parameters", checked.input_parameters)
 
-    @property
-    def text(self) -> str:
-        """The name as text for messages."""
-        return name_text(self.name)
-
 
 @dataclass(frozen=True, init=False)
 class Parallel:
@@ -142,8 +132,8 @@ class Parallel:
     """
 
     calls: tuple[Call | OneOf, ...]
-    label: str | None
-    after: tuple[str, ...]
+    label: str | None = None
+    after: tuple[str, ...] = ()
 
     def __init__(self, *calls: Call | OneOf, label: str | None = None, after: Sequence[str] = ()) -> None:
         """Check the calls."""
@@ -169,8 +159,8 @@ class OneOf:
     """
 
     alternatives: tuple[tuple[PlanItem, ...], ...]
-    label: str | None
-    after: tuple[str, ...]
+    label: str | None = None
+    after: tuple[str, ...] = ()
 
     def __init__(
         self, *alternatives: PlanItem | Sequence[PlanItem], label: str | None = None, after: Sequence[str] = ()

@@ -36,15 +36,7 @@ from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCall, ToolCallType, ToolSpec
 from toolmark.capture.builder import RunBuilder
-from toolmark.capture.observation.spans import (
-    NoSpan,
-    Observable,
-    Span,
-    begin_span,
-    current_span,
-    error_text,
-    guarded,
-)
+from toolmark.capture.observation.spans import NoSpan, Observable, Span, begin_span, current_span, error_text, guarded
 from toolmark.capture.records import Key, Request
 from toolmark.cases import LLMTestCase
 from toolmark.errors import ConfigurationError, InvalidDataError
