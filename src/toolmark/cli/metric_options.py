@@ -32,10 +32,11 @@ _ALIKE = 0.5
 
 _PARAMS = {
     "name": ToolCallParams.TOOL,
+    "tool": ToolCallParams.TOOL,  # as the library and reports name it; so below
     "input": ToolCallParams.INPUT_PARAMETERS,
+    "input_parameters": ToolCallParams.INPUT_PARAMETERS,
     "output": ToolCallParams.OUTPUT,
 }
-_PARAM_ALIASES = {"tool": "name", "input_parameters": "input"}  # as the library and reports name them
 
 _METRICS: dict[str, Callable[..., MetricLike]] = {
     "argument-schema": ArgumentSchemaMetric,
@@ -84,10 +85,9 @@ class _MetricName(_Choice):
 
 def _parse_params(_context: click.Context, _option: click.Parameter, value: str) -> tuple[ToolCallParams, ...]:
     try:
-        names = [name.strip() for name in value.split(",") if name.strip()]
-        return tuple(_PARAMS[_PARAM_ALIASES.get(name, name)] for name in names)
+        return tuple(_PARAMS[name.strip()] for name in value.split(",") if name.strip())
     except KeyError as error:
-        raise click.BadParameter(f"{error.args[0]!r} is not one of {', '.join(_PARAMS)}") from None
+        raise click.BadParameter(f"{error.args[0]!r} is not one of name, input, output") from None
 
 
 def _parse_effects(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

@@ -368,31 +368,30 @@ def _times(times: Any, *, optional: bool) -> tuple[int, int | None]:
 def _label_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
     """Yield a problem for each label in `after` that no item has, and each label that comes after itself."""
     predecessors: dict[str, set[str]] = {}
-    _collect_predecessors(items, (), frozenset(), predecessors)
-    labels = sorted(predecessors.keys() - {_UNLABELED})
-    for label in sorted(set(chain.from_iterable(predecessors.values())).difference(labels)):
-        names = ", ".join(map(repr, labels)) or "none"
-        yield Problem("$", f"after names the unknown label {label!r}; labels are {names}")
-    for label in labels:
+    named: set[str] = set()
+    for labels, after in _ordered(items, (), frozenset()):
+        named |= after
+        for label in labels:
+            predecessors.setdefault(label, set()).update(after)
+    for label in sorted(named - predecessors.keys()):
+        labels_text = ", ".join(map(repr, sorted(predecessors))) or "none"
+        yield Problem("$", f"after names the unknown label {label!r}; labels are {labels_text}")
+    for label in sorted(predecessors):
         if label in _all_predecessors(label, predecessors):
             yield Problem("$", f"{label!r} must come after itself, which no order satisfies")
 
 
-_UNLABELED = ""
-
-
-def _collect_predecessors(
-    items: Iterable[PlanItem], labels: tuple[str, ...], after: frozenset[str], predecessors: dict[str, set[str]]
-) -> None:
-    """Collect the labels that each label comes after; an item is also under the labels of the items around it."""
+def _ordered(
+    items: Iterable[PlanItem], labels: tuple[str, ...], after: frozenset[str]
+) -> Iterator[tuple[tuple[str, ...], frozenset[str]]]:
+    """Yield the labels of each item, and those it comes after; it also has those of the items around it."""
     for item in items:
         own, before = labels, after
         if isinstance(item, (Expect, OneOf, Parallel)):
             own = (*labels, item.label) if item.label else labels
             before = after.union(item.after)
-        for label in own or (_UNLABELED,):
-            predecessors.setdefault(label, set()).update(before)
-        _collect_predecessors(chain.from_iterable(_nested(item)), own, before, predecessors)
+        yield own, before
+        yield from _ordered(chain.from_iterable(_nested(item)), own, before)
 
 
 def _all_predecessors(label: str, predecessors: Mapping[str, set[str]]) -> set[str]:
