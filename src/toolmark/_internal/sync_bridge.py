@@ -77,12 +77,8 @@ def _close(loop: asyncio.AbstractEventLoop, interrupt_count: int) -> None:
             loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         asyncio.set_event_loop(None)
-        loop.set_exception_handler(_ignore)  # abandoned tasks are expected here, and not worth a log line
+        loop.set_exception_handler(lambda *_: None)  # abandoned tasks are expected here, and not worth a log line
         loop.close()
-
-
-def _ignore(_loop: object, _context: object) -> None:
-    pass
 
 
 def _is_loop_running() -> bool:

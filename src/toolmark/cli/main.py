@@ -76,10 +76,6 @@ def _load_command(name: str) -> click.Command:
     return command
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 class _LazyGroup(click.Group):
     """A group that imports a command when it is called, and none to list them."""
 
@@ -88,7 +84,7 @@ class _LazyGroup(click.Group):
         # Cases are many small objects without cycles, so the usual threshold of 700 costs a tenth of the time.
         gc.set_threshold(50_000, *gc.get_threshold()[1:])
         # When the interpreter ends, everything is written: Ctrl-C would only add a traceback or another exit code.
-        atexit.register(_ignore_interrupts)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         with _one_line_errors():
             try:
                 return super().main(*args, **options)

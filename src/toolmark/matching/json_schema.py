@@ -186,10 +186,6 @@ class Validator:
     _resolver: Any
     _patterns: dict[str, BoundedPattern] = field(default_factory=dict[str, BoundedPattern])
 
-    def is_valid(self, value: object) -> bool:
-        """Return whether a value fits; see `broken_rules`."""
-        return not self.broken_rules(value)
-
     def broken_rules(self, value: object) -> list[BrokenRule]:
         """Return the rules that a JSON value does not fit, in the order of the schema.
 
