@@ -123,15 +123,15 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
 def _check_special(names: Sequence[str]) -> None:
     """Refuse options that no chosen metric has; a setting of the project may be for other metrics."""
     flags = {option.name: option.opts[0] for option in click.get_current_context().command.params}
-    for parameter in _SPECIAL:
+    for parameter in filter(is_given, _SPECIAL):
         metrics = [name for name in _METRICS if parameter in _parameters(name)]
-        if is_given(parameter) and not set(metrics).intersection(names):
+        if not set(metrics).intersection(names):
             message = f"{flags[parameter]} is an option of {' and '.join(metrics)}, which --metric does not name"
             raise click.UsageError(message)
 
 
 def _parameters(name: str) -> set[str]:
-    """Return the parameters of a metric that options set."""
+    """Return the names of the parameters of a metric, those without an option included."""
     parameters = set(signature(_METRICS[name]).parameters)
     # --ignore-failed turns it on, which it is by default for task-effect.
     return parameters - {"ignore_failed"} if name == "task-effect" else parameters
