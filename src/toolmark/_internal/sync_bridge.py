@@ -77,7 +77,7 @@ def _close(loop: asyncio.AbstractEventLoop, interrupt_count: int) -> None:
             loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         asyncio.set_event_loop(None)
-        loop.set_exception_handler(lambda *_: None)  # abandoned tasks are expected here, and not worth a log line
+        loop.set_exception_handler(lambda _loop, _context: None)  # abandoned tasks are not worth a log line
         loop.close()
 
 

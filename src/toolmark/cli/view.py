@@ -43,7 +43,7 @@ def view(*, results: tuple[str, ...], host: str, port: int, no_open: bool) -> No
     from toolmark.view.pages import Pages  # noqa: PLC0415 - likewise
     from toolmark.view.results_file import ResultsFile  # noqa: PLC0415 - likewise
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # ends the program with its temporary files removed
+    signal.signal(signal.SIGTERM, lambda _signal, _frame: sys.exit(0))  # removes the temporary files
     with tempfile.TemporaryDirectory(prefix="toolmark-view-") as folder:
         begin = time.perf_counter()
         with exit_on_error(str(Path(results[0])), "nothing is shown"):

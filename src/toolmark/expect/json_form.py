@@ -133,8 +133,12 @@ def _alternatives_json(alternatives: Iterable[Sequence[PlanItem]]) -> list[Any]:
     return [_object_json(items[0]) if len(items) == 1 else _objects_json(items) for items in alternatives]
 
 
+def _places_json(places: Mapping[str, Any]) -> Any:
+    return json_of(dict(places))
+
+
 def _tools_json(tools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    return {tool: json_of(dict(places)) for tool, places in tools.items()}
+    return {tool: _places_json(places) for tool, places in tools.items()}
 
 
 def _key(key: object) -> str:
@@ -406,7 +410,7 @@ _KEYS: Final = {
     "type": _Key(write=to_json_value),
     "optional": _Key(_Reader.flag),
     "extra_arguments": _Key(_Reader.flag),
-    "at": _Key(_Reader.matchers, lambda places: json_of(dict(places))),
+    "at": _Key(_Reader.matchers, _places_json),
     "allow_extra": _Key(_Reader.flag),
     "tools": _Key(_Reader.tools, _tools_json, takes_null=True),
 }
