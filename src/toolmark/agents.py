@@ -68,11 +68,8 @@ instead, its calls are unknown, and the run of the case has the exception as its
 async def run_golden(golden: Golden, agent: AgentCallable) -> LLMTestCase:
     """Run an agent on one golden in a new conversation, and return the case.
 
-    If the agent raises, the called tools of the case are unknown, and its run has the error.
-
-    Args:
-        golden: The question and its expectations. Its id becomes that of the case.
-        agent: The agent.
+    If the agent raises, the called tools of the case are unknown, and its run has the error. The id of the golden
+    becomes that of the case.
     """
     return _case(golden, await _run_agent(agent, golden.input))
 

@@ -148,10 +148,13 @@ def read_any_cases(source: Source, *, allow_nan: bool = False, tolerant_argument
     return _read_file(source, partial(read_any_case, tolerant_arguments=tolerant_arguments), allow_nan=allow_nan)
 
 
-def _read_file(source: Source, read: Callable[[object, str], _T], *, allow_nan: bool) -> list[_T]:
+def _read_file(
+    source: Source, read: Callable[[object, str], _T], *, allow_nan: bool, accept_torn: bool = True
+) -> list[_T]:
+    """Return what `read` returns for each document of a file; a file of torn lines alone is never accepted."""
     problems = FileProblems()
     cases = problems.read_all(read_documents(source, allow_nan=allow_nan), read)
-    if problems.problems or (problems.torn and not cases):
+    if problems.problems or (problems.torn and not (accept_torn and cases)):
         raise file_error(source, sorted([*problems.problems, *problems.torn], key=lambda problem: problem.line or 0))
     for problem in problems.torn:
         warnings.warn(torn_text(source_name(source), problem), TornLineWarning, stacklevel=3)
@@ -269,11 +272,7 @@ def read_bytes(source: Source) -> bytes:
 
 def read_goldens(source: Source, *, allow_nan: bool = False) -> list[Golden]:
     """Return the goldens of a file, in its order; see `Golden.load`."""
-    problems = FileProblems()
-    goldens = problems.read_all(read_documents(source, allow_nan=allow_nan), read_golden)
-    if problems.problems or problems.torn:
-        raise file_error(source, sorted([*problems.problems, *problems.torn], key=lambda problem: problem.line or 0))
-    return goldens
+    return _read_file(source, read_golden, allow_nan=allow_nan, accept_torn=False)
 
 
 @within_limits

@@ -129,36 +129,36 @@ class _RawReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._file.read(len(buffer))
+        data = self._next(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
+    def _next(self, size: int) -> bytes | memoryview:
+        """Return the next bytes, at most `size`; none at the end."""
+        return self._file.read(size)
 
-class _ZstdReader(io.RawIOBase):
+
+class _ZstdReader(_RawReader):
     """The decompressed frames of a zstd file, one after the other.
 
     The package's own reader accepts a file that ends within a frame, so truncated data would be lost without an error.
     """
 
     def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
         zstandard = import_extra("zstandard", "zst", "reading zstd data")
-        self._file = file
         self._error: type[Exception] = zstandard.ZstdError
         self._decompressor = zstandard.ZstdDecompressor()
         self._frame: Any = None
         self._compressed = b""
         self._plain = memoryview(b"")
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def _next(self, size: int) -> bytes | memoryview:
         # A chunk may hold only a header and give no data, which is not the end of the file.
         while not self._plain and self._read_chunk():
             pass
-        data, self._plain = self._plain[: len(buffer)], self._plain[len(buffer) :]
-        buffer[: len(data)] = data
-        return len(data)
+        data, self._plain = self._plain[:size], self._plain[size:]
+        return data
 
     def _read_chunk(self) -> bool:
         """Decompress one chunk; return false at the end of the file."""

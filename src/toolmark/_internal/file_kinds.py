@@ -9,9 +9,7 @@ _HEAD = 1000
 def unreadable_kind(line: bytes, following: bytes = b"") -> str | None:
     """Return what a file is whose first line with content is not JSON, and what to do; `None` if that is unknown.
 
-    Args:
-        line: That line.
-        following: The bytes after it, or some of them.
+    `following` is what comes after this line, or some of it.
     """
     head = line[:_HEAD]
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _has_zeros_between(head):

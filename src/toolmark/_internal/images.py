@@ -66,7 +66,8 @@ class _Replacement:
     def value(self, value: Any) -> Any:
         """Return a value with its images replaced, the same object if it has none."""
         if isinstance(value, str):
-            return self._data_url(value) if value.startswith("data:image/") else value
+            match = DATA_URL.fullmatch(value) if value.startswith("data:image/") else None
+            return (match and self._base64(match["data"])) or value
         if isinstance(value, list):
             items = list(map(self.value, value))
             # The same object is returned if nothing changed, so that comparing outputs without images copies nothing.
@@ -74,10 +75,6 @@ class _Replacement:
         if isinstance(value, dict):
             return self._image_object(value) or self._fields(value)
         return value
-
-    def _data_url(self, url: str) -> object:
-        match = DATA_URL.fullmatch(url)
-        return (match and self._base64(match["data"])) or url
 
     def _fields(self, value: dict[str, Any]) -> dict[str, Any]:
         fields = {key: self.value(item) for key, item in value.items()}
@@ -90,15 +87,10 @@ class _Replacement:
             return self._base64(data)
         for name in _WRAPPER_KEYS:
             if name in value and value.keys() - {name} <= _KEYS_OF_WRAPPER:
-                return self._whole_image(value[name])
+                inner = value[name]
+                image = self._image_object(inner) if isinstance(inner, dict) else self.value(inner)
+                return image if isinstance(image, dict) else None
         return None
-
-    def _whole_image(self, value: object) -> dict[str, Any] | None:
-        """Return the replacement of a value that is an image as a whole."""
-        if isinstance(value, dict):
-            return self._image_object(value)
-        image = self.value(value) if isinstance(value, str) else value
-        return image if isinstance(image, dict) else None
 
     def _base64(self, text: str) -> dict[str, Any] | None:
         if len(text) < _MIN_LENGTH:

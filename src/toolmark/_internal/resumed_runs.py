@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from typing import Any, Final
 
 INTERRUPTED: Final = b'"interrupted"'
 """The status of an interrupted run as JSON text: a file without these bytes has none."""
@@ -17,19 +17,15 @@ _RUN_ID = re.compile(rb'"run_?[iI]d"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 def is_interrupted(case: object) -> bool:
     """Return whether the run of a case, given as a JSON value, is interrupted."""
-    run = case.get("run") if isinstance(case, dict) else None
-    return isinstance(run, dict) and run.get("status") == "interrupted"
+    return _run_of(case).get("status") == "interrupted"
 
 
 class ResumedRuns:
-    """Finds the cases of a file that a later case replaces. Memory grows with the number of interrupted runs.
-
-    Attributes:
-        replaced: Places of the interrupted runs for which a later case has the same `run_id`.
-    """
+    """Finds the cases of a file that a later case replaces. Memory grows with the number of interrupted runs."""
 
     def __init__(self) -> None:
         self.replaced: set[int] = set()
+        """Places of the interrupted runs for which a later case has the same `run_id`."""
         self._waiting: dict[str, int] = {}
         """Places of the interrupted runs that no later case has replaced, by their `run_id`."""
 
@@ -42,8 +38,11 @@ class ResumedRuns:
     def add(self, place: int, case: object) -> None:
         """Add the next case of the file, as a JSON value; `place` is its line, or its position."""
         interrupted = is_interrupted(case)
-        run_id = _run_id_of(case) if interrupted or self._waiting else None
-        if run_id is None:
+        if not interrupted and not self._waiting:
+            return
+        run = _run_of(case)
+        run_id = run.get("run_id", run.get("runId"))
+        if not isinstance(run_id, str):
             return
         if run_id in self._waiting:
             self.replaced.add(self._waiting.pop(run_id))
@@ -51,10 +50,10 @@ class ResumedRuns:
             self._waiting[run_id] = place
 
 
-def _run_id_of(case: object) -> str | None:
+def _run_of(case: object) -> dict[str, Any]:
+    """Return the run of a case as a JSON object, empty if there is none."""
     run = case.get("run") if isinstance(case, dict) else None
-    run_id = run.get("run_id", run.get("runId")) if isinstance(run, dict) else None
-    return run_id if isinstance(run_id, str) else None
+    return run if isinstance(run, dict) else {}
 
 
 def _text(literal: bytes) -> str | None:

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -76,12 +77,8 @@ def _close(loop: asyncio.AbstractEventLoop, interrupt_count: int) -> None:
             loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         asyncio.set_event_loop(None)
-        loop.set_exception_handler(_ignore)  # abandoned tasks are expected here, and not worth a log line
+        loop.set_exception_handler(lambda _loop, _context: None)  # abandoned tasks are not worth a log line
         loop.close()
-
-
-def _ignore(_loop: object, _context: object) -> None:
-    pass
 
 
 def _is_loop_running() -> bool:
@@ -94,12 +91,9 @@ def _is_loop_running() -> bool:
 
 def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in its own thread and loop; Ctrl-C cancels it, and a second one abandons it."""
-    # The thread puts at most one entry into each list.
-    results: list[T] = []
-    errors: list[BaseException] = []
+    # After an interrupt, `Thread.join` reports a thread as ended that still runs; a future does not.
+    future: Future[T] = Future()
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
-    # After an interrupt, `Thread.join` reports a thread as ended that still runs; an event does not.
-    ended = threading.Event()
 
     async def run_task() -> T:
         task = asyncio.current_task()
@@ -109,22 +103,18 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
 
     def run_thread() -> None:
         try:
-            results.append(asyncio.run(run_task()))
+            future.set_result(asyncio.run(run_task()))
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-            errors.append(error)
-        finally:
-            ended.set()
+            future.set_exception(error)
 
     threading.Thread(target=copy_context().run, args=(run_thread,), name="toolmark", daemon=True).start()
     try:
-        ended.wait()
+        wait([future])
     except BaseException:
         for loop, task in running:
             with suppress(RuntimeError):  # the loop is closed already
                 loop.call_soon_threadsafe(task.cancel)
         # Wait until the coroutine has cleaned up; a second Ctrl-C ends this wait, and leaves the thread behind.
-        ended.wait()
+        wait([future])
         raise
-    if errors:
-        raise errors[0]
-    return results[0]
+    return future.result()

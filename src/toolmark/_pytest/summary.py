@@ -18,8 +18,7 @@ _LINES = 40
 def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield one line for each metric, and one for each result that did not pass, up to a limit.
 
-    Args:
-        notes: As `toolmark._pytest.fixtures.Note`, each with its `test`.
+    The notes are those of `toolmark._pytest.fixtures.Note`, each with its `test`.
     """
     for summary in _summaries(notes):
         yield printable(str(summary))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import click
 
 from toolmark._internal.json import json_text
 from toolmark._internal.text import plural, printable
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.inputs import expand
 from toolmark.cli.io import exit_on_error
 from toolmark.cli.path_types import Source
@@ -35,7 +35,7 @@ class _Place(NamedTuple):
     line: int | None
 
 
-@click.command(cls=SectionedCommand, examples=("toolmark annotate results.jsonl --lines-of goldens.jsonl",))
+@command("toolmark annotate results.jsonl --lines-of goldens.jsonl")
 @click.argument("results", type=Source())
 @click.option(
     "--lines-of",
@@ -122,9 +122,12 @@ def _line_of_item(text: str, value: Mapping[str, Any]) -> int | None:
 
 def _place_of(case: CaseResult, places: Mapping[str, _Place]) -> _Place | None:
     """Return the place of a case: that of its line, or else that of its test."""
-    for name in _names_of(case):
-        if name in places:
-            return places[name]
+    names = [getattr(case.case, key, None) for key in ("id", "name", "input")]
+    texts = [name for name in names if isinstance(name, str)]
+    conversations = [text.rpartition(", turn ")[0] for text in texts]  # a turn has the place of its conversation
+    for text in (*texts, *conversations):
+        if text in places:
+            return places[text]
     file, _, test = case.name.partition("::")
     if not test or not Path(file).is_file():
         return None
@@ -133,13 +136,6 @@ def _place_of(case: CaseResult, places: Mapping[str, _Place]) -> _Place | None:
     pattern = re.compile(rf"\s*(async\s+)?def\s+{re.escape(function)}\b")
     line = next((number for number, text in enumerate(lines, 1) if pattern.match(text)), None)
     return _Place(_from_workspace(file), line)
-
-
-def _names_of(case: CaseResult) -> Sequence[str]:
-    """Return the names by which the line of a case may be known; a turn has that of its conversation."""
-    names = [getattr(case.case, key, None) for key in ("id", "name", "input")]
-    texts = [name for name in names if isinstance(name, str)]
-    return [*texts, *(text.rpartition(", turn ")[0] for text in texts)]
 
 
 def _from_workspace(file: str) -> str:

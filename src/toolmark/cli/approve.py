@@ -9,7 +9,7 @@ import click
 from toolmark._internal.text import plural, printable
 from toolmark._pytest.approval import approved_calls
 from toolmark.cases import TestCase
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import exit_on_error, is_torn, stop
 from toolmark.cli.options import reading_options, source_argument
 from toolmark.cli.path_types import Target
@@ -18,10 +18,7 @@ from toolmark.errors import InvalidDataError, MissingFieldError
 from toolmark.redact import DEFAULT
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=("toolmark approve runs.jsonl --out goldens.jsonl",),
-)
+@command("toolmark approve runs.jsonl --out goldens.jsonl")
 @source_argument
 @click.option("--out", "target", required=True, type=Target(), metavar="FILE", help="File of the goldens.")
 @reading_options

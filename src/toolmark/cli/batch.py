@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +15,7 @@ from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.cases import AnyCase, ConversationalTestCase
 from toolmark.cli.help import CommandGroup
 from toolmark.cli.io import exit_on_error, stop, warn
-from toolmark.cli.options import samples_option
+from toolmark.cli.options import grouped, samples_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.dataset import read_any_cases, source_name
 from toolmark.errors import ToolmarkError
@@ -46,16 +46,22 @@ _folder_argument = click.argument("folder", type=click.Path(file_okay=False))
 _cache_option = click.option(
     "--cache", type=click.Path(dir_okay=False), help=f"File of the verdicts.  [default: {_CACHE} in FOLDER]"
 )
-_canary_option = click.option(
-    "--canary",
-    is_flag=True,
-    help="Also judge planted prompt-injection calls, to check that the judge ignores instructions in the data.",
+_judging_options = grouped(
+    "judging",
+    ("samples", "canary", "image_folder"),
+    samples_option,
+    click.option(
+        "--canary",
+        is_flag=True,
+        help="Also judge planted prompt-injection calls, to check that the judge ignores instructions in the data.",
+    ),
+    click.option(
+        "--image-folder",
+        type=click.Path(file_okay=False, exists=True),
+        help="Folder of the images that cases name by path; no other file is sent.",
+    ),
 )
-_images_option = click.option(
-    "--image-folder",
-    type=click.Path(file_okay=False, exists=True),
-    help="Folder of the images that cases name by path; no other file is sent.",
-)
+"""Options of what is asked; the command gets them as `judging`, arguments of `Judge`."""
 
 
 @click.group(cls=CommandGroup)
@@ -74,9 +80,7 @@ def batch() -> None:
 @_folder_argument
 @click.argument("file", required=False, type=Source(allow_dash=True))
 @click.option("--judge", "model", help="Name of the model that judges.")
-@samples_option
-@_canary_option
-@_images_option
+@_judging_options
 @click.option(
     "--price",
     callback=_parse_price,
@@ -97,9 +101,7 @@ def submit(
     folder: str,
     file: str | None,
     model: str | None,
-    samples: int,
-    canary: bool,
-    image_folder: str | None,
+    judging: dict[str, Any],
     price: Price | None,
     max_cost: float | None,
     answer_tokens: int | None,
@@ -127,7 +129,7 @@ def submit(
             if file is None:
                 job = Batch.reopened(folder, cache=store)
             else:
-                judge = Judge(model, cache=store, samples=samples, canary=canary, image_folder=image_folder)
+                judge = Judge(model, cache=store, **judging)
                 job = Batch(folder, judge)
                 prompts = _prompts(file, judge)
             estimate = job.estimate(prompts, answer_tokens=answer_tokens)
@@ -166,11 +168,7 @@ def poll(folder: str, interval: float, iterations: int | None, cache: str | None
 
     with exit_on_error(folder, "nothing was changed"), _open_cache(folder, cache) as store:
         job = Batch.reopened(folder, cache=store)
-        state = job.poll(
-            batch_status_check_interval=interval,
-            batch_max_iterations=iterations,
-            on_state=lambda state: click.echo(_status_line(state), err=True),
-        )
+        state = job.poll(batch_status_check_interval=interval, batch_max_iterations=iterations, on_state=_show_statuses)
         _show(job, state)
     sys.exit(0 if state.ended else 1)
 
@@ -201,13 +199,9 @@ def collect(folder: str, cache: str | None) -> None:
     type=Target(dir_okay=False),
     help="Write each case with its results, as JSON Lines without secrets.",
 )
-@samples_option
-@_canary_option
-@_images_option
+@_judging_options
 @_cache_option
-def score(
-    *, folder: str, file: str, results: str, samples: int, canary: bool, image_folder: str | None, cache: str | None
-) -> None:
+def score(*, folder: str, file: str, results: str, judging: dict[str, Any], cache: str | None) -> None:
     """Score the cases of FILE with the verdicts of FOLDER, without asking the judge again.
 
     FILE, --samples, --canary and --image-folder must be those of `submit`. Show the file of --results with `toolmark
@@ -219,7 +213,7 @@ def score(
     from toolmark.judge.batch import Batch  # noqa: PLC0415 - as above
 
     with exit_on_error(file, "nothing was scored"), _open_cache(folder, cache) as store:
-        judge = Batch.verdicts(folder, cache=store, samples=samples, canary=canary, image_folder=image_folder)
+        judge = Batch.verdicts(folder, cache=store, **judging)
         cases = _cases(file)
         report = evaluate(cases, [_metric(cases[0], judge)], results=results)
     for summary in report.summaries:
@@ -270,9 +264,9 @@ def _cases(file: str) -> list[AnyCase]:
     return cases
 
 
-def _status_line(state: BatchState) -> str:
+def _show_statuses(state: BatchState) -> None:
     statuses = ", ".join(f"{shard.name} {shard.status or shard.state}" for shard in state.shards)
-    return f"batches: {statuses}"
+    click.echo(f"batches: {statuses}", err=True)
 
 
 def _show(job: Batch, state: BatchState) -> None:

@@ -10,7 +10,7 @@ import click
 from toolmark._internal.text import printable
 from toolmark.analysis.comparison import Difference
 from toolmark.analysis.comparison import compare as compare_reports
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import exit_on_error, stop, title_of, write_json
 from toolmark.cli.options import is_given, json_option, options_in, resamples_option, seed_option
 from toolmark.cli.path_types import Source
@@ -18,12 +18,9 @@ from toolmark.cli.path_types import Source
 _gate_option = options_in("When B is worse")
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark compare before.jsonl after.jsonl",
-        "toolmark compare main.jsonl branch.jsonl --fail-on-regression --alpha 0.05",
-    ),
+@command(
+    "toolmark compare before.jsonl after.jsonl",
+    "toolmark compare main.jsonl branch.jsonl --fail-on-regression --alpha 0.05",
 )
 @click.argument("a", type=Source(allow_dash=True))
 @click.argument("b", type=Source(allow_dash=True))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from toolmark._internal.text import plural, printable
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import exit_on_error, write_text
 from toolmark.cli.path_types import Source, Target
 from toolmark.report import Report
@@ -25,26 +24,19 @@ from toolmark.report.feedback import (
 from toolmark.result import ResultStatus
 from toolmark.results import read_results
 
-_FORMS: Mapping[str, Callable[[Report], Any]] = MappingProxyType(
-    {
-        "otel-events": evaluation_events,
-        "openinference": evaluation_spans,
-        "langsmith": langsmith_feedback,
-        "langfuse": langfuse_scores,
-        "phoenix": phoenix_annotations,
-    }
-)
-_SENDERS: Mapping[str, Callable[[Report], int]] = MappingProxyType(
-    {"otel-events": send_events, "openinference": send_spans}
-)
+_FORMS: dict[str, Callable[[Report], Any]] = {
+    "otel-events": evaluation_events,
+    "openinference": evaluation_spans,
+    "langsmith": langsmith_feedback,
+    "langfuse": langfuse_scores,
+    "phoenix": phoenix_annotations,
+}
+_SENDERS: dict[str, Callable[[Report], int]] = {"otel-events": send_events, "openinference": send_spans}
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark feedback results.jsonl --as langfuse --out scores.json",
-        "toolmark feedback results.jsonl --as otel-events --send",
-    ),
+@command(
+    "toolmark feedback results.jsonl --as langfuse --out scores.json",
+    "toolmark feedback results.jsonl --as otel-events --send",
 )
 @click.argument("results", type=Source(allow_dash=True))
 @click.option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from toolmark._internal.text import join_first, plural, printable
 from toolmark.analysis.field_paths import value_at
@@ -21,32 +21,36 @@ def joined(cases: Sequence[TestCase], goldens: Sequence[Golden], file: str, fiel
     """Return the cases with the expectations of their goldens; exit if no case has one.
 
     A golden belongs to a case if its id is the id or the name of the case, or else if their inputs are equal and no
-    other golden has this input. With `field`, its id must be the value of that field. What has no partner is a warning.
-
-    Args:
-        cases: Recorded cases.
-        goldens: Goldens.
-        file: The file of the goldens, for messages.
-        field: Path of a field of a case, such as `metadata.task`.
+    other golden has this input. With `field`, a path such as `metadata.task`, its id must be the value of that field.
+    What has no partner is a warning. `file` is the file of the goldens, for messages.
     """
     name = printable(title_of(file))
     by_id = _by_id(goldens, name)
     inputs = Counter(golden.input for golden in goldens)
     by_input = {golden.input: golden for golden in goldens if inputs[golden.input] == 1}
-    partners: list[Golden | None] = []
-    for case in cases:
-        if field is not None:
-            value = value_at(case, field, "--golden-id")
-            partners.append(None if value is None else by_id.get(str(value)))
+    results: list[TestCase] = []
+    without: list[str] = []
+    used: set[int] = set()
+    for number, case in enumerate(cases, 1):
+        golden = _golden_of(case, by_id, by_input, field)
+        if golden is None:
+            without.append(case.id or case.name or f"#{number}")
+            results.append(case)
         else:
-            own_input = case.input if isinstance(case.input, str) else ""
-            partners.append(by_id.get(case.id or "") or by_id.get(case.name or "") or by_input.get(own_input or ""))
-    if not any(partners):
+            used.add(id(golden))
+            results.append(_with_golden(case, golden))
+    if not used:
         how = "by id, name or input" if field is None else f"by the field {field!r}"
         stop(f"no case has a golden in {name}, {how}; name the field that has the id with --golden-id FIELD")
-    _warn_of_missing_partners(cases, partners, goldens, name)
-    pairs = zip(cases, partners, strict=True)
-    return [case if golden is None else _with_golden(case, golden) for case, golden in pairs]
+    _warn_of_missing_partners(without, "case", f"without a golden in {name}")
+    unused = [golden.id or golden.input for golden in goldens if id(golden) not in used]
+    _warn_of_missing_partners(unused, "golden", f"of {name} without a case")
+    return results
+
+
+def _warn_of_missing_partners(names: Sequence[str], noun: str, problem: str) -> None:
+    if names:
+        warn(f"{plural(len(names), noun)} {problem}: {join_first(names, _NAMED)}")
 
 
 def _by_id(goldens: Sequence[Golden], name: str) -> dict[str, Golden]:
@@ -58,18 +62,15 @@ def _by_id(goldens: Sequence[Golden], name: str) -> dict[str, Golden]:
     return {golden.id: golden for golden in goldens if golden.id is not None}
 
 
-def _warn_of_missing_partners(
-    cases: Sequence[TestCase], partners: Sequence[Golden | None], goldens: Sequence[Golden], name: str
-) -> None:
-    """Warn of cases without a golden, and of goldens without a case."""
-    numbered = enumerate(zip(cases, partners, strict=True), 1)
-    without = [case.id or case.name or f"#{number}" for number, (case, golden) in numbered if golden is None]
-    if without:
-        warn(f"{plural(len(without), 'case')} without a golden in {name}: {join_first(without, _NAMED)}")
-    used = {id(golden) for golden in partners}
-    unused = [golden.id or golden.input for golden in goldens if id(golden) not in used]
-    if unused:
-        warn(f"{plural(len(unused), 'golden')} of {name} without a case: {join_first(unused, _NAMED)}")
+def _golden_of(
+    case: TestCase, by_id: Mapping[str, Golden], by_input: Mapping[str, Golden], field: str | None
+) -> Golden | None:
+    """Return the golden of a case."""
+    if field is not None:
+        value = value_at(case, field, "--golden-id")
+        return None if value is None else by_id.get(str(value))
+    text = case.input if isinstance(case.input, str) else ""
+    return by_id.get(case.id or "") or by_id.get(case.name or "") or by_input.get(text)
 
 
 def _with_golden(case: TestCase, golden: Golden) -> TestCase:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -36,6 +36,11 @@ class SectionedCommand(click.Command):
                 formatter.write_dl(sections[title])
 
 
+def command(*examples: str) -> Callable[[Callable[..., None]], SectionedCommand]:
+    """Return the decorator of a command whose help shows these command lines."""
+    return click.command(cls=SectionedCommand, examples=examples)
+
+
 class CommandGroup(click.Group):
     """A group whose help has the whole summaries of its commands, which are of the class `SectionedCommand`."""
 
@@ -56,17 +61,5 @@ def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> N
 
 def write_commands(formatter: click.HelpFormatter, title: str, commands: Iterable[click.Command]) -> None:
     """Write a list of commands, each with its whole summary."""
-    rows = [(str(command.name), command.get_short_help_str(_LONGEST_SUMMARY)) for command in commands]
-    if rows:
-        with formatter.section(title):
-            formatter.write_dl(rows)
-
-
-def write_sections(
-    formatter: click.HelpFormatter, sections: Mapping[str, Sequence[str]], commands: Mapping[str, click.Command]
-) -> None:
-    """Write commands by section; those of no section are last."""
-    rest = dict(commands)
-    for title, names in sections.items():
-        write_commands(formatter, title, [rest.pop(name) for name in names if name in rest])
-    write_commands(formatter, "Other commands", rest.values())
+    with formatter.section(title):
+        formatter.write_dl([(str(command.name), command.get_short_help_str(_LONGEST_SUMMARY)) for command in commands])

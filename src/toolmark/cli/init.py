@@ -12,7 +12,7 @@ from typing import NamedTuple
 import click
 
 from toolmark._internal.text import printable
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import stop
 
 
@@ -35,13 +35,7 @@ _FRAMEWORKS = {
 _PLAIN = "python"
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark init",
-        "toolmark init gate --framework langchain",
-    ),
-)
+@command("toolmark init", "toolmark init gate --framework langchain")
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--framework",
@@ -72,7 +66,7 @@ def init(*, folder: Path, framework: str | None) -> None:
     for path, text in contents.items():
         _write_new(folder / path, text)
         click.echo(f"wrote {printable(str(folder / path))}")
-    click.echo(f"\nThe gate is for {_title(name)}. Run it:\n")
+    click.echo(f"\nThe gate is for {'plain Python functions' if name == _PLAIN else name}. Run it:\n")
     missing = [package for package in packages if not _is_installed(package)]
     if missing:
         click.echo(f"  pip install {' '.join(missing)}")
@@ -88,12 +82,6 @@ def _installed_framework() -> str:
     return _PLAIN
 
 
-def _is_installed(distribution: str) -> bool:
-    """Return whether a package of ours, a framework or pytest can be imported."""
-    modules = {"llama-index-core": "llama_index", "openai-agents": "agents"}
-    return find_spec(modules.get(distribution, distribution.replace("-", "_"))) is not None
-
-
 def _major_version(distribution: str) -> int:
     """Return the first number of the version of a distribution, -1 if it is not installed."""
     try:
@@ -102,8 +90,10 @@ def _major_version(distribution: str) -> int:
         return -1
 
 
-def _title(name: str) -> str:
-    return "plain Python functions" if name == _PLAIN else name
+def _is_installed(distribution: str) -> bool:
+    """Return whether a package of ours, a framework or pytest can be imported."""
+    modules = {"llama-index-core": "llama_index", "openai-agents": "agents"}
+    return find_spec(modules.get(distribution, distribution.replace("-", "_"))) is not None
 
 
 def _template(name: str) -> str:

@@ -8,19 +8,13 @@ from dataclasses import replace
 import click
 
 from toolmark import linting
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import WRONG_INPUT, exit_on_error, stop, write_json
 from toolmark.cli.options import allow_nan_option, json_option, source_argument
 from toolmark.cli.path_types import Source
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark lint goldens.jsonl",
-        "toolmark lint goldens.jsonl --tools tools.json --ignore placeholder",
-    ),
-)
+@command("toolmark lint goldens.jsonl", "toolmark lint goldens.jsonl --tools tools.json --ignore placeholder")
 @source_argument
 @click.option(
     "--tools",

@@ -16,14 +16,13 @@ import sys
 import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
-from toolmark.cli.help import write_examples, write_sections
+from toolmark.cli.help import write_commands, write_examples
 
 WRONG_OUTPUT = 2
 """Exit code if standard output cannot be written."""
@@ -31,33 +30,33 @@ WRONG_OUTPUT = 2
 EX_SOFTWARE = 70
 """Exit code of an error in toolmark itself, as in `sysexits.h`."""
 
-# Module and summary of each command. The summary is the first sentence of the command's own help; `toolmark --help`
-# prints it without importing the module.
-_COMMANDS = {
-    "annotate": ("annotate", "Print the cases that did not pass as annotations for GitHub Actions."),
-    "approve": ("approve", "Turn recorded cases or runs into goldens that expect the calls they made."),
-    "batch": ("batch", "Judge cases with OpenAI's Batch API, at half the price and within a day."),
-    "compare": ("compare", "Compare two reports of the same cases and show what changed from A to B."),
-    "convert": ("convert", "Convert recorded messages or traces to test cases."),
-    "extrapolate": ("sample", "Estimate full-population scores from the RESULTS of a sample."),
-    "feedback": ("feedback", "Export scores to the tracing tools that the cases came from."),
-    "init": ("init", "Write a gate for pytest, two goldens and a CI workflow that run at once, offline."),
-    "lint": ("lint", "Check the expectations of cases or goldens without scoring them."),
-    "report": ("report", "Show results that were written to a file."),
-    "sample": ("sample", "Draw a random sample of cases, without replacement."),
-    "schema": ("schema", "Print the JSON Schema of a file of cases, goldens or records, for an editor."),
-    "score": ("score", "Score the cases of FILE."),
-    "validate": ("validate", "Measure how well scores separate good runs from bad ones, by a label in the cases."),
-    "view": ("view", "Browse results of any size in a browser."),
-}
-
+# Summary of each command, by purpose. It is the first sentence of the command's own help; `toolmark --help` prints it
+# without importing the command.
 _SECTIONS = {
-    "Start": ("init", "convert", "approve", "lint", "schema"),
-    "Score and look": ("score", "report", "view", "compare", "batch"),
-    "Many cases": ("sample", "extrapolate"),
-    "Check the metrics, pass scores on": ("validate", "feedback", "annotate"),
+    "Start": {
+        "init": "Write a gate for pytest, two goldens and a CI workflow that run at once, offline.",
+        "convert": "Convert recorded messages or traces to test cases.",
+        "approve": "Turn recorded cases or runs into goldens that expect the calls they made.",
+        "lint": "Check the expectations of cases or goldens without scoring them.",
+        "schema": "Print the JSON Schema of a file of cases, goldens or records, for an editor.",
+    },
+    "Score and look": {
+        "score": "Score the cases of FILE.",
+        "report": "Show results that were written to a file.",
+        "view": "Browse results of any size in a browser.",
+        "compare": "Compare two reports of the same cases and show what changed from A to B.",
+        "batch": "Judge cases with OpenAI's Batch API, at half the price and within a day.",
+    },
+    "Many cases": {
+        "sample": "Draw a random sample of cases, without replacement.",
+        "extrapolate": "Estimate full-population scores from the RESULTS of a sample.",
+    },
+    "Check the metrics, pass scores on": {
+        "validate": "Measure how well scores separate good runs from bad ones, by a label in the cases.",
+        "feedback": "Export scores to the tracing tools that the cases came from.",
+        "annotate": "Print the cases that did not pass as annotations for GitHub Actions.",
+    },
 }
-"""The commands of the help by purpose; those that are not listed come last."""
 _EXAMPLES = (
     "toolmark score runs.jsonl                       score test cases, logs or traces",
     "toolmark score runs.jsonl --html report.html    write a page for a browser",
@@ -66,26 +65,15 @@ _EXAMPLES = (
 )
 
 
-class _LazyCommand(click.Command):
-    """Placeholder for a command that is not imported yet."""
+def _load_command(name: str) -> click.Command:
+    """Import a command; its help tells whether the project may set its options."""
+    module = "sample" if name == "extrapolate" else name
+    command: click.Command = getattr(import_module(f"toolmark.cli.{module}"), name)
+    from toolmark.cli.settings import COMMANDS  # noqa: PLC0415 - not loaded for --help
 
-    def __init__(self, name: str, module: str, summary: str) -> None:
-        super().__init__(name, help=summary)
-        self.module = module
-
-    def load(self) -> click.Command:
-        """Import the command."""
-        command: click.Command = getattr(import_module(f"toolmark.cli.{self.module}"), str(self.name))
-        from toolmark.cli.settings import COMMANDS  # noqa: PLC0415 - not loaded for --help
-
-        note = f"Defaults of options may be set in pyproject.toml, under [tool.toolmark.{self.name}]."
-        if self.name in COMMANDS and not (command.epilog or "").endswith(note):
-            command.epilog = f"{command.epilog}\n\n{note}" if command.epilog else note
-        return command
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if name in COMMANDS:
+        command.epilog = f"Defaults of options may be set in pyproject.toml, under [tool.toolmark.{name}]."
+    return command
 
 
 class _LazyGroup(click.Group):
@@ -96,7 +84,7 @@ class _LazyGroup(click.Group):
         # Cases are many small objects without cycles, so the usual threshold of 700 costs a tenth of the time.
         gc.set_threshold(50_000, *gc.get_threshold()[1:])
         # When the interpreter ends, everything is written: Ctrl-C would only add a traceback or another exit code.
-        atexit.register(_ignore_interrupts)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         with _one_line_errors():
             try:
                 return super().main(*args, **options)
@@ -104,17 +92,9 @@ class _LazyGroup(click.Group):
                 if sys.stdout is not None:
                     sys.stdout.flush()  # a full disk is noticed here, not when the interpreter ends
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's own
         """Return the imported command, or `None` if there is no such name."""
-        command = super().get_command(ctx, cmd_name)
-        return command.load() if isinstance(command, _LazyCommand) else command
-
-    def _command(self, ctx: click.Context, name: str) -> click.Command:
-        """Return the imported command of a name that is known."""
-        command = self.get_command(ctx, name)
-        if command is None:
-            raise KeyError(name)
-        return command
+        return _load_command(cmd_name) if cmd_name in self.commands else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -124,12 +104,13 @@ class _LazyGroup(click.Group):
         if command is not None and name is not None and not (ctx.params.get("no_settings") or ctx.resilient_parsing):
             from toolmark.cli.settings import settings_for  # noqa: PLC0415 - not loaded for --help
 
-            ctx.default_map = {name: settings_for(name, partial(self._command, ctx))}
+            ctx.default_map = {name: settings_for(name, _load_command)}
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's own
         """List the commands by purpose, and examples."""
-        write_sections(formatter, _SECTIONS, self.commands)
+        for title, summaries in _SECTIONS.items():
+            write_commands(formatter, title, [self.commands[name] for name in summaries])
         write_examples(formatter, _EXAMPLES)
 
 
@@ -167,7 +148,7 @@ def _discard_output() -> None:
 
 @click.group(
     cls=_LazyGroup,
-    commands={name: _LazyCommand(name, *place) for name, place in _COMMANDS.items()},
+    commands=[click.Command(name, help=text) for texts in _SECTIONS.values() for name, text in texts.items()],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="toolmark", prog_name="toolmark")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from inspect import signature
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -31,42 +32,37 @@ _ALIKE = 0.5
 
 _PARAMS = {
     "name": ToolCallParams.TOOL,
+    "tool": ToolCallParams.TOOL,  # as the library and reports name it; so below
     "input": ToolCallParams.INPUT_PARAMETERS,
+    "input_parameters": ToolCallParams.INPUT_PARAMETERS,
     "output": ToolCallParams.OUTPUT,
 }
-_PARAM_ALIASES = {"tool": "name", "input_parameters": "input"}  # as the library and reports name them
-_COMPARING = ("threshold", "evaluation_params", "should_consider_ordering", "should_exact_match")
-_EFFECTS = ("effects", "guess_effects", "error_pattern")
 
-# Each metric with the parameters it takes beside `strict_mode`.
-_METRICS: dict[str, tuple[Callable[..., MetricLike], tuple[str, ...]]] = {
-    "argument-schema": (ArgumentSchemaMetric, ("threshold",)),
-    "multimodal-tool-correctness": (MultimodalToolCorrectnessMetric, _COMPARING),
-    "task-effect": (TaskEffectMetric, ("threshold", "forbidden", "compare", *_EFFECTS)),
-    "task-success": (TaskSuccessMetric, ("threshold", "forbidden", "compare", *_EFFECTS)),
-    "tool-correctness": (
-        ToolCorrectnessMetric,
-        (*_COMPARING, "denominator", "only", "ignore_failed", "compare", *_EFFECTS),
-    ),
-    "tool-efficiency": (ToolEfficiencyMetric, ("threshold", "max_calls", "max_seconds")),
-    "tool-error-rate": (ToolErrorRate, ("max_rate",)),
-    "tool-recovery": (ToolRecoveryMetric, ("threshold",)),
-}
-_PARAMETERS = {name for _, accepted in _METRICS.values() for name in accepted} - {"max_rate"}
-
-# Options that have no default: it is an error to give one that no chosen metric takes.
-_OPTIONAL = {
-    "max_calls": "--max-calls",
-    "max_seconds": "--max-seconds",
-    "only": "--only",
-    "ignore_failed": "--ignore-failed",
-    "forbidden": "--forbidden",
-    "compare": "--compare",
-    "effects": "--effect",
-    "guess_effects": "--guess-effects",
-    "error_pattern": "--error-pattern",
+_METRICS: dict[str, Callable[..., MetricLike]] = {
+    "argument-schema": ArgumentSchemaMetric,
+    "multimodal-tool-correctness": MultimodalToolCorrectnessMetric,
+    "task-effect": TaskEffectMetric,
+    "task-success": TaskSuccessMetric,
+    "tool-correctness": ToolCorrectnessMetric,
+    "tool-efficiency": ToolEfficiencyMetric,
+    "tool-error-rate": ToolErrorRate,
+    "tool-recovery": ToolRecoveryMetric,
 }
 
+_SHARED = ("threshold", "evaluation_params", "should_consider_ordering", "should_exact_match", "denominator")
+"""Parameters of metrics that are options; a metric that does not have one ignores it."""
+_SPECIAL = (
+    "max_calls",
+    "max_seconds",
+    "only",
+    "ignore_failed",
+    "forbidden",
+    "compare",
+    "effects",
+    "guess_effects",
+    "error_pattern",
+)
+"""Further ones. It is an error to give one that no chosen metric has."""
 
 if TYPE_CHECKING:
     _Choice = click.Choice[str]
@@ -89,10 +85,9 @@ class _MetricName(_Choice):
 
 def _parse_params(_context: click.Context, _option: click.Parameter, value: str) -> tuple[ToolCallParams, ...]:
     try:
-        names = [name.strip() for name in value.split(",") if name.strip()]
-        return tuple(_PARAMS[_PARAM_ALIASES.get(name, name)] for name in names)
+        return tuple(_PARAMS[name.strip()] for name in value.split(",") if name.strip())
     except KeyError as error:
-        raise click.BadParameter(f"{error.args[0]!r} is not one of {', '.join(_PARAMS)}") from None
+        raise click.BadParameter(f"{error.args[0]!r} is not one of name, input, output") from None
 
 
 def _parse_effects(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -110,43 +105,49 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     """Replace the options of metrics by `metrics`, the list of the chosen ones."""
     clear_settings(arguments, "should_consider_ordering", "should_exact_match")
     clear_settings(arguments, "threshold", "strict")
-    names: tuple[str, ...] = arguments.pop("metric_names")
+    names = list(dict.fromkeys(arguments.pop("metric_names")))
     strict: bool = arguments.pop("strict")
-    options = {name: arguments.pop(name) for name in _PARAMETERS}
+    options = {name: arguments.pop(name) for name in (*_SHARED, *_SPECIAL)}
     if options["should_consider_ordering"] and options["should_exact_match"]:
         raise click.UsageError("--ordered and --exact cannot be combined: an exact match is ordered")
-    options = {name: value for name, value in options.items() if value is not None}
-    _check_optional(names)
+    _check_special(names)
     leaves_out_failed = options["ignore_failed"] or not {"task-effect", "task-success"}.isdisjoint(names)
-    if options.get("error_pattern") and not leaves_out_failed and is_given("error_pattern"):
+    if options["error_pattern"] and not leaves_out_failed and is_given("error_pattern"):
         message = "--error-pattern must be used with --ignore-failed, or with --metric task-effect or task-success"
         raise click.UsageError(message)
-    if "threshold" in options:
+    if options["threshold"] is not None:
         options["max_rate"] = 1 - options["threshold"]
-    metrics = [_metric(name, options, strict=strict) for name in dict.fromkeys(names)]
-    return {**arguments, "metrics": metrics}
+    return {**arguments, "metrics": [_metric(name, options, strict=strict) for name in names]}
 
 
-def _metric(name: str, options: dict[str, Any], *, strict: bool) -> MetricLike:
-    """Return the metric of a name with those of the options that it takes."""
-    metric, accepted = _METRICS[name]
-    parameters = {option: options[option] for option in accepted if option in options}
+def _check_special(names: Sequence[str]) -> None:
+    """Refuse options that no chosen metric has; a setting of the project may be for other metrics."""
+    flags = {option.name: option.opts[0] for option in click.get_current_context().command.params}
+    for parameter in filter(is_given, _SPECIAL):
+        metrics = [name for name in _METRICS if parameter in _parameters(name)]
+        if not set(metrics).intersection(names):
+            message = f"{flags[parameter]} is an option of {' and '.join(metrics)}, which --metric does not name"
+            raise click.UsageError(message)
+
+
+def _parameters(name: str) -> set[str]:
+    """Return the names of the parameters of a metric, those without an option included."""
+    parameters = set(signature(_METRICS[name]).parameters)
+    # --ignore-failed turns it on, which it is by default for task-effect.
+    return parameters - {"ignore_failed"} if name == "task-effect" else parameters
+
+
+def _metric(name: str, options: Mapping[str, Any], *, strict: bool) -> MetricLike:
+    """Return the metric of a name with those of the options that it has."""
+    accepted = _parameters(name)
+    parameters = {option: value for option, value in options.items() if option in accepted and value is not None}
     if not parameters.get("ignore_failed", True):
         # tool-correctness takes an error pattern only with ignore_failed; beside a metric of tasks it is for that one.
         parameters.pop("error_pattern", None)
     try:
-        return metric(**parameters, strict_mode=strict)
+        return _METRICS[name](**parameters, strict_mode=strict)
     except ConfigurationError as error:  # a value that click accepts, such as nan
         raise click.UsageError(str(error)) from error
-
-
-def _check_optional(names: tuple[str, ...]) -> None:
-    """Refuse options that no chosen metric takes; a setting of the project may be for other metrics."""
-    used = {option for name in names for option in _METRICS[name][1]}
-    for option, flag in _OPTIONAL.items():
-        if option not in used and is_given(option):
-            metrics = " and ".join(name for name, (_, accepted) in _METRICS.items() if option in accepted)
-            raise click.UsageError(f"{flag} is an option of {metrics}, which --metric does not name")
 
 
 _metric_option = options_in("What is measured")

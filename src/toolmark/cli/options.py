@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any, TypeAlias
 
@@ -29,11 +29,9 @@ def options_in(section: str) -> Callable[..., Decorator]:
 
 
 def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], dict[str, Any]]) -> Decorator:
-    """Return a decorator that adds several options to a command and passes them on as fewer arguments.
+    """Return a decorator that adds several options, in the order of the help, and passes them on as fewer arguments.
 
-    Args:
-        options: The options, in the order of the help.
-        collect: Turns all arguments that click has parsed into those that the command takes.
+    `collect` turns all arguments that click has parsed into those that the command takes.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -47,6 +45,18 @@ def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], d
         return decorated
 
     return decorate
+
+
+def grouped(name: str, parameters: Sequence[str], *options: Decorator) -> Decorator:
+    """Return a decorator that adds several options and passes them on as one argument of this name, a dictionary.
+
+    Its keys are `parameters`, the names that click has for the options.
+    """
+
+    def collect(arguments: dict[str, Any]) -> dict[str, Any]:
+        return {name: {parameter: arguments.pop(parameter) for parameter in parameters}, **arguments}
+
+    return bundle(options, collect)
 
 
 def is_given(name: str) -> bool:
@@ -72,11 +82,6 @@ def seed_option(subject: str) -> Decorator:
     return click.option("--seed", type=int, default=0, show_default=True, help=f"Seed of the {subject}.")
 
 
-def _collect_reading(arguments: dict[str, Any]) -> dict[str, Any]:
-    reading = {name: arguments.pop(name) for name in ("allow_nan", "tolerant_arguments")}
-    return {**arguments, "reading": reading}
-
-
 source_argument = click.argument("file", type=Source(allow_dash=True))
 resamples_option = click.option(
     "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
@@ -98,5 +103,5 @@ tolerant_option = click.option(
     "reported.",
 )
 
-reading_options = bundle((allow_nan_option, tolerant_option), _collect_reading)
+reading_options = grouped("reading", ("allow_nan", "tolerant_arguments"), allow_nan_option, tolerant_option)
 """Options of how cases are read; the command gets them as `reading`, arguments of `read_cases`."""

@@ -6,20 +6,14 @@ import sys
 
 import click
 
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import exit_on_error
 from toolmark.cli.path_types import Source
 from toolmark.cli.report_options import ReportOptions, fail_under_option, is_below, report_options
 from toolmark.results import read_results
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark report results.jsonl",
-        "toolmark report results.jsonl --html report.html --baseline before.jsonl",
-    ),
-)
+@command("toolmark report results.jsonl", "toolmark report results.jsonl --html report.html --baseline before.jsonl")
 @click.argument("results", type=Source(allow_dash=True))
 @fail_under_option("Exit with 1 if the mean of a metric is below X, or not every case was measured.")
 @report_options

@@ -39,7 +39,12 @@ class ReportOptions:
         With `always` the report is also printed if files are written.
         """
         title = self.title or title_of(source)
-        comparison = self._comparison(report)
+        comparison = None
+        if self.baseline is not None:
+            from toolmark.analysis.comparison import compare  # noqa: PLC0415 - loaded only with --baseline
+
+            with exit_on_error(self.baseline, "nothing was shown"):
+                comparison = compare(self.baseline, report)
         # Everything is rendered before the first file is written, and files come before standard output, whose reader
         # may close the pipe.
         texts = [(target, self._render(kind, report, title, comparison)) for kind, target in self.targets.items()]
@@ -48,37 +53,29 @@ class ReportOptions:
         if "-" not in self.targets.values() and (always or not texts):
             self._print(report, title, comparison)
         elif not always:
-            self._echo_targets()
-
-    def _comparison(self, report: Report) -> Comparison | None:
-        if self.baseline is None:
-            return None
-        from toolmark.analysis.comparison import compare  # noqa: PLC0415 - loaded only with --baseline
-
-        with exit_on_error(self.baseline, "nothing was shown"):
-            return compare(self.baseline, report)
-
-    def _echo_targets(self) -> None:
-        for target in self.targets.values():
-            if target != "-":
-                click.echo(f"wrote {printable(target)}", err=True)
+            for target in self.targets.values():
+                if target != "-":
+                    click.echo(f"wrote {printable(target)}", err=True)
 
     @property
     def full(self) -> int:
         """Number of worst results that are shown with their case, 0 for all: every file and comparison shows all."""
-        limit = _LIMIT if self.limit is None else self.limit
-        if any((self.targets, self.baseline is not None, self.verbose, limit == 0)):
+        if self.targets or self.baseline is not None or self.verbose or self._printed == 0:
             return 0
-        return max(limit, self.details)
+        return max(self._printed, self.details)
+
+    @property
+    def _printed(self) -> int:
+        """Number of cases that are printed, 0 for all."""
+        return _LIMIT if self.limit is None else self.limit
 
     def totals_target(self) -> str | None:
         """Return the file for totals as JSON; options that need single cases are an error."""
         single = {**self.targets, "limit": self.limit, "baseline": self.baseline, "verbose": self.verbose or None}
-        single.pop("json", None)
-        wrong = next((name for name, value in single.items() if value is not None), None)
-        if wrong is not None:
-            message = f"--{wrong} shows single cases, and files that are scored part by part show totals only"
-            raise click.UsageError(f"{message}; write --results FILE, and show that with `toolmark report FILE`")
+        for name, value in single.items():
+            if name != "json" and value is not None:
+                message = f"--{name} shows single cases, and files that are scored part by part show totals only"
+                raise click.UsageError(f"{message}; write --results FILE, and show that with `toolmark report FILE`")
         return self.targets.get("json")
 
     def _render(self, kind: str, report: Report, title: str, comparison: Comparison | None) -> str:
@@ -101,7 +98,7 @@ class ReportOptions:
     def _print(self, report: Report, title: str, comparison: Comparison | None) -> None:
         from toolmark.report.terminal import print_comparison, print_report  # noqa: PLC0415 - as above
 
-        limit = _LIMIT if self.limit is None else self.limit
+        limit = self._printed
         print_report(report, title=title, limit=limit, details=self.details, quiet=self.quiet, full=self.verbose)
         if comparison is not None:
             click.echo()

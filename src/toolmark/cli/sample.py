@@ -7,17 +7,14 @@ import sys
 import click
 
 from toolmark._internal.text import printable, printable_lines
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import INTERRUPTED, byte_progress, exit_on_error, write_json
 from toolmark.cli.options import json_option, reading_options, seed_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.results import read_results
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=("toolmark sample runs.jsonl --size 500 --by metadata.task --out sample.jsonl",),
-)
+@command("toolmark sample runs.jsonl --size 500 --by metadata.task --out sample.jsonl")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Source())
 @click.option("--size", required=True, type=click.IntRange(1), metavar="N", help="Number of cases to draw.")
 @click.option(
@@ -67,13 +64,7 @@ def sample(
     click.echo(printable_lines("\n".join([f"{total} drawn into {out}", *strata])))
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark score sample.jsonl --results results.jsonl",
-        "toolmark extrapolate results.jsonl",
-    ),
-)
+@command("toolmark score sample.jsonl --results results.jsonl", "toolmark extrapolate results.jsonl")
 @click.argument("results", type=Source(allow_dash=True))
 @click.option(
     "--confidence",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.schemas import KINDS, schema_text
 
 
-@click.command(cls=SectionedCommand, examples=("toolmark schema goldens",))
+@command("toolmark schema goldens")
 @click.argument("kind", type=click.Choice(KINDS))
 def schema(*, kind: str) -> None:
     """Print the JSON Schema of a file of cases, goldens or records, for an editor.

@@ -26,46 +26,44 @@ _TABLES = frozenset({*COMMANDS, "pytest"})
 def settings_for(name: str, load: Callable[[str], click.Command]) -> dict[str, Any]:
     """Return the values that the project sets for the options of a command, by the names of click's parameters.
 
-    Exits with a message if a setting is unknown or has the wrong type or value.
-
-    Args:
-        name: Name of the command.
-        load: Returns the command of a name.
+    Exits with a message if a setting is unknown or has the wrong type or value. `load` returns the command of a name.
     """
     if name not in COMMANDS:
         return {}
     try:
         settings = read_project_settings()
-        values = {} if settings is None else _values(settings, name, load)
+        if settings is None:
+            return {}
+        options = options_of(load(name))
+        values = _values(settings, name, options, load)
     except ConfigurationError as error:
         stop(str(error))
-    if settings is not None and values:
-        options = ", ".join(option for option, param in options_of(load(name)).items() if param.name in values)
-        click.echo(printable(f"settings of {settings.name}: {options}"), err=True)
+    if values:
+        text = ", ".join(option for option, param in options.items() if param.name in values)
+        click.echo(printable(f"settings of {settings.name}: {text}"), err=True)
     return values
 
 
 def options_of(command: click.Command) -> dict[str, click.Option]:
     """Return the options of a command that a project may set, by their long names without dashes."""
-    options = [param for param in command.params if isinstance(param, click.Option)]
-    names = {_long_name(option): option for option in options}
-    return {name: option for name, option in names.items() if name not in ONLY_ON_COMMAND_LINE}
+    options: dict[str, click.Option] = {}
+    for param in command.params:
+        if isinstance(param, click.Option):
+            long_name = next(text for text in param.opts if text.startswith("--"))
+            options[long_name.removeprefix("--")] = param
+    return {name: option for name, option in options.items() if name not in ONLY_ON_COMMAND_LINE}
 
 
-def _long_name(option: click.Option) -> str:
-    return next(text for text in option.opts if text.startswith("--")).removeprefix("--")
-
-
-def _values(settings: ProjectSettings, name: str, load: Callable[[str], click.Command]) -> dict[str, Any]:
+def _values(
+    settings: ProjectSettings, name: str, options: Mapping[str, click.Option], load: Callable[[str], click.Command]
+) -> dict[str, Any]:
     """Return the values of the shared settings, and those of the command's own table, which win."""
-    options = options_of(load(name))
-    tables = {key for key, value in settings.table.items() if key in _TABLES and isinstance(value, Mapping)}
+    tables = {key: value for key, value in settings.table.items() if key in _TABLES and isinstance(value, Mapping)}
     shared = {key: value for key, value in settings.table.items() if key not in tables}
     own = {key: value for key, value in shared.items() if _name_of(key) in options}
     if len(own) < len(shared):
         _check_others(settings, shared.keys() - own.keys(), load)
-    values = _converted(settings, "", own, options)
-    return values | _converted(settings, f"{name}.", settings.table[name] if name in tables else {}, options)
+    return _converted(settings, "", own, options) | _converted(settings, f"{name}.", tables.get(name, {}), options)
 
 
 def _check_others(settings: ProjectSettings, keys: Iterable[str], load: Callable[[str], click.Command]) -> None:
@@ -101,11 +99,14 @@ def _checked(settings: ProjectSettings, key: str, value: object, option: click.O
     """Return the value of a setting if the option accepts it; paths become relative to the working directory."""
     if isinstance(option.type, click.Path):
         return settings.path(key, value)
-    if option.multiple and not isinstance(value, list):
-        raise settings.error(key, f"must be a list, got {value!r}")
-    kind, requirement = _kind_of(option)
-    for item in value if isinstance(value, list) and option.multiple else [value]:
-        if not _is_of_kind(item, kind):
+    items: list[Any] = [value]
+    if option.multiple:
+        if not isinstance(value, list):
+            raise settings.error(key, f"must be a list, got {value!r}")
+        items = value
+    types, requirement = _types_of(option)
+    for item in items:
+        if type(item) not in types or (isinstance(item, float) and not math.isfinite(item)):
             raise settings.error(key, f"must be {requirement}, got {item!r}")
     try:
         option.process_value(click.Context(click.Command(None)), value)
@@ -114,19 +115,12 @@ def _checked(settings: ProjectSettings, key: str, value: object, option: click.O
     return value
 
 
-def _is_of_kind(value: object, kind: type | tuple[type, ...]) -> bool:
-    """Return whether a value has one of these types; a truth value is not a number, and neither is NaN."""
-    if isinstance(value, bool):
-        return kind is bool
-    return isinstance(value, kind) and not (isinstance(value, float) and not math.isfinite(value))
-
-
-def _kind_of(option: click.Option) -> tuple[type | tuple[type, ...], str]:
+def _types_of(option: click.Option) -> tuple[set[type], str]:
     """Return the Python types of one value of an option, and their name for messages."""
     if option.is_flag:
-        return bool, "true or false"
+        return {bool}, "true or false"
     if option.type.name.startswith("int"):
-        return int, "a whole number"
+        return {int}, "a whole number"
     if option.type.name.startswith("float"):
-        return (int, float), "a finite number"
-    return str, "text"
+        return {int, float}, "a finite number"
+    return {str}, "text"

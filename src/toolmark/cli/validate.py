@@ -10,7 +10,7 @@ import click
 
 from toolmark.analysis.validation import MIN_RUNS
 from toolmark.analysis.validation import validate as measure_validity
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import exit_on_error, title_of, write_json
 from toolmark.cli.metric_options import metric_options
 from toolmark.cli.options import (
@@ -38,12 +38,9 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
     return value
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark validate runs.jsonl --label metadata.reward",
-        "toolmark validate runs.jsonl --label metadata.reward --metric task-success --cluster metadata.task",
-    ),
+@command(
+    "toolmark validate runs.jsonl --label metadata.reward",
+    "toolmark validate runs.jsonl --label metadata.reward --metric task-success --cluster metadata.task",
 )
 @source_argument
 @click.option(

@@ -7,15 +7,13 @@ import sys
 import tempfile
 import time
 import webbrowser
-from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
 from toolmark._internal.text import printable
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.io import exit_on_error, stop, warn
 from toolmark.cli.path_types import Source
 
@@ -25,21 +23,10 @@ if TYPE_CHECKING:
 _MOST_FILES = 2
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark view results.jsonl",
-        "toolmark view before.jsonl after.jsonl --no-open",
-    ),
-)
+@command("toolmark view results.jsonl", "toolmark view before.jsonl after.jsonl --no-open")
 @click.argument("results", nargs=-1, required=True, type=Source(), metavar="[BEFORE] RESULTS")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="Port to listen on.  [default: a free one]",
-)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on.  [default: a free one]")
 @click.option("--no-open", is_flag=True, help="Print the address, and do not open a browser.")
 def view(*, results: tuple[str, ...], host: str, port: int, no_open: bool) -> None:
     """Browse results of any size in a browser.
@@ -52,32 +39,24 @@ def view(*, results: tuple[str, ...], host: str, port: int, no_open: bool) -> No
     """
     if len(results) > _MOST_FILES:
         stop("at most two files can be shown: BEFORE and RESULTS")
-    signal.signal(signal.SIGTERM, _end)
-    with tempfile.TemporaryDirectory(prefix="toolmark-view-") as folder:
-        serve(_pages([Path(path) for path in reversed(results)], Path(folder)), host, port, opens=not no_open)
-
-
-def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """End the program with its temporary files removed."""
-    sys.exit(0)
-
-
-def _pages(paths: Sequence[Path], folder: Path) -> Pages:
-    """Read the files, the later one first, and say how long it took."""
     from toolmark.view.build import build_index  # noqa: PLC0415 - not loaded for --help
     from toolmark.view.pages import Pages  # noqa: PLC0415 - likewise
     from toolmark.view.results_file import ResultsFile  # noqa: PLC0415 - likewise
 
-    begin = time.perf_counter()
-    with exit_on_error(str(paths[-1]), "nothing is shown"):
-        files = [ResultsFile(path, folder) for path in paths]
-        index, evaluation = build_index(folder / "index.sqlite", files[0], files[1] if len(files) > 1 else None)
-    for text in evaluation.warnings:
-        warn(text)
-    pages = Pages(index, evaluation, files)
-    names = " and ".join(file.name for file in files)
-    click.echo(f"read {index.total:,} cases of {names} in {time.perf_counter() - begin:.1f} s", err=True)
-    return pages
+    signal.signal(signal.SIGTERM, lambda _signal, _frame: sys.exit(0))  # removes the temporary files
+    with tempfile.TemporaryDirectory(prefix="toolmark-view-") as folder:
+        begin = time.perf_counter()
+        with exit_on_error(str(Path(results[0])), "nothing is shown"):
+            # The later file first.
+            files = [ResultsFile(Path(path), Path(folder)) for path in reversed(results)]
+            before = files[1] if len(files) > 1 else None
+            index, evaluation = build_index(Path(folder) / "index.sqlite", files[0], before)
+        for text in evaluation.warnings:
+            warn(text)
+        pages = Pages(index, evaluation, files)
+        names = " and ".join(file.name for file in files)
+        click.echo(f"read {index.total:,} cases of {names} in {time.perf_counter() - begin:.1f} s", err=True)
+        serve(pages, host, port, opens=not no_open)
 
 
 def serve(pages: Pages, host: str, port: int, *, opens: bool) -> None:

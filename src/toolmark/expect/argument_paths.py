@@ -72,24 +72,14 @@ def _put(node: Any, place: ArgumentPath, matcher: Matcher) -> Any:
         return _build_implied(place, matcher)
     if not place:
         return matcher.bind(node)
+    key, rest = place[0], place[1:]
     if isinstance(node, list):
-        return _put_in_items(node, place, matcher)
-    if isinstance(node, dict):
-        return _put_in_fields(node, place, matcher)
-    return node
-
-
-def _put_in_items(items: list[Any], place: ArgumentPath, matcher: Matcher) -> list[Any]:
-    key, rest = place[0], place[1:]
-    return [_put(item, rest, matcher) if key in (EVERY, index) else item for index, item in enumerate(items)]
-
-
-def _put_in_fields(fields: dict[str, Any], place: ArgumentPath, matcher: Matcher) -> dict[str, Any]:
-    """Return an object with the matcher inside; an `_ImpliedObject` stays one."""
-    key, rest = place[0], place[1:]
-    changed = type(fields)(fields)
-    for name in fields if key == EVERY else [str(key)]:
-        value = _put(fields.get(name, ABSENT), rest, matcher)
+        return [_put(item, rest, matcher) if key in (EVERY, index) else item for index, item in enumerate(node)]
+    if not isinstance(node, dict):
+        return node
+    changed = type(node)(node)  # an `_ImpliedObject` stays one
+    for name in node if key == EVERY else [str(key)]:
+        value = _put(node.get(name, ABSENT), rest, matcher)
         if value is not ABSENT:
             changed[name] = value
     return changed
@@ -112,9 +102,5 @@ def _with_optional_objects(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     plain = {key: _with_optional_objects(item) for key, item in node.items()}
-    return Optional(plain) if isinstance(node, _ImpliedObject) and _accepts_missing(plain) else plain
-
-
-def _accepts_missing(fields: Mapping[str, Any]) -> bool:
-    """Return whether all fields are matchers that accept a missing value."""
-    return all(isinstance(item, (Absent, Ignore, Optional)) for item in fields.values())
+    accepts_missing = all(isinstance(item, (Absent, Ignore, Optional)) for item in plain.values())
+    return Optional(plain) if isinstance(node, _ImpliedObject) and accepts_missing else plain

@@ -52,7 +52,7 @@ class Schema(Matcher, kind="schema"):
             ToolmarkError: The schema cannot be used, such as one with a `$ref` to another document.
         """
         try:
-            return self._validator.is_valid(value)
+            return not self._validator.broken_rules(value)
         except BrokenSchemaError as error:
             raise ToolmarkError(f"the schema {short_repr(self.schema)} cannot be used: {error}") from error
 

@@ -29,53 +29,26 @@ from toolmark.expect.matcher import MARK, MATCHERS, Matcher, to_plain, without_e
 from toolmark.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
 from toolmark.expect.value_matchers import AnyOf, ContainsAll, Exact
 from toolmark.matching.argument_pattern import holds_matcher, json_of
-from toolmark.matching.json_compare import ABSENT
 
 T = TypeVar("T")
 
 Path: TypeAlias = "tuple[str | int, ...]"
 
 
-class _Kind(NamedTuple):
-    """One kind of object in the JSON form: its class, the attribute of its first key, and its other keys."""
-
-    build: Callable[..., Any]
-    attribute: str
-    keys: tuple[str, ...]
+PLAN_ITEMS: Final[dict[str, type[Any]]] = {"expect": Expect, "one_of": OneOf, "parallel": Parallel, "forbid": Forbid}
+"""The items of a plan by their first key, which has the first field of the class."""
+KINDS: Final[dict[str, type[Any]]] = {**PLAN_ITEMS, "plan": Plan, "alternatives": Alternatives}
 
 
-PLAN_ITEMS: Final = {
-    "expect": _Kind(
-        Expect,
-        "name",
-        ("input_parameters", "output", "type", "turn", "optional", "extra_arguments", "times", "label", "after", "at"),
-    ),
-    "one_of": _Kind(OneOf, "alternatives", ("label", "after")),
-    "parallel": _Kind(Parallel, "calls", ("label", "after")),
-    "forbid": _Kind(Forbid, "name", ("input_parameters", "at")),
-}
-"""The items of a plan by their first key. The keys are written in this order, if they differ from `_DEFAULTS`."""
-KINDS: Final = {
-    **PLAN_ITEMS,
-    "plan": _Kind(Plan, "calls", ("allow_extra", "tools", "name")),
-    "alternatives": _Kind(Alternatives, "plans", ()),
-}
-_DEFAULTS: Final[dict[str, Any]] = {
-    "input_parameters": ABSENT,
-    "output": ABSENT,
-    "optional": False,
-    "extra_arguments": False,
-    "after": (),
-    "at": {},
-    "tools": {},
-}
-"""Values of the keys that are not written; `None` for all others."""
-_NULL_IS_A_VALUE: Final = {*KINDS, "input_parameters", "output", "tools"}
-"""Keys in which null is not the same as no key."""
+def keys_of(name: str) -> list[str]:
+    """Return the keys of a kind of object in the order in which they are written, which is that of the fields."""
+    return [name, *(entry.name for entry in fields(KINDS[name])[1:])]
+
+
 _CONDITIONS: Final = ("optional", "times", "after", "extra_arguments")
 """Keys that a `ToolCall` does not have; a call with one of them must be written as `expect`."""
 ALIASES: Final = {
-    **{to_camel(key): key for kind, (_, _, keys) in KINDS.items() for key in (kind, *keys)},
+    **{to_camel(key): key for name in KINDS for key in keys_of(name)},
     "args": "input_parameters",
     "arguments": "input_parameters",
 }
@@ -114,10 +87,7 @@ def read_expectation(value: object, *, allow_predicates: bool = False) -> Expect
         InvalidDataError: The value does not describe an expectation; `problems` has every problem with its path.
     """
     reader = _Reader(allow_predicates=allow_predicates)
-    expectation: Expectation | None = reader.attempt(reader.expectation, value, ())
-    if reader.problems or expectation is None:
-        raise InvalidDataError("\n".join(map(str, reader.problems)), reader.problems)
-    return expectation
+    return reader.whole(reader.expectation, value)  # type: ignore[no-any-return]
 
 
 def read_matcher(value: object) -> Matcher:
@@ -127,12 +97,7 @@ def read_matcher(value: object) -> Matcher:
         InvalidDataError: The value is not the JSON form of a matcher, or the matcher lacks its value.
     """
     reader = _Reader(allow_predicates=False)
-    matcher = reader.attempt(reader.matcher, value, ())
-    if matcher is not None and not matcher.complete:
-        reader.problem((), f"{type(matcher).__name__} has no value; give it one")
-    if reader.problems or matcher is None:
-        raise InvalidDataError("\n".join(map(str, reader.problems)), reader.problems)
-    return matcher
+    return reader.whole(reader.complete_matcher, value)
 
 
 def read_value(value: object) -> Any:
@@ -150,9 +115,14 @@ def expectation_json(value: Expectation) -> dict[str, Any]:
 def _object_json(value: Expectation | PlanItem) -> dict[str, Any]:
     if isinstance(value, ToolCall):
         return value.to_dict()
-    name, kind = next((name, kind) for name, kind in KINDS.items() if isinstance(value, kind.build))  # type: ignore[arg-type]
-    entries = {name: getattr(value, kind.attribute), **{key: getattr(value, key) for key in kind.keys}}
-    return {key: _WRITERS.get(key, to_plain)(entry) for key, entry in entries.items() if entry != _DEFAULTS.get(key)}
+    name = next(name for name, kind in KINDS.items() if isinstance(value, kind))
+    plain: dict[str, Any] = {}
+    for key, entry in zip(keys_of(name), fields(value), strict=True):
+        item = getattr(value, entry.name)
+        default = entry.default if entry.default_factory is MISSING else entry.default_factory()
+        if item != default:
+            plain[key] = _KEYS.get(key, _PLAIN).write(item)
+    return plain
 
 
 def _objects_json(values: Iterable[Expectation | PlanItem]) -> list[dict[str, Any]]:
@@ -163,16 +133,12 @@ def _alternatives_json(alternatives: Iterable[Sequence[PlanItem]]) -> list[Any]:
     return [_object_json(items[0]) if len(items) == 1 else _objects_json(items) for items in alternatives]
 
 
-_WRITERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "alternatives": _objects_json,
-    "plan": _objects_json,
-    "parallel": _objects_json,
-    "one_of": _alternatives_json,
-    "type": to_json_value,
-    "at": lambda places: json_of(dict(places)),
-    "tools": lambda tools: {tool: json_of(dict(places)) for tool, places in tools.items()},
-}
-"""Functions that write the value of a key; `to_plain` writes all others."""
+def _places_json(places: Mapping[str, Any]) -> Any:
+    return json_of(dict(places))
+
+
+def _tools_json(tools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {tool: _places_json(places) for tool, places in tools.items()}
 
 
 def _key(key: object) -> str:
@@ -245,6 +211,17 @@ class _Reader:
             self.problem(path, str(error))
         return None
 
+    def whole(self, read: Callable[[Any, Path], T], value: object) -> T:
+        """Return what `read` returns for a whole value.
+
+        Raises:
+            InvalidDataError: There are problems.
+        """
+        result = self.attempt(read, value, ())
+        if self.problems or result is None:
+            raise InvalidDataError("\n".join(map(str, self.problems)), self.problems)
+        return result
+
     def expectation(self, value: object, path: Path) -> Any:
         if isinstance(value, Alternatives):
             return value
@@ -273,14 +250,13 @@ class _Reader:
 
     def build(self, name: str, value: Mapping[Any, Any], path: Path) -> Any:
         """Return the object of a kind; unknown and repeated keys are problems."""
-        kind = KINDS[name]
-        options = {
-            key: _READERS.get(key, _Reader.plain)(self, entry, (*path, key))
-            for key, entry in self.entries(value, (name, *kind.keys), path).items()
-            if entry is not None or key in _NULL_IS_A_VALUE
-        }
+        options: dict[str, Any] = {}
+        for key, entry in self.entries(value, keys_of(name), path).items():
+            form = _KEYS.get(key, _PLAIN)
+            if entry is not None or form.takes_null:
+                options[key] = form.read(self, entry, (*path, key))
         first = options.pop(name)
-        return kind.build(*first, **options) if name in ("one_of", "parallel") else kind.build(first, **options)
+        return KINDS[name](*(first if name in ("one_of", "parallel") else [first]), **options)
 
     def entries(self, value: Mapping[Any, Any], keys: Sequence[str], path: Path) -> dict[str, Any]:
         """Return the values of an object by their canonical keys."""
@@ -370,6 +346,12 @@ class _Reader:
             return kind(*self.list_at(options["values"], (*path, "values")))
         return kind(**options)
 
+    def complete_matcher(self, value: object, path: Path) -> Matcher:
+        matcher = self.matcher(value, path)
+        if not matcher.complete:
+            self.problem(path, f"{type(matcher).__name__} has no value; give it one")
+        return matcher
+
     def matcher_options(self, kind: type[Matcher], value: Mapping[str, Any], path: Path) -> dict[str, Any]:
         parameters = {entry.name: entry.default for entry in fields(kind) if entry.init}  # type: ignore[arg-type]
         options: dict[str, Any] = {}
@@ -388,11 +370,9 @@ class _Reader:
         if key not in ("value", "values") or kind is Exact:  # what `Exact` contains is never a matcher
             return item
         tree = self.tree(item, path)
-        return tree if key == "values" or getattr(kind, "nested", True) else self.plain_value(kind, tree, path)
-
-    def plain_value(self, kind: type[Matcher], tree: object, path: Path) -> object:
-        """Return the value of a matcher that takes no matchers; those of objects with `$is` are written as `exact`."""
-        value = without_exact(tree)
+        if key == "values" or getattr(kind, "nested", True):
+            return tree
+        value = without_exact(tree)  # as which an object with `$is` is written
         if holds_matcher(value):
             self.problem(path, f"the value of {kind.kind!r} must not contain matchers")
         return value
@@ -408,19 +388,30 @@ class _Reader:
         return []
 
 
-_READERS: Final[dict[str, Callable[[_Reader, Any, Path], Any]]] = {
-    "expect": _Reader.name,
-    "forbid": _Reader.name,
-    "input_parameters": _Reader.arguments,
-    "output": _Reader.tree,
-    "optional": _Reader.flag,
-    "extra_arguments": _Reader.flag,
-    "allow_extra": _Reader.flag,
-    "at": _Reader.matchers,
-    "tools": _Reader.tools,
-    "one_of": _Reader.alternatives,
-    "parallel": _Reader.items,
-    "plan": _Reader.items,
-    "alternatives": _Reader.plans,
+class _Key(NamedTuple):
+    """How the value of a key of a plan or one of its items is read and written."""
+
+    read: Callable[[_Reader, Any, Path], Any] = _Reader.plain
+    write: Callable[[Any], Any] = to_plain
+    takes_null: bool = False
+    """Whether null is not the same as no key."""
+
+
+_PLAIN: Final = _Key()
+_KEYS: Final = {
+    "expect": _Key(_Reader.name, takes_null=True),
+    "forbid": _Key(_Reader.name, takes_null=True),
+    "one_of": _Key(_Reader.alternatives, _alternatives_json, takes_null=True),
+    "parallel": _Key(_Reader.items, _objects_json, takes_null=True),
+    "plan": _Key(_Reader.items, _objects_json, takes_null=True),
+    "alternatives": _Key(_Reader.plans, _objects_json, takes_null=True),
+    "input_parameters": _Key(_Reader.arguments, takes_null=True),
+    "output": _Key(_Reader.tree, takes_null=True),
+    "type": _Key(write=to_json_value),
+    "optional": _Key(_Reader.flag),
+    "extra_arguments": _Key(_Reader.flag),
+    "at": _Key(_Reader.matchers, _places_json),
+    "allow_extra": _Key(_Reader.flag),
+    "tools": _Key(_Reader.tools, _tools_json, takes_null=True),
 }
-"""Methods that read the value of a key; all others are taken as they are."""
+"""The keys that are read or written in their own way; all others are `_PLAIN`."""

@@ -109,7 +109,7 @@ def _each_has_one(items: Sequence[Any], partners: Sequence[Any], pair: Callable[
     """
     if len(items) > len(partners):
         return False
-    if not any(map(_is_open, (*items, *partners))):
+    if not any(holds_matcher(value) or has_mark(value) for value in (*items, *partners)):
         # Values that only equal ones fit: counting them is enough.
         return not Counter(map(frozen, items)) - Counter(map(frozen, partners))
     budget = current_budget()
@@ -117,11 +117,6 @@ def _each_has_one(items: Sequence[Any], partners: Sequence[Any], pair: Callable[
     choices = [{index for index, partner in enumerate(partners) if pair(item, partner)} for item in items]
     holders: dict[int, int] = {}
     return all(_place(item, choices, holders, budget) for item in range(len(items)))
-
-
-def _is_open(value: Any) -> bool:
-    """Return whether a value may fit others than equal ones."""
-    return holds_matcher(value) or has_mark(value)
 
 
 def _place(start: int, choices: Sequence[set[int]], holders: dict[int, int], budget: Budget) -> bool:

@@ -61,21 +61,17 @@ class Matcher(ValuePattern):
         plain: dict[str, Any] = {MARK: self.kind}
         for entry in fields(self):  # type: ignore[arg-type]
             value = getattr(self, entry.name)
-            if entry.init and value != entry.default:
-                plain[entry.name] = to_plain(value) if entry.name in _TREES else _listed(value)
+            if not entry.init or value == entry.default:
+                continue
+            if entry.name in ("value", "values"):
+                plain[entry.name] = to_plain(value)
+            else:  # in an option, an object with `$is` is a plain value
+                plain[entry.name] = list(value) if isinstance(value, tuple) else value
         return plain
 
     def describe(self) -> str:
         """Return a short text for messages."""
         return self.kind.replace("_", " ")
-
-
-_TREES = ("value", "values")
-"""The fields with expected values; others are options, in which an object with `$is` is a plain value."""
-
-
-def _listed(option: Any) -> Any:
-    return list(option) if isinstance(option, tuple) else option
 
 
 def tree_of(value: Any, depth: int = 0) -> Any:

@@ -38,12 +38,12 @@ class Expect:
         type: The type of the tool; `None` for any.
         turn: The turn of the user in which it must be called, as `ToolCall.turn`; `None` for any.
         optional: The call may be missing; it counts only if it is made.
+        extra_arguments: Arguments that are not expected do not count; by default each of them lowers the similarity.
         times: The least and the greatest number of calls: `2`, `(1, 3)`, or `(1, None)` without a limit.
         label: A name to which `after` of other items refers.
         after: Labels of the items that must be called before.
         at: Matchers by place, such as `{"to.city": IgnoreCase(), "items[*].price": Approx(rel=0.01)}`. One without
             a value takes the value at that place in `input_parameters`.
-        extra_arguments: Arguments that are not expected do not count; by default each of them lowers the similarity.
 
     Raises:
         ConfigurationError: An option is out of range, or a matcher lacks its value.
@@ -56,16 +56,17 @@ class Expect:
     type: ToolCallType | str | None = None
     turn: int | None = None
     optional: bool = False
+    extra_arguments: bool = False
     times: int | Sequence[int | None] | None = None
     label: str | None = None
     after: Sequence[str] = ()
     at: Mapping[str, Matcher] = field(default_factory=dict[str, Matcher])
-    extra_arguments: bool = False
 
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
         put = partial(object.__setattr__, self)  # the dataclass is frozen
-        _check_name(self.name)
+        valid_name = isinstance(self.name, Matcher) or _is_text(self.name)
+        require(valid_name, "a name must be text, or a matcher such as Glob('search_*')", self.name)
         put("input_parameters", _arguments(self.input_parameters))
         put("output", self.output if self.output is ABSENT else tree_of(self.output))
         put("type", _type(self.type))
@@ -89,11 +90,6 @@ class Expect:
     def most(self) -> int | None:
         """How often it may be called; `None` for any number of times."""
         return _times(self.times, optional=self.optional)[1]
-
-    @property
-    def text(self) -> str:
-        """The name as text for messages."""
-        return name_text(self.name)
 
 
 @dataclass(frozen=True)
@@ -121,11 +117,6 @@ class Forbid:
         checked = Expect(self.name, self.input_parameters, at=self.at)
         object.__setattr__(self, "input_parameters", checked.input_parameters)
 
-    @property
-    def text(self) -> str:
-        """The name as text for messages."""
-        return name_text(self.name)
-
 
 @dataclass(frozen=True, init=False)
 class Parallel:
@@ -141,8 +132,8 @@ class Parallel:
     """
 
     calls: tuple[Call | OneOf, ...]
-    label: str | None
-    after: tuple[str, ...]
+    label: str | None = None
+    after: tuple[str, ...] = ()
 
     def __init__(self, *calls: Call | OneOf, label: str | None = None, after: Sequence[str] = ()) -> None:
         """Check the calls."""
@@ -168,8 +159,8 @@ class OneOf:
     """
 
     alternatives: tuple[tuple[PlanItem, ...], ...]
-    label: str | None
-    after: tuple[str, ...]
+    label: str | None = None
+    after: tuple[str, ...] = ()
 
     def __init__(
         self, *alternatives: PlanItem | Sequence[PlanItem], label: str | None = None, after: Sequence[str] = ()
@@ -315,11 +306,6 @@ def name_text(name: Name) -> str:
     return name if isinstance(name, str) else value_text(name)
 
 
-def _check_name(name: object) -> None:
-    valid = isinstance(name, Matcher) or _is_text(name)
-    require(valid, "a name must be text, or a matcher such as Glob('search_*')", name)
-
-
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
@@ -382,31 +368,30 @@ def _times(times: Any, *, optional: bool) -> tuple[int, int | None]:
 def _label_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
     """Yield a problem for each label in `after` that no item has, and each label that comes after itself."""
     predecessors: dict[str, set[str]] = {}
-    _collect_predecessors(items, (), frozenset(), predecessors)
-    labels = sorted(predecessors.keys() - {_UNLABELED})
-    for label in sorted(set(chain.from_iterable(predecessors.values())).difference(labels)):
-        names = ", ".join(map(repr, labels)) or "none"
-        yield Problem("$", f"after names the unknown label {label!r}; labels are {names}")
-    for label in labels:
+    named: set[str] = set()
+    for labels, after in _ordered(items, (), frozenset()):
+        named |= after
+        for label in labels:
+            predecessors.setdefault(label, set()).update(after)
+    for label in sorted(named - predecessors.keys()):
+        labels_text = ", ".join(map(repr, sorted(predecessors))) or "none"
+        yield Problem("$", f"after names the unknown label {label!r}; labels are {labels_text}")
+    for label in sorted(predecessors):
         if label in _all_predecessors(label, predecessors):
             yield Problem("$", f"{label!r} must come after itself, which no order satisfies")
 
 
-_UNLABELED = ""
-
-
-def _collect_predecessors(
-    items: Iterable[PlanItem], labels: tuple[str, ...], after: frozenset[str], predecessors: dict[str, set[str]]
-) -> None:
-    """Collect the labels that each label comes after; an item is also under the labels of the items around it."""
+def _ordered(
+    items: Iterable[PlanItem], labels: tuple[str, ...], after: frozenset[str]
+) -> Iterator[tuple[tuple[str, ...], frozenset[str]]]:
+    """Yield the labels of each item, and those it comes after; it also has those of the items around it."""
     for item in items:
         own, before = labels, after
         if isinstance(item, (Expect, OneOf, Parallel)):
             own = (*labels, item.label) if item.label else labels
             before = after.union(item.after)
-        for label in own or (_UNLABELED,):
-            predecessors.setdefault(label, set()).update(before)
-        _collect_predecessors(chain.from_iterable(_nested(item)), own, before, predecessors)
+        yield own, before
+        yield from _ordered(chain.from_iterable(_nested(item)), own, before)
 
 
 def _all_predecessors(label: str, predecessors: Mapping[str, set[str]]) -> set[str]:
@@ -422,18 +407,19 @@ def _all_predecessors(label: str, predecessors: Mapping[str, set[str]]) -> set[s
 def _way_problems(plans: Iterable[Plan]) -> Iterator[Problem]:
     ways = sum(count_ways(plan.calls) for plan in plans)
     if ways > MOST_WAYS:
-        amount = str(ways) if ways < 10**9 else "more than a billion"
-        message = f"its alternatives have {amount} combinations, more than the limit of {MOST_WAYS}"
+        message = f"its alternatives have {_amount_text(ways)} combinations, more than the limit of {MOST_WAYS}"
         yield Problem("$", f"{message}; split it into several cases, or use AnyOf where only names or values differ")
 
 
 def _size_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
     needed = sum(getattr(item, "least", 1) for item in walk(items) if isinstance(item, (ToolCall, Expect)))
     if needed > MOST_CALLS:
-        amount = str(needed) if needed < 10**9 else "more than a billion"
-        yield Problem(
-            "$", f"it requires {amount} calls, more than the limit of {MOST_CALLS:,}; require fewer with times"
-        )
+        message = f"it requires {_amount_text(needed)} calls, more than the limit of {MOST_CALLS:,}"
+        yield Problem("$", f"{message}; require fewer with times")
+
+
+def _amount_text(amount: int) -> str:
+    return str(amount) if amount < 10**9 else "more than a billion"
 
 
 def count_ways(items: Iterable[PlanItem]) -> int:

@@ -184,7 +184,27 @@ class Contains(ValueMatcher, kind="contains"):
 
 
 @dataclass(frozen=True, init=False)
-class ContainsAll(Matcher, kind="contains_all"):
+class _SeveralValues(Matcher):
+    """Base of the matchers with several expected values."""
+
+    _begin: ClassVar[str] = ""
+    _between: ClassVar[str]
+    """What the description has before the first value, and between two."""
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any) -> None:
+        """Normalize the values."""
+        if not values:
+            raise ConfigurationError(f"{type(self).__name__} needs at least one value")
+        set_field(self, "values", tuple(map(tree_of, values)))
+
+    def describe(self) -> str:
+        """Return the values, such as `1 or 2`."""
+        return shorten(self._begin + self._between.join(map(value_text, self.values)), _LONGEST)
+
+
+@dataclass(frozen=True, init=False)
+class ContainsAll(_SeveralValues, kind="contains_all"):
     """A text that contains all of these texts, or a list that contains all of these items.
 
     Args:
@@ -194,26 +214,17 @@ class ContainsAll(Matcher, kind="contains_all"):
         ConfigurationError: No value is passed.
     """
 
-    values: tuple[Any, ...]
-
-    def __init__(self, *values: Any) -> None:
-        """Normalize the values."""
-        if not values:
-            raise ConfigurationError("ContainsAll needs at least one value")
-        set_field(self, "values", tuple(map(tree_of, values)))
+    _begin: ClassVar[str] = "contains "
+    _between: ClassVar[str] = " and "
 
     def accepts(self, value: Any) -> bool:
         """Return whether a text or a list contains all of them."""
         current_budget().spend(len(self.values) - 1, "a ContainsAll")
         return all(Contains(one).accepts(value) for one in self.values)
 
-    def describe(self) -> str:
-        """Return `contains 1 and 2`."""
-        return shorten(f"contains {' and '.join(map(value_text, self.values))}", _LONGEST)
-
 
 @dataclass(frozen=True, init=False)
-class AnyOf(Matcher, kind="any_of"):
+class AnyOf(_SeveralValues, kind="any_of"):
     """One of several values or matchers; the best one gives the credit.
 
     Args:
@@ -223,13 +234,7 @@ class AnyOf(Matcher, kind="any_of"):
         ConfigurationError: No value is passed.
     """
 
-    values: tuple[Any, ...]
-
-    def __init__(self, *values: Any) -> None:
-        """Normalize the values."""
-        if not values:
-            raise ConfigurationError("AnyOf needs at least one value")
-        set_field(self, "values", tuple(map(tree_of, values)))
+    _between: ClassVar[str] = " or "
 
     @property
     def complete(self) -> bool:
@@ -252,10 +257,6 @@ class AnyOf(Matcher, kind="any_of"):
         """Return whether a value is one of them."""
         current_budget().spend(len(self.values) - 1, "an AnyOf")
         return any(fits(one, value) for one in self.values)
-
-    def describe(self) -> str:
-        """Return `1 or 2`."""
-        return shorten(" or ".join(map(value_text, self.values)), _LONGEST)
 
 
 @dataclass(frozen=True)

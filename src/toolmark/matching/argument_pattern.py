@@ -183,10 +183,12 @@ def _at(want: Any, value: Any, path: Path, mismatches: Mismatches | None) -> Rat
             mismatches.hidden.append(path)
         return None
     credit = credit_of(want, value)
-    if mismatches is not None and credit not in (None, ONE):
-        mismatches.differences.append(_difference(want, value, path))
-    elif mismatches is not None:
+    if mismatches is None:
+        return credit
+    if credit in (None, ONE):
         mismatches.respelled.extend(_respelled(want, value, path))
+    else:
+        mismatches.differences.append(_difference(want, value, path))
     return credit
 
 
@@ -205,14 +207,17 @@ def _respelled(want: Any, value: Any, path: Path) -> Iterator[Difference]:
 
 def _extra(expected: Mapping[str, Any], called: dict[str, Any], path: Path, mismatches: Mismatches | None) -> int:
     """Return how many keys of an object nobody asked for; one that is redacted cannot be counted."""
-    extra = [key for key in called if key not in expected]
-    open_keys = [key for key in extra if not is_hidden(called[key])]
-    if mismatches is not None:
-        mismatches.hidden.extend((*path, key) for key in extra if key not in open_keys)
-        mismatches.differences.extend(
-            Difference("extra_argument", (*path, key), ABSENT, called[key]) for key in open_keys
-        )
-    return len(open_keys)
+    amount = 0
+    for key, value in called.items():
+        if key in expected:
+            continue
+        counts = not is_hidden(value)
+        amount += counts
+        if mismatches is not None and counts:
+            mismatches.differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
+        elif mismatches is not None:
+            mismatches.hidden.append((*path, key))
+    return amount
 
 
 def _hidden(want: Any, value: Any) -> bool:

@@ -186,10 +186,6 @@ class Validator:
     _resolver: Any
     _patterns: dict[str, BoundedPattern] = field(default_factory=dict[str, BoundedPattern])
 
-    def is_valid(self, value: object) -> bool:
-        """Return whether a value fits; see `broken_rules`."""
-        return not self.broken_rules(value)
-
     def broken_rules(self, value: object) -> list[BrokenRule]:
         """Return the rules that a JSON value does not fit, in the order of the schema.
 
@@ -234,12 +230,12 @@ class Validator:
                 budget.spend(len(limit) // 2, "a schema")
             call = _Call(keyword, limit, place, _Outcome(broken[keyword], outcome.evaluated), self)
             if keyword in _TESTS:
-                applies, test = _TESTS[keyword]
-                if applies(place.value) and not test(call):
+                kind, test = _TESTS[keyword]
+                if _is_of(place.value, kind) and not test(call):
                     call.fail()
             elif keyword in _APPLICATORS:
-                applies, apply = _APPLICATORS[keyword]
-                if applies(place.value):
+                kind, apply = _APPLICATORS[keyword]
+                if _is_of(place.value, kind):
                     yield from apply(call)
         outcome.broken = [one for several in broken.values() for one in several]
         if outcome.broken:
@@ -320,41 +316,34 @@ def _has_format(call: _Call) -> bool:
     return not call.validator.formats or bool(_format_checker().conforms(call.at.value, call.limit))
 
 
-def _anything(_value: object) -> bool:
-    return True
+_NUMBER = float
+"""In place of a type in the tables of rules: any number, but no truth value."""
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _is_of(value: object, kind: type) -> bool:
+    """Return whether a rule for values of one type applies to a value."""
+    return is_number(value) if kind is _NUMBER else isinstance(value, kind)
 
 
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
-
-
-_TESTS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[_Call], bool]]]] = {
-    "type": (_anything, _has_type),
-    "enum": (_anything, lambda call: any(json_equal(call.at.value, option) for option in call.limit)),
-    "const": (_anything, lambda call: json_equal(call.at.value, call.limit)),
-    "format": (_anything, _has_format),
-    "minimum": (is_number, _is_at_least),
-    "maximum": (is_number, _is_at_most),
-    "exclusiveMinimum": (is_number, lambda call: bool(call.at.value > call.limit)),
-    "exclusiveMaximum": (is_number, lambda call: bool(call.at.value < call.limit)),
-    "multipleOf": (is_number, _is_multiple),
-    "minLength": (_is_text, lambda call: len(call.at.value) >= call.limit),
-    "maxLength": (_is_text, lambda call: len(call.at.value) <= call.limit),
-    "pattern": (_is_text, lambda call: call.validator.matches(call.limit, call.at.value)),
-    "minItems": (_is_list, lambda call: len(call.at.value) >= call.limit),
-    "maxItems": (_is_list, lambda call: len(call.at.value) <= call.limit),
-    "uniqueItems": (_is_list, _has_distinct_items),
-    "minProperties": (_is_object, lambda call: len(call.at.value) >= call.limit),
-    "maxProperties": (_is_object, lambda call: len(call.at.value) <= call.limit),
-    "required": (_is_object, lambda call: call.at.value.keys() >= set(call.limit)),
+_TESTS: Final[dict[str, tuple[type, Callable[[_Call], bool]]]] = {
+    "type": (object, _has_type),
+    "enum": (object, lambda call: any(json_equal(call.at.value, option) for option in call.limit)),
+    "const": (object, lambda call: json_equal(call.at.value, call.limit)),
+    "format": (object, _has_format),
+    "minimum": (_NUMBER, _is_at_least),
+    "maximum": (_NUMBER, _is_at_most),
+    "exclusiveMinimum": (_NUMBER, lambda call: bool(call.at.value > call.limit)),
+    "exclusiveMaximum": (_NUMBER, lambda call: bool(call.at.value < call.limit)),
+    "multipleOf": (_NUMBER, _is_multiple),
+    "minLength": (str, lambda call: len(call.at.value) >= call.limit),
+    "maxLength": (str, lambda call: len(call.at.value) <= call.limit),
+    "pattern": (str, lambda call: call.validator.matches(call.limit, call.at.value)),
+    "minItems": (list, lambda call: len(call.at.value) >= call.limit),
+    "maxItems": (list, lambda call: len(call.at.value) <= call.limit),
+    "uniqueItems": (list, _has_distinct_items),
+    "minProperties": (dict, lambda call: len(call.at.value) >= call.limit),
+    "maxProperties": (dict, lambda call: len(call.at.value) <= call.limit),
+    "required": (dict, lambda call: call.at.value.keys() >= set(call.limit)),
 }
 """Rules that need no other schema: the values that each applies to, and its test.
 
@@ -535,28 +524,28 @@ def _unevaluated(call: _Call) -> _Work:
         call.fail()
 
 
-_APPLICATORS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[_Call], _Work]]]] = {
-    "$ref": (_anything, _reference),
-    "$dynamicRef": (_anything, _reference),
-    "$recursiveRef": (_anything, _reference),
-    "allOf": (_anything, _all_of),
-    "anyOf": (_anything, _any_of),
-    "oneOf": (_anything, _one_of),
-    "not": (_anything, _not),
-    "if": (_anything, _if),
-    "properties": (_is_object, _properties),
-    "patternProperties": (_is_object, _pattern_properties),
-    "additionalProperties": (_is_object, _additional_properties),
-    "propertyNames": (_is_object, _property_names),
-    "dependencies": (_is_object, _dependencies),
-    "dependentRequired": (_is_object, _dependencies),
-    "dependentSchemas": (_is_object, _dependencies),
-    "prefixItems": (_is_list, _prefix_items),
-    "items": (_is_list, _items),
-    "additionalItems": (_is_list, _additional_items),
-    "contains": (_is_list, _contains),
-    "unevaluatedItems": (_is_list, _unevaluated),
-    "unevaluatedProperties": (_is_object, _unevaluated),
+_APPLICATORS: Final[dict[str, tuple[type, Callable[[_Call], _Work]]]] = {
+    "$ref": (object, _reference),
+    "$dynamicRef": (object, _reference),
+    "$recursiveRef": (object, _reference),
+    "allOf": (object, _all_of),
+    "anyOf": (object, _any_of),
+    "oneOf": (object, _one_of),
+    "not": (object, _not),
+    "if": (object, _if),
+    "properties": (dict, _properties),
+    "patternProperties": (dict, _pattern_properties),
+    "additionalProperties": (dict, _additional_properties),
+    "propertyNames": (dict, _property_names),
+    "dependencies": (dict, _dependencies),
+    "dependentRequired": (dict, _dependencies),
+    "dependentSchemas": (dict, _dependencies),
+    "prefixItems": (list, _prefix_items),
+    "items": (list, _items),
+    "additionalItems": (list, _additional_items),
+    "contains": (list, _contains),
+    "unevaluatedItems": (list, _unevaluated),
+    "unevaluatedProperties": (dict, _unevaluated),
 }
 """Rules that apply other schemas: the values that each applies to, and the generator that yields the places."""
 

@@ -167,7 +167,7 @@ class _PlanReader:
     def _options(self, item: PlanItem, context: _Context) -> list[Layout]:
         if isinstance(item, Forbid):
             want = _want(item.name, Item("", None, _arguments(item), ABSENT))
-            return [Layout((), forbidden=((want, printable(item.text)),))]
+            return [Layout((), forbidden=((want, printable(name_text(item.name))),))]
         if isinstance(item, (ToolCall, Expect)):
             return [Layout((self._entry([item], context),))]
         if isinstance(item, Parallel):

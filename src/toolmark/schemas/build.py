@@ -23,7 +23,7 @@ from toolmark.calls import CallOrigin, CallStatus, Execution, ToolCall, ToolCall
 from toolmark.cases import ConversationalTestCase, Handoff, LLMTestCase, MLLMImage, MLLMTestCase, Run, RunStatus, Turn
 from toolmark.dataset import Golden
 from toolmark.expect.check_matchers import Predicate
-from toolmark.expect.json_form import ALIASES, KINDS, PLAN_ITEMS
+from toolmark.expect.json_form import ALIASES, KINDS, PLAN_ITEMS, keys_of
 from toolmark.expect.matcher import MARK, MATCHERS, Matcher
 from toolmark.formats.records import RECORD_KEYS, RECORD_ONLY
 
@@ -274,10 +274,9 @@ def _title(name: str) -> str:
 
 def _kind(name: str) -> Schema:
     """Return the schema of one kind of object in a plan."""
-    keys = (name, *KINDS[name].keys)
     spellings = _spellings([name])
-    summary = inspect.cleandoc(KINDS[name].build.__doc__ or "").partition("\n")[0]
-    entries = {tuple(_spellings([key])): _KEYS[key] for key in keys}
+    summary = inspect.cleandoc(KINDS[name].__doc__ or "").partition("\n")[0]
+    entries = {tuple(_spellings([key])): _KEYS[key] for key in keys_of(name)}
     return {**_closed(entries, description=summary), "anyOf": [{"required": [one]} for one in spellings]}
 
 

@@ -36,15 +36,7 @@ from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCall, ToolCallType, ToolSpec
 from toolmark.capture.builder import RunBuilder
-from toolmark.capture.observation.spans import (
-    NoSpan,
-    Observable,
-    Span,
-    begin_span,
-    current_span,
-    error_text,
-    guarded,
-)
+from toolmark.capture.observation.spans import NoSpan, Observable, Span, begin_span, current_span, error_text, guarded
 from toolmark.capture.records import Key, Request
 from toolmark.cases import LLMTestCase
 from toolmark.errors import ConfigurationError, InvalidDataError
@@ -305,7 +297,9 @@ def _argument_namer(function: Callable[..., Any], hidden: frozenset[str]) -> _Ar
         message = f"{function!r} must have a signature with argument names; observe a function that calls it"
         raise ConfigurationError(message) from None
     parameters = list(signature.parameters.values())
-    if parameters and parameters[0].name in ("self", "cls") and _is_method(function):
+    outer = getattr(function, "__qualname__", "").rpartition(".")[0]
+    is_method = bool(outer) and not outer.endswith("<locals>")
+    if is_method and parameters and parameters[0].name in ("self", "cls"):
         hidden |= {parameters[0].name}
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     keywords = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), "")
@@ -322,12 +316,6 @@ def _argument_namer(function: Callable[..., Any], hidden: frozenset[str]) -> _Ar
         return {name: value for name, value in arguments.items() if name not in hidden}
 
     return name_arguments
-
-
-def _is_method(function: Callable[..., Any]) -> bool:
-    """Return whether a function is defined in a class."""
-    outer = getattr(function, "__qualname__", "").rpartition(".")[0]
-    return bool(outer) and not outer.endswith("<locals>")
 
 
 def _wrap(function: Callable[..., Any], begin: _SpanBeginner) -> Callable[..., Any]:

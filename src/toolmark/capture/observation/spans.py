@@ -221,16 +221,6 @@ class Span:
         """Add a warning to all enclosing records."""
         self.report(lambda builder, _: builder.warn(text))
 
-    def _report_call(self, event: Callable[[RunBuilder, Key | None], object]) -> None:
-        """Report an event of this span's tool call, which belongs to the span around it."""
-        if self.observable.is_tool and self.parent is not None:
-            self.parent.report(event)
-
-    def _report_run(self, event: Callable[[RunBuilder], object]) -> None:
-        """Report an event to the runs and components that this span is."""
-        for record in self.records:
-            record.report(event)
-
     def started(self, get_arguments: Callable[[], JsonObject | None], text: str | None = None) -> None:
         """Report the start of the function; its arguments are read only if a record needs them."""
         now, observable = _now(), self.observable
@@ -241,13 +231,15 @@ class Span:
             question, parts = _input(arguments) if text is None else (text, None)
             builder.started(question, parts=parts, at=now)
 
-        self._report_run(start)
-        message = self.parent.message_with(name=observable.name) if self.parent is not None else None
-        self._report_call(
-            lambda builder, tool: builder.tool_started(
-                self.key, observable.name, arguments, scope=tool, type=observable.type, at=now, message=message
+        for record in self.records:
+            record.report(start)
+        if observable.is_tool and self.parent is not None:  # the call belongs to the span around it
+            message = self.parent.message_with(name=observable.name)
+            self.parent.report(
+                lambda builder, tool: builder.tool_started(
+                    self.key, observable.name, arguments, scope=tool, type=observable.type, at=now, message=message
+                )
             )
-        )
 
     def returned(self, value: T) -> T:
         """Report that the function returned `value`, and return it."""
@@ -289,8 +281,10 @@ class Span:
         # A stream ends once, though it may be closed after it was read to its end.
         if self._is_over:
             return
-        self._report_call(lambda builder, _: end_tool(builder))
-        self._report_run(end_run)
+        if self.observable.is_tool and self.parent is not None:
+            self.parent.report(lambda builder, _: end_tool(builder))
+        for record in self.records:
+            record.report(end_run)
         # Only now: an interruption above leaves the span open, and is then its end.
         self._is_over = True
         for record in self.records:
@@ -425,9 +419,7 @@ class ObserveRecorder(RunRecorder[Record]):
 class ActiveRun:
     """The run that `ObserveRecorder.run` records."""
 
-    def __init__(self) -> None:
-        """Start without an answer."""
-        self.value: object = None
+    value: object = None
 
     def answer(self, value: object) -> None:
         """Set the final answer: text, or a value that is stored as JSON text."""
@@ -477,10 +469,26 @@ def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | 
         _warn_missed(observable)
         return _NO_SPAN
     try:
-        return _begin_span(observable, parent, recorder, get_arguments)
+        span = Span(observable, parent)
+        if recorder is not None and all(run.recorder is not recorder for run in span.runs()):
+            if not observable.is_tool:
+                recorder.begin(span)
+            else:
+                recorder.say(
+                    f"the tool {observable.name!r} was called outside any observed run, and was not recorded; decorate "
+                    "the function that answers with @observe, or call it inside `with recorder.run(question)`"
+                )
+                if parent is None:
+                    return _NO_SPAN
+        if parent is not None and parent.app is observable:
+            span.overrides = parent.overrides
+        if observable.metrics:
+            _add_component(span)
+        span.started(get_arguments)
     except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
         _warn_lost(observable, parent, recorder, error)
         return _NO_SPAN
+    return span
 
 
 @guarded
@@ -496,31 +504,6 @@ def _warn_lost(observable: Observable, parent: Span | None, recorder: ObserveRec
         parent.warn(text)
     elif recorder is not None:
         recorder.say(text)
-
-
-def _begin_span(
-    observable: Observable,
-    parent: Span | None,
-    recorder: ObserveRecorder | None,
-    get_arguments: Callable[[], JsonObject | None],
-) -> Span | NoSpan:
-    span = Span(observable, parent)
-    if recorder is not None and all(run.recorder is not recorder for run in span.runs()):
-        if not observable.is_tool:
-            recorder.begin(span)
-        else:
-            recorder.say(
-                f"the tool {observable.name!r} was called outside any observed run, and was not recorded; decorate the "
-                "function that answers with @observe, or call it inside `with recorder.run(question)`"
-            )
-            if parent is None:
-                return _NO_SPAN
-    if parent is not None and parent.app is observable:
-        span.overrides = parent.overrides
-    if observable.metrics:
-        _add_component(span)
-    span.started(get_arguments)
-    return span
 
 
 def _add_component(span: Span) -> None:
