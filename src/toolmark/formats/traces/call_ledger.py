@@ -19,8 +19,8 @@ from toolmark._internal.json import json_text
 from toolmark.capture import Request
 from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.call_ids import call_id_of, with_equal_ids
-from toolmark.formats.traces.received_arguments import received_arguments
 from toolmark.formats.traces.span_tree import Span, may_be_equal, relative_path
+from toolmark.formats.traces.tool_runs import received_arguments
 from toolmark.formats.traces.trace_messages import Message, requests_in
 from toolmark.matching.json_compare import ABSENT, json_equal
 

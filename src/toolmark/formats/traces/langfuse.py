@@ -14,20 +14,10 @@ from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.formats.messages.content_parts import call_of
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
-from toolmark.formats.traces.attribute_readers import (
-    all_entries,
-    entries_of,
-    flat,
-    json_list,
-    json_object,
-    string_of,
-    token_counts,
-)
 from toolmark.formats.traces.semantic_conventions import interpret
-from toolmark.formats.traces.span_messages import RawSpan, whole_value
+from toolmark.formats.traces.span_messages import whole_value
 from toolmark.formats.traces.span_tree import Span, ToolRun
-from toolmark.formats.traces.timestamps import time_of
-from toolmark.formats.traces.tool_spans import langchain_answer, unwrap_result
+from toolmark.formats.traces.tool_runs import langchain_answer, unwrap_result
 from toolmark.formats.traces.trace_messages import (
     Message,
     Speaker,
@@ -36,13 +26,19 @@ from toolmark.formats.traces.trace_messages import (
     requests_in,
     tools_beside_messages,
 )
+from toolmark.formats.traces.value_readers import (
+    all_entries,
+    entries_of,
+    flat,
+    json_list,
+    json_object,
+    string_of,
+    time_of,
+    token_counts,
+)
 from toolmark.matching.json_compare import ABSENT
 
 _OPERATIONS = {"GENERATION": "chat", "TOOL": "execute_tool", "AGENT": "invoke_agent"}
-_ATTRIBUTES_OF_TYPE: dict[str, dict[str, Any]] = {
-    name: {"gen_ai.operation.name": operation, "ai.operationId": None} for name, operation in _OPERATIONS.items()
-}
-"""Langfuse's own type of an observation wins over the attributes of its span."""
 _TYPES = _OPERATIONS.keys() | {"SPAN", "EVENT", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
 _USAGE = {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)}
 _CAPITAL = re.compile(r"[A-Z]")
@@ -104,9 +100,22 @@ def _complete_root(span: Span, trace: Fields) -> None:
 
 def _span(fields: Fields, path: str) -> Span:
     metadata = json_object(fields.get("metadata"))
-    raw = RawSpan(_bare_span(fields, path), _attributes_in(metadata))
-    raw.attributes |= _ATTRIBUTES_OF_TYPE.get(str(fields.get("type")), {})
-    span = interpret(raw)
+    # Langfuse's own type of an observation wins over the attributes of its span.
+    operation = _OPERATIONS.get(str(fields.get("type")))
+    own_kind = {"gen_ai.operation.name": operation, "ai.operationId": None} if operation else {}
+    span = interpret(
+        Span(
+            str(fields.get("id")),
+            string_of(_get(fields, "traceId")),
+            path,
+            text_of(_get(fields, "parentObservationId")),
+            string_of(fields.get("name")),
+            started_at=time_of(_get(fields, "startTime")),
+            ended_at=time_of(_get(fields, "endTime")),
+            session=text_of(_get(fields, "sessionId")),
+            attributes={**_attributes_in(metadata), **own_kind},
+        )
+    )
     if fields.get("level") == "ERROR":
         span.error = text_of(_get(fields, "statusMessage")) or span.error or "failed"
     if span.kind == "other" and _is_untyped_tool(fields):
@@ -118,19 +127,6 @@ def _span(fields: Fields, path: str) -> Span:
     if span.kind == "model":
         _read_model(fields, metadata, span)
     return span
-
-
-def _bare_span(fields: Fields, path: str) -> Span:
-    return Span(
-        str(fields.get("id")),
-        string_of(_get(fields, "traceId")),
-        path,
-        text_of(_get(fields, "parentObservationId")),
-        string_of(fields.get("name")),
-        started_at=time_of(_get(fields, "startTime")),
-        ended_at=time_of(_get(fields, "endTime")),
-        session=text_of(_get(fields, "sessionId")),
-    )
 
 
 def _attributes_in(metadata: Fields) -> dict[str, Any]:

@@ -12,11 +12,10 @@ from typing import Any
 from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, first_of, object_of, text_of
 from toolmark.formats.messages.field_readers import Notes, decoded, id_of, list_of
-from toolmark.formats.traces.attribute_readers import all_entries, string_of, token_counts
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
-from toolmark.formats.traces.timestamps import time_of
-from toolmark.formats.traces.tool_spans import unwrap_result
+from toolmark.formats.traces.tool_runs import unwrap_result
 from toolmark.formats.traces.trace_messages import last_text, messages_in
+from toolmark.formats.traces.value_readers import all_entries, string_of, time_of, token_counts
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {"llm": "model", "tool": "tool"}

@@ -13,10 +13,9 @@ from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of, string_of, token_counts
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
-from toolmark.formats.traces.timestamps import time_of
 from toolmark.formats.traces.trace_messages import messages_in
+from toolmark.formats.traces.value_readers import all_entries, entries_of, string_of, time_of, token_counts
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {

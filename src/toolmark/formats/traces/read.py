@@ -17,10 +17,10 @@ from toolmark.cases import ConversationalTestCase, Run
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.formats.messages.field_readers import Notes, plain
 from toolmark.formats.traces import langfuse, langsmith, openai_agents, otel
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of
 from toolmark.formats.traces.span_tree import Span
 from toolmark.formats.traces.to_runs import runs_of
 from toolmark.formats.traces.trace_messages import remember_messages
+from toolmark.formats.traces.value_readers import all_entries, entries_of
 
 TraceFormat: TypeAlias = Literal["otel", "langfuse", "langsmith", "openai-agents"]
 """The trace formats that `read_traces` reads."""

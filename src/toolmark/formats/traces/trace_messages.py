@@ -27,7 +27,7 @@ from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, printed_object, string_of
+from toolmark.formats.traces.value_readers import first_key, json_list, json_object, printed_object, string_of
 from toolmark.matching.json_compare import ABSENT
 
 Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
