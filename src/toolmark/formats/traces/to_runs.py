@@ -22,7 +22,7 @@ from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.call_ledger import Call, CallBatch, CallLedger
 from toolmark.formats.traces.deduplicate import drop_silent_copies, repeated_traces
-from toolmark.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, ToolRun, Tree, tree_of
+from toolmark.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, Tree, tree_of
 from toolmark.formats.traces.trace_messages import (
     Message,
     final_text,
@@ -48,28 +48,6 @@ class _Trace:
     def outer_models(self) -> list[Span]:
         """The models that do not work for a tool."""
         return [span for span in self.models if span.scope is None]
-
-    @property
-    def input_text(self) -> str | None:
-        """The user's last words in the first history, else the input of the outermost span."""
-        words = (last_text(model.prompt, "user") for model in self.outer_models)
-        return _first(chain(words, map(attrgetter("input_text"), self._outermost)))
-
-    @property
-    def input_message(self) -> Message | None:
-        """The user's last message in the first history, else in the input of the outermost span."""
-        messages = (last_input(span.prompt) for span in [*self.outer_models, *self._outermost])
-        return next(filter(None, messages), None)
-
-    @property
-    def output_text(self) -> str | None:
-        """The final text of the last model, else the output of the outermost span."""
-        words = (_final_text(model, self.ledger) for model in self.outer_models[-1:])
-        return _first(chain(words, map(attrgetter("output_text"), self._outermost)))
-
-    @property
-    def _outermost(self) -> list[Span]:
-        return [*self.tree.roots, *self.tree.of_kind("agent")]
 
 
 def _first(texts: Iterable[str | None]) -> str | None:
@@ -129,26 +107,10 @@ def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Ca
     conversation = earlier[session, first_text]
     # Where no words were captured, every trace has the same key. A call of a history is then an earlier trace's only
     # if no model here can have made it.
-    is_identified = session or first_text or all(map(_shows_all_calls, models))
+    shows_all = all(model.reply is not None or model.model_call.stopped_for_tools is False for model in models)
+    is_identified = session or first_text or shows_all
     ledger = CallLedger(conversation if is_identified else (), same_session=session is not None)
-    _fill_ledger(ledger, tree, models)
-    conversation += ledger.calls
-    return _Trace(tree, models, ledger, session)
-
-
-def _first_words(tree: Tree, models: list[Span]) -> str | None:
-    """Return the user's first words, which identify the conversation of a trace without a session."""
-    histories = [span.prompt for span in (*models, *tree.spans)]
-    histories += [span.reply_messages for span in tree.of_kind("agent")]
-    return _first(texts_of(chain(*histories), "user"))
-
-
-def _shows_all_calls(model: Span) -> bool:
-    return model.reply is not None or model.model_call.stopped_for_tools is False
-
-
-def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
-    """Add the calls of a trace: replies of models first, since every other record only repeats or completes them."""
+    # Replies of models come first, since every other record only repeats or completes them.
     for span in models:
         ledger.add_reply(span)
     for span in models:
@@ -160,6 +122,15 @@ def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
     ledger.settle(models)
     for span in tree.of_kind("handoff"):
         ledger.add_handoff(span)
+    conversation += ledger.calls
+    return _Trace(tree, models, ledger, session)
+
+
+def _first_words(tree: Tree, models: list[Span]) -> str | None:
+    """Return the user's first words, which identify the conversation of a trace without a session."""
+    histories = [span.prompt for span in (*models, *tree.spans)]
+    histories += [span.reply_messages for span in tree.of_kind("agent")]
+    return _first(texts_of(chain(*histories), "user"))
 
 
 def _outer_histories(tree: Tree, models: list[Span]) -> Iterator[tuple[Span, list[Message]]]:
@@ -243,30 +214,26 @@ def _record_batches(ledger: CallLedger, builder: RunBuilder, offered: Collection
     # The builder must know a tool run before the calls inside of it.
     queue = batches.pop(None, [])
     for batch in queue:
-        for run in _record_batch(batch, builder, () if batch.span.scope else offered):
+        if batch.calls:
+            _record_message(batch, builder, () if batch.span.scope else offered)
+        else:  # a program called the tool
+            _record_tool(batch.span, builder, batch.scope_id)
+        runs = [span for call in batch.calls for span in call.runs]
+        for run in runs if batch.calls else [batch.span]:
             queue += batches.pop(run, [])
 
 
-def _record_batch(batch: CallBatch, builder: RunBuilder, offered: Collection[str]) -> list[Span]:
-    """Record a message of a model with the runs and answers of its calls, or a tool run without calls; return runs."""
-    if not batch.calls:
-        _record_tool(batch.span, builder, batch.scope_id)
-        return [batch.span]
+def _record_message(batch: CallBatch, builder: RunBuilder, offered: Collection[str]) -> None:
+    """Record a message of a model, and what came of its calls: runs, hand-offs and answers."""
     requests = [call.request for call in batch.calls]
     builder.model_asked(requests, scope=batch.scope_id, agent=batch.span.agent_name)
     for call in batch.calls:
-        _record_call(call, builder, offered)
-    return [span for call in batch.calls for span in call.runs]
-
-
-def _record_call(call: Call, builder: RunBuilder, offered: Collection[str]) -> None:
-    """Record what came of a call: its runs, a hand-off, and its answer."""
-    for span in call.runs:
-        _record_tool(span, builder, call.batch.scope_id, call.request.id, call.source)
-    if call.handoff_to is not None:
-        builder.handed_off(to=call.handoff_to, request=call.source)
-    if call.answer is not None:
-        _record_answer(call, call.answer, builder, offered)
+        for span in call.runs:
+            _record_tool(span, builder, batch.scope_id, call.request.id, call.source)
+        if call.handoff_to is not None:
+            builder.handed_off(to=call.handoff_to, request=call.source)
+        if call.answer is not None:
+            _record_answer(call, call.answer, builder, offered)
 
 
 def _record_answer(call: Call, answer: Answer, builder: RunBuilder, offered: Collection[str]) -> None:
@@ -300,6 +267,7 @@ def _record_tool(
 ) -> None:
     """Record a tool run, for the call of a model at `request` or, without one, for the program itself."""
     run = span.tool_run
+    failure = (text_of(run.result) or "failed") if run.failed else None
     builder.tool_started(
         span.id,
         run.tool,
@@ -316,19 +284,14 @@ def _record_tool(
     if span.error is not None:
         builder.tool_failed(span.id, span.error, at=span.ended_at)
     else:
-        builder.tool_ended(span.id, run.result, error=_error_in_result(run), at=span.ended_at)
-
-
-def _error_in_result(run: ToolRun) -> str | None:
-    """Return the result of a failed tool as an error."""
-    return (text_of(run.result) or "failed") if run.failed else None
+        builder.tool_ended(span.id, run.result, error=failure, at=span.ended_at)
 
 
 def _record_offered_tools(trace: _Trace, builder: RunBuilder) -> set[str]:
     """Record the offered tools; return their names if all of them are known."""
     models = trace.outer_models
-    # If one model has no list of tools, it may have been offered others than these.
-    is_complete = models != [] and all(map(_has_offered_tools, models))
+    # If neither a model nor the agent around it has a list of tools, it may have been offered others than these.
+    is_complete = models != [] and all(model.offered or (model.within and model.within.offered) for model in models)
     names: set[str] = set()
     for span in trace.tree.of_kind("model", "agent"):
         if span.scope is None:
@@ -339,70 +302,58 @@ def _record_offered_tools(trace: _Trace, builder: RunBuilder) -> set[str]:
     return names if is_complete else set()
 
 
-def _has_offered_tools(model: Span) -> bool:
-    """Return whether a model, or the agent around it, has a list of tools."""
-    return any(span.offered for span in (model, model.within) if span is not None)
-
-
 def _warnings(trace: _Trace) -> list[str]:
     tree, ledger, notes = trace.tree, trace.ledger, Notes()
     notes.warnings += chain(*(span.doubts for span in tree.spans))
     notes.warn_once(tree.orphans, "the parent span is missing; the trace may be incomplete")
     notes.warn_once(ledger.history_calls, "the call is only in a model's history, before the user's last message")
     notes.warn_once(ledger.lost_answers, "answers a call that the trace does not show; left out")
-    _warn_of_missing_calls(trace, notes)
+    stopped = [span for span in trace.models if span.model_call.stopped_for_tools]
+    # Calls of a model may be inferred under another span, so only a lack of batches shows that some are missing.
+    if len(stopped) > len(ledger.batches):
+        spans = {batch.span for batch in ledger.batches}
+        places = [span.path for span in stopped if span not in spans]
+        notes.warn_once(places, "the model stopped to call tools, but the trace does not show the calls")
+    agents = tree.of_kind("agent")
+    if not (ledger.batches or tree.of_kind("model", "tool", "handoff") or any(map(_has_conversation, agents))):
+        places = [span.path for span in agents]
+        notes.warn_once(places, "the agent has no spans of models or tools; calls may be missing")
     if not tree.of_kind("tool", "agent", "handoff"):  # a tracer of agents traces their tools too
-        _warn_of_missing_replies(trace, notes)
+        places = _places_without_reply(trace.models)
+        notes.warn_once(places, "the reply of the model was not captured; calls in it may be missing")
     if tree.too_deep:
         deepest = f"tools are nested more than {MAX_TOOL_DEPTH} deep; deeper ones are recorded at that depth"
         notes.warnings.append(deepest)
     return notes.warnings
 
 
-def _warn_of_missing_calls(trace: _Trace, notes: Notes) -> None:
-    """Warn of calls that must have been requested, and are not in the trace."""
-    tree, batches = trace.tree, trace.ledger.batches
-    stopped = [span for span in trace.models if span.model_call.stopped_for_tools]
-    # Calls of a model may be inferred under another span, so only a lack of batches shows that some are missing.
-    if len(stopped) > len(batches):
-        spans = {batch.span for batch in batches}
-        places = [span.path for span in stopped if span not in spans]
-        notes.warn_once(places, "the model stopped to call tools, but the trace does not show the calls")
-    if not (batches or tree.of_kind("model", "tool", "handoff")):
-        _warn_of_agents_alone(tree.of_kind("agent"), notes)
+def _has_conversation(agent: Span) -> bool:
+    """Return whether the reply of an agent is a whole conversation."""
+    return speakers_of(agent.reply_messages) >= {"user", "model"}
 
 
-def _warn_of_agents_alone(agents: list[Span], notes: Notes) -> None:
-    """Warn of agents without spans inside, unless the reply of one is a whole conversation."""
-    if not any(speakers_of(span.reply_messages) >= {"user", "model"} for span in agents):
-        places = [span.path for span in agents]
-        notes.warn_once(places, "the agent has no spans of models or tools; calls may be missing")
-
-
-def _warn_of_missing_replies(trace: _Trace, notes: Notes) -> None:
-    """Warn of models without a reply, unless a later model received the history."""
+def _places_without_reply(models: list[Span]) -> list[str]:
+    """Return the models of which nothing shows how they replied, unless a later model received the history."""
     places: list[str] = []
-    for span in reversed(trace.models):
-        if _lacks_reply(span):
+    for span in reversed(models):
+        if span.reply is None and span.model_call.stopped_for_tools is None and span.error is None:
             places.append(span.path)
         if span.prompt:
             break
-    notes.warn_once(places[::-1], "the reply of the model was not captured; calls in it may be missing")
-
-
-def _lacks_reply(model: Span) -> bool:
-    """Return whether nothing shows how a model replied."""
-    return model.reply is None and model.model_call.stopped_for_tools is None and model.error is None
+    return places[::-1]
 
 
 def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     """Record the input and the output of the run, and how it ended."""
-    tree = trace.tree
-    message, started_at = trace.input_message, tree.spans[0].started_at
+    tree, models, outermost = trace.tree, trace.outer_models, [*trace.tree.roots, *trace.tree.of_kind("agent")]
+    # The user's last message in the first history counts, else the input of the outermost span.
+    message = next(filter(None, (last_input(span.prompt) for span in [*models, *outermost])), None)
     if message is not None and message.parts is not None:
-        builder.started(message.text, parts=message.parts, at=started_at)
+        builder.started(message.text, parts=message.parts, at=tree.spans[0].started_at)
     else:
-        builder.started(trace.input_text, at=started_at)
+        texts = (last_text(model.prompt, "user") for model in models)
+        text = _first(texts) or _first(span.input_text for span in outermost)
+        builder.started(text, at=tree.spans[0].started_at)
     builder.labelled(metadata={"span_id": tree.roots[0].id})
     for span in tree.spans:
         builder.labelled(tags=span.tags)
@@ -411,7 +362,8 @@ def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     if error is not None:
         builder.ended(None, status=RunStatus.ERROR, error=error, at=end)
         return
-    output = trace.output_text
+    output = _first(_final_text(model, trace.ledger) for model in models[-1:])
+    output = output or _first(span.output_text for span in outermost)
     is_stopped = output is None and _has_open_calls(trace.ledger)
     builder.ended(output, status=RunStatus.STOPPED if is_stopped else RunStatus.OK, at=end)
 
@@ -425,13 +377,8 @@ def _has_open_calls(ledger: CallLedger) -> bool:
 def _final_text(model: Span, ledger: CallLedger) -> str | None:
     """Return the final text of a model, also where its one reply has both the calls and that text."""
     text = final_text(model.reply_messages)
+    calls = [call for call in ledger.calls if call.batch.span is model]
     # The tools of such a reply ran inside of the model's span.
-    if not text and _ran_its_calls(model, ledger):
+    if not text and calls and all(any(run.around is model for run in call.runs) for call in calls):
         return last_text(model.reply_messages, "model")
     return text
-
-
-def _ran_its_calls(model: Span, ledger: CallLedger) -> bool:
-    """Return whether a model has calls, and all of them ran inside of its span."""
-    calls = [call for call in ledger.calls if call.batch.span is model]
-    return calls != [] and all(model in (run.around for run in call.runs) for call in calls)
