@@ -19,10 +19,10 @@ from toolmark.formats.traces.value_readers import all_entries, entries_of, strin
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {
-    "agent": "agent",
     "function": "tool",
     "generation": "model",
     "response": "model",
+    "agent": "agent",
     "handoff": "handoff",
 }
 _USAGE = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("output_tokens", "completion_tokens")}

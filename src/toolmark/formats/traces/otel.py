@@ -31,17 +31,8 @@ from toolmark.formats.traces.value_readers import (
 )
 
 _GROUPS = (
-    "resourceSpans",
-    "resource_spans",
-    "batches",
-    "resourceLogs",
-    "resource_logs",
-    "scopeSpans",
-    "scope_spans",
-    "instrumentationLibrarySpans",
-    "ilSpans",
-    "scopeLogs",
-    "scope_logs",
+    *("resourceSpans", "resource_spans", "batches", "resourceLogs", "resource_logs"),
+    *("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "ilSpans", "scopeLogs", "scope_logs"),
 )
 """Keys of OTLP's lists of resources and scopes, also those of its early versions and of Tempo."""
 _LOGS = ("logRecords", "log_records")

@@ -43,22 +43,13 @@ _AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name")
 _NODES = ("graph.node.name", "graph.node.id")
 """Where OpenInference keeps the name of a CrewAI agent."""
 _SESSIONS = (
-    "gen_ai.conversation.id",
-    "session.id",
-    "langfuse.session.id",
-    "gcp.vertex.agent.session_id",
-    "traceloop.association.properties.thread_id",
-    "traceloop.association.properties.session_id",
-    "ai.telemetry.metadata.sessionId",
-    "mlflow.trace.session",
+    *("gen_ai.conversation.id", "session.id", "langfuse.session.id", "gcp.vertex.agent.session_id"),
+    *("traceloop.association.properties.thread_id", "traceloop.association.properties.session_id"),
+    *("ai.telemetry.metadata.sessionId", "mlflow.trace.session"),
 )
 _MODELS = (
-    "gen_ai.response.model",
-    "gen_ai.request.model",
-    "llm.model_name",
-    "ai.response.model",
-    "ai.model.id",
-    "mlflow.llm.model",
+    *("gen_ai.response.model", "gen_ai.request.model", "llm.model_name"),
+    *("ai.response.model", "ai.model.id", "mlflow.llm.model"),
 )
 _USAGE = {
     "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
@@ -66,11 +57,8 @@ _USAGE = {
     "total_tokens": ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total"),
 }
 _FINISH_REASONS = (
-    "gen_ai.response.finish_reasons",
-    "gen_ai.response.finish_reason",
-    "llm.finish_reason",
-    "ai.response.finishReason",
-    "anthropic.message.stop_reason",
+    *("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason"),
+    *("ai.response.finishReason", "anthropic.message.stop_reason"),
 )
 _RESPONSES = ("output.value", "mlflow.spanOutputs", "haystack.agent.step.llm.output", "haystack.component.output")
 _TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
@@ -82,14 +70,8 @@ _PROMPTS_WITH_TOOLS = ("langfuse.observation.input", "haystack.agent.step.llm.in
 
 _KIND_NAMES: dict[SpanKind, tuple[str, ...]] = {
     "model": (
-        "chat",
-        "call_llm",
-        "text_completion",
-        "completion",
-        "generate_content",
-        "llm",
-        "generation",
-        "chat_model",
+        *("chat", "call_llm", "text_completion", "completion"),
+        *("generate_content", "llm", "generation", "chat_model"),
     ),
     "tool": ("execute_tool", "tool"),
     "agent": ("invoke_agent", "agent"),
@@ -97,12 +79,8 @@ _KIND_NAMES: dict[SpanKind, tuple[str, ...]] = {
 }
 _KINDS: dict[str, SpanKind] = {name: kind for kind, names in _KIND_NAMES.items() for name in names}
 _KIND_KEYS = (
-    "gen_ai.operation.name",
-    "openinference.span.kind",
-    "traceloop.span.kind",
-    "langfuse.observation.type",
-    "langsmith.span.kind",
-    "mlflow.spanType",
+    *("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind"),
+    *("langfuse.observation.type", "langsmith.span.kind", "mlflow.spanType"),
 )
 _VERCEL_KINDS: dict[str, SpanKind] = {"toolCall": "tool", "generate": "model", "stream": "model"}
 """Kinds by the start of an operation of the Vercel AI SDK, such as `ai.generateText.doGenerate`."""
@@ -114,13 +92,7 @@ _HAYSTACK_SPANS: dict[str, SpanKind] = {
 }
 """Names of Haystack's spans, which have no attribute for their kind."""
 
-_TOOL_HINTS = (
-    "gen_ai.tool.call.id",
-    "gen_ai.tool.call.arguments",
-    "tool_arguments",
-    "tool.arguments",
-    "gen_ai.tool.name",
-)
+_TOOL_HINTS = ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments", "tool.arguments")
 _MODEL_HINTS = ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")
 _AGENT_HINTS = ("pydantic_ai.all_messages", "all_messages_events")
 _ADK_AGENT = re.compile(r"^agent_run \[.+\]$")
@@ -168,7 +140,8 @@ def _implied_kind(span: Span, *, is_chain: bool) -> SpanKind | None:
     """Return the kind that the attributes of a span imply; `None` if they imply none."""
     attributes, name = span.attributes, span.name
     is_request = name.startswith(("call_llm", "chat"))  # Google's ADK names a tool there, too
-    if first_key(attributes, *_TOOL_HINTS[: -1 if is_request else None]):
+    names_tool = attributes.get("gen_ai.tool.name") is not None and not is_request
+    if names_tool or first_key(attributes, *_TOOL_HINTS):
         return "tool"
     if name in _HAYSTACK_SPANS:
         return _HAYSTACK_SPANS[name]

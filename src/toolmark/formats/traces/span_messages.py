@@ -38,25 +38,14 @@ OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.outp
 """Attributes that hold the input and the output of any span, of a model or a tool or anything else."""
 
 _PROMPTS = (
-    "gen_ai.input.messages",
-    "ai.prompt.messages",
-    "ai.prompt",
-    "gcp.vertex.agent.llm_request",
-    "gen_ai.prompt",
+    *("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "gcp.vertex.agent.llm_request", "gen_ai.prompt"),
     *INPUTS,
-    "haystack.agent.step.llm.input",
-    "haystack.agent.input",
-    "haystack.component.input",
+    *("haystack.agent.step.llm.input", "haystack.agent.input", "haystack.component.input"),
 )
 _REPLIES = (
-    "gen_ai.output.messages",
-    "gen_ai.output",
-    "gcp.vertex.agent.llm_response",
-    "gen_ai.completion",
+    *("gen_ai.output.messages", "gen_ai.output", "gcp.vertex.agent.llm_response", "gen_ai.completion"),
     *OUTPUTS,
-    "haystack.agent.step.llm.output",
-    "haystack.agent.output",
-    "haystack.component.output",
+    *("haystack.agent.step.llm.output", "haystack.agent.output", "haystack.component.output"),
 )
 _CONVERSATIONS = ("pydantic_ai.all_messages", "all_messages_events", "events")
 """Attributes of Pydantic AI that hold a whole conversation, prompts and replies."""

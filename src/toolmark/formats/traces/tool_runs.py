@@ -24,36 +24,24 @@ from toolmark.formats.traces.value_readers import first_key, json_object, object
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 _TOOL_NAMES = (
-    "gen_ai.tool.name",
-    "tool.name",
-    "ai.toolCall.name",
+    *("gen_ai.tool.name", "tool.name", "ai.toolCall.name"),
     # OpenLLMetry puts the name of any entity here, so names that only tools have come first.
     "traceloop.entity.name",
-    "tool_name",
-    "tool_call.function.name",
-    "haystack.tool.name",
+    *("tool_name", "tool_call.function.name", "haystack.tool.name"),
 )
 _CALL_IDS = ("gen_ai.tool.call.id", "tool.id", "tool_call.id", "ai.toolCall.id", "tool_call_id")
 _NO_IDS = (None, "", "<not specified>", "unknown")
 """Placeholders for an id that the tracer does not know; the last two are Google ADK's and Agent Framework's."""
 _ARGUMENTS = (
     # The conventions' own name is exact. `input.value` and those below it hold any input, of a tool or not.
-    "gen_ai.tool.call.arguments",
-    "gen_ai.tool.args",
-    "tool_arguments",
-    "ai.toolCall.args",
-    "gcp.vertex.agent.tool_call_args",
-    "tool_call.function.arguments",
-    "tool.arguments",
+    *("gen_ai.tool.call.arguments", "gen_ai.tool.args", "tool_arguments", "ai.toolCall.args"),
+    *("gcp.vertex.agent.tool_call_args", "tool_call.function.arguments", "tool.arguments"),
     *INPUTS,
     "haystack.agent.step.tool.input",
 )
 _RESULTS = (
-    "gen_ai.tool.call.result",
-    "tool_response",
-    "ai.toolCall.result",
-    "gcp.vertex.agent.tool_response",
-    "gen_ai.output",
+    *("gen_ai.tool.call.result", "tool_response", "ai.toolCall.result"),
+    *("gcp.vertex.agent.tool_response", "gen_ai.output"),
     *OUTPUTS,
     "haystack.agent.step.tool.output",
 )
