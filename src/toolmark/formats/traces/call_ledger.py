@@ -385,8 +385,7 @@ class CallLedger:
     def _find_request(self, span: Span) -> Call | None:
         """Return the call that a tool ran for: one of its id, else one of its name that waits for a run.
 
-        Calls in the same tool, and for names in the same agent, come before others; among them those with equal
-        arguments, then those without a run, then the oldest.
+        Calls in the same tool, and for names in the same agent, come before others.
         """
         run = span.tool_run
         calls = _prefer(self._by_id[run.call_id], lambda call: call.request.name == run.tool)
@@ -396,11 +395,7 @@ class CallLedger:
             calls = _prefer(calls, lambda call: call.batch.span.is_near(span))
             # A second run of a call is a retry, of a failed run only.
             calls = [call for call in calls if not call.runs or call.runs[-1].error is not None]
-        equal = {call for call in calls if _received_as_requested(call, span)}
-        waiting = [call for call in calls if not call.runs]
-        if waiting:
-            return min(waiting, key=lambda call: (call not in equal, not call.batch.came_before(span)))
-        return _prefer(calls, equal.__contains__)[-1] if calls else None
+        return _best_request(calls, span) if calls else None
 
 
 def _with_id(call_id: str | None, calls: Iterable[Call]) -> Iterator[Call]:
@@ -418,6 +413,15 @@ def _lacks_arguments_of(request: Request, other: Request) -> bool:
 def _prefer(items: list[_T], is_better: Callable[[_T], bool]) -> list[_T]:
     """Return the better ones of these calls or spans; all of them where none is."""
     return list(filter(is_better, items)) or items
+
+
+def _best_request(calls: list[Call], span: Span) -> Call:
+    """Return the call that a run belongs to: equal arguments first, then one without a run, then the oldest."""
+    equal = {call for call in calls if _received_as_requested(call, span)}
+    waiting = [call for call in calls if not call.runs]
+    if waiting:
+        return min(waiting, key=lambda call: (call not in equal, not call.batch.came_before(span)))
+    return _prefer(calls, equal.__contains__)[-1]
 
 
 def _received_as_requested(call: Call, span: Span) -> bool:

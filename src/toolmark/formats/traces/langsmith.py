@@ -44,8 +44,16 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
         notes: Receives a problem for everything that cannot be read.
     """
     spans = list(_spans(entries, notes))
-    # A client that hides values writes `{}` for them, and `{}` is also a valid value. Models show which of the two it
-    # is: a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
+    _drop_hidden_values(spans)
+    return spans
+
+
+def _drop_hidden_values(spans: list[Span]) -> None:
+    """Mark the arguments and results of tools as not captured where the client hid them.
+
+    The client writes `{}` for hidden values, and `{}` is also a valid value. Models show which of the two it is:
+    a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
+    """
     models = [span for span in spans if span.kind == "model"]
     hidden_inputs = {span.trace for span in models if not span.prompt}
     hidden_outputs = {span.trace for span in models if span.reply is None and span.error is None}
@@ -55,7 +63,6 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
             run.arguments = ABSENT
         if span.trace in hidden_outputs and run.result == {}:
             run.result = ABSENT
-    return spans
 
 
 def _spans(entries: list[tuple[str, Any]], notes: Notes) -> Iterator[Span]:

@@ -252,7 +252,11 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
         return dict(fields)
     if not present:
         return None
-    kind, inner = present[0]
+    return _value_of_kind(*present[0])
+
+
+def _value_of_kind(kind: str, inner: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the plain value under a key such as `intValue`."""
     if kind == "arrayValue":
         return list(map(_value, list_of(object_of(inner).get("values"))))
     if kind == "kvlistValue":

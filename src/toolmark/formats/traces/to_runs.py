@@ -49,6 +49,11 @@ class _Trace:
         """The models that do not work for a tool."""
         return [span for span in self.models if span.scope is None]
 
+    @property
+    def outermost(self) -> list[Span]:
+        """The roots, and all agents."""
+        return [*self.tree.roots, *self.tree.of_kind("agent")]
+
 
 def _first(texts: Iterable[str | None]) -> str | None:
     """Return the first text that is not empty."""
@@ -110,7 +115,13 @@ def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Ca
     shows_all = all(model.reply is not None or model.model_call.stopped_for_tools is False for model in models)
     is_identified = session or first_text or shows_all
     ledger = CallLedger(conversation if is_identified else (), same_session=session is not None)
-    # Replies of models come first, since every other record only repeats or completes them.
+    _fill_ledger(ledger, tree, models)
+    conversation += ledger.calls
+    return _Trace(tree, models, ledger, session)
+
+
+def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
+    """Add the calls of a trace: replies of models first, since every other record only repeats or completes them."""
     for span in models:
         ledger.add_reply(span)
     for span in models:
@@ -122,8 +133,6 @@ def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Ca
     ledger.settle(models)
     for span in tree.of_kind("handoff"):
         ledger.add_handoff(span)
-    conversation += ledger.calls
-    return _Trace(tree, models, ledger, session)
 
 
 def _first_words(tree: Tree, models: list[Span]) -> str | None:
@@ -183,6 +192,10 @@ def _build_run(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Ru
     _record_batches(trace.ledger, builder, _record_offered_tools(trace, builder))
     for warning in notes.warnings:
         builder.warn(warning)
+    _record_input(trace, builder)
+    builder.labelled(metadata={"span_id": trace.tree.roots[0].id})
+    for span in trace.tree.spans:
+        builder.labelled(tags=span.tags)
     _record_end(trace, builder)
     return builder.build()
 
@@ -308,16 +321,7 @@ def _warnings(trace: _Trace) -> list[str]:
     notes.warn_once(tree.orphans, "the parent span is missing; the trace may be incomplete")
     notes.warn_once(ledger.history_calls, "the call is only in a model's history, before the user's last message")
     notes.warn_once(ledger.lost_answers, "answers a call that the trace does not show; left out")
-    stopped = [span for span in trace.models if span.model_call.stopped_for_tools]
-    # Calls of a model may be inferred under another span, so only a lack of batches shows that some are missing.
-    if len(stopped) > len(ledger.batches):
-        spans = {batch.span for batch in ledger.batches}
-        places = [span.path for span in stopped if span not in spans]
-        notes.warn_once(places, "the model stopped to call tools, but the trace does not show the calls")
-    agents = tree.of_kind("agent")
-    if not (ledger.batches or tree.of_kind("model", "tool", "handoff") or any(map(_has_conversation, agents))):
-        places = [span.path for span in agents]
-        notes.warn_once(places, "the agent has no spans of models or tools; calls may be missing")
+    _warn_of_missing_calls(trace, notes)
     if not tree.of_kind("tool", "agent", "handoff"):  # a tracer of agents traces their tools too
         places = _places_without_reply(trace.models)
         notes.warn_once(places, "the reply of the model was not captured; calls in it may be missing")
@@ -327,9 +331,21 @@ def _warnings(trace: _Trace) -> list[str]:
     return notes.warnings
 
 
-def _has_conversation(agent: Span) -> bool:
-    """Return whether the reply of an agent is a whole conversation."""
-    return speakers_of(agent.reply_messages) >= {"user", "model"}
+def _warn_of_missing_calls(trace: _Trace, notes: Notes) -> None:
+    """Warn of calls that must have been requested, and are not in the trace."""
+    tree, batches = trace.tree, trace.ledger.batches
+    stopped = [span for span in trace.models if span.model_call.stopped_for_tools]
+    # Calls of a model may be inferred under another span, so only a lack of batches shows that some are missing.
+    if len(stopped) > len(batches):
+        spans = {batch.span for batch in batches}
+        places = [span.path for span in stopped if span not in spans]
+        notes.warn_once(places, "the model stopped to call tools, but the trace does not show the calls")
+    agents = tree.of_kind("agent")
+    # The reply of an agent may be a whole conversation.
+    speakers = [speakers_of(span.reply_messages) for span in agents]
+    if not (batches or tree.of_kind("model", "tool", "handoff") or any(map({"user", "model"}.issubset, speakers))):
+        places = [span.path for span in agents]
+        notes.warn_once(places, "the agent has no spans of models or tools; calls may be missing")
 
 
 def _places_without_reply(models: list[Span]) -> list[str]:
@@ -343,27 +359,28 @@ def _places_without_reply(models: list[Span]) -> list[str]:
     return places[::-1]
 
 
-def _record_end(trace: _Trace, builder: RunBuilder) -> None:
-    """Record the input and the output of the run, and how it ended."""
-    tree, models, outermost = trace.tree, trace.outer_models, [*trace.tree.roots, *trace.tree.of_kind("agent")]
-    # The user's last message in the first history counts, else the input of the outermost span.
-    message = next(filter(None, (last_input(span.prompt) for span in [*models, *outermost])), None)
+def _record_input(trace: _Trace, builder: RunBuilder) -> None:
+    """Record the user's last words in the first history, else the input of the outermost span."""
+    at = trace.tree.spans[0].started_at
+    messages = (last_input(span.prompt) for span in [*trace.outer_models, *trace.outermost])
+    message = next(filter(None, messages), None)
     if message is not None and message.parts is not None:
-        builder.started(message.text, parts=message.parts, at=tree.spans[0].started_at)
-    else:
-        texts = (last_text(model.prompt, "user") for model in models)
-        text = _first(texts) or _first(span.input_text for span in outermost)
-        builder.started(text, at=tree.spans[0].started_at)
-    builder.labelled(metadata={"span_id": tree.roots[0].id})
-    for span in tree.spans:
-        builder.labelled(tags=span.tags)
-    end = max(filter(None, (span.ended_at for span in tree.spans)), default=None)
+        builder.started(message.text, parts=message.parts, at=at)
+        return
+    texts = _first(last_text(model.prompt, "user") for model in trace.outer_models)
+    builder.started(texts or _first(map(attrgetter("input_text"), trace.outermost)), at=at)
+
+
+def _record_end(trace: _Trace, builder: RunBuilder) -> None:
+    """Record the output of the run, and how it ended."""
+    tree = trace.tree
+    end = max(filter(None, map(attrgetter("ended_at"), tree.spans)), default=None)
     error = next((span.error for span in tree.roots if span.error is not None), None)
     if error is not None:
         builder.ended(None, status=RunStatus.ERROR, error=error, at=end)
         return
-    output = _first(_final_text(model, trace.ledger) for model in models[-1:])
-    output = output or _first(span.output_text for span in outermost)
+    text = _final_text(trace.outer_models[-1], trace.ledger) if trace.outer_models else None
+    output = text or _first(map(attrgetter("output_text"), trace.outermost))
     is_stopped = output is None and _has_open_calls(trace.ledger)
     builder.ended(output, status=RunStatus.STOPPED if is_stopped else RunStatus.OK, at=end)
 
