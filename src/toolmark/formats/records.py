@@ -174,7 +174,7 @@ class _Content:
     """The tools and trajectories of a record; an expectation is read from its trajectory if there is no other."""
 
     def __init__(self, keys: _RecordKeys) -> None:
-        self.specs = keys.read("available_tools", _read_specs)
+        self.specs = keys.read("available_tools", read_specs)
         self.called = keys.read("tools_called", _read_called_tools)
         self.expected = keys.read("expected_tools", _read_expected_tools)
         self.run = keys.read("agent_trajectory", _read_run)
@@ -221,7 +221,8 @@ class _Content:
         return run.model_copy(update={"warnings": warnings})
 
 
-def _read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
+def read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
+    """Return the tools of a list; problems go to `notes`."""
     specs: list[ToolSpec] = []
     for index, item in enumerate(read_list(value, path, notes, "a list of tools")):
         try:
