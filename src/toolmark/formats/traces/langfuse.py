@@ -27,7 +27,7 @@ from toolmark.formats.traces.trace_messages import (
     requests_in,
     tools_beside_messages,
 )
-from toolmark.formats.traces.value_readers import (
+from toolmark.formats.traces.values import (
     all_entries,
     entries_of,
     flat,

@@ -15,7 +15,7 @@ from toolmark.formats.messages.field_readers import Notes, decoded, id_of, list_
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.tool_runs import unwrap_result
 from toolmark.formats.traces.trace_messages import last_text, messages_in, speakers_of
-from toolmark.formats.traces.value_readers import all_entries, string_of, time_of, token_counts
+from toolmark.formats.traces.values import all_entries, string_of, time_of, token_counts
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {"llm": "model", "tool": "tool"}

@@ -15,7 +15,7 @@ from toolmark.calls import ToolCallType
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.trace_messages import messages_in
-from toolmark.formats.traces.value_readers import all_entries, entries_of, string_of, time_of, token_counts
+from toolmark.formats.traces.values import all_entries, entries_of, string_of, time_of, token_counts
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {

@@ -20,15 +20,7 @@ from toolmark._internal.message_content import Fields, as_object, first_of, obje
 from toolmark.formats.messages.field_readers import Notes, list_of
 from toolmark.formats.traces.semantic_conventions import interpret
 from toolmark.formats.traces.span_tree import Event, Span
-from toolmark.formats.traces.value_readers import (
-    all_entries,
-    entries_of,
-    flat,
-    integer_in,
-    string_of,
-    time_of,
-    unit_of,
-)
+from toolmark.formats.traces.values import all_entries, entries_of, flat, integer_in, string_of, time_of, unit_of
 
 _GROUPS = (
     *("resourceSpans", "resource_spans", "batches", "resourceLogs", "resource_logs"),

@@ -20,7 +20,7 @@ from toolmark.formats.traces import langfuse, langsmith, openai_agents, otel
 from toolmark.formats.traces.span_tree import Span
 from toolmark.formats.traces.to_runs import runs_of
 from toolmark.formats.traces.trace_messages import remember_messages
-from toolmark.formats.traces.value_readers import all_entries, entries_of
+from toolmark.formats.traces.values import all_entries, entries_of
 
 TraceFormat: TypeAlias = Literal["otel", "langfuse", "langsmith", "openai-agents"]
 """The trace formats that `read_traces` reads."""

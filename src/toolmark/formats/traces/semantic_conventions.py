@@ -21,23 +21,13 @@ from toolmark.formats.traces.span_messages import (
     INDEXED_REPLIES,
     LLAMA_INDEX_PROMPT,
     LLAMA_INDEX_REPLY,
-    Attributes,
     indexed,
-    prompt_of,
-    reply_of,
-    surroundings_of,
+    read_messages,
 )
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind
 from toolmark.formats.traces.tool_runs import handoff_target, name_in, tool_run_of
 from toolmark.formats.traces.trace_messages import Message, Speaker, last_text, tools_beside_messages
-from toolmark.formats.traces.value_readers import (
-    first_key,
-    json_list,
-    json_object,
-    object_under,
-    string_of,
-    token_counts,
-)
+from toolmark.formats.traces.values import first_key, json_list, json_object, object_under, string_of, token_counts
 
 _AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name")
 _NODES = ("graph.node.name", "graph.node.id")
@@ -154,7 +144,7 @@ def _implied_kind(span: Span, *, is_chain: bool) -> SpanKind | None:
     return "model" if span.events_named(LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY) else None
 
 
-def _has_model_attributes(attributes: Attributes, *, is_chain: bool) -> bool:
+def _has_model_attributes(attributes: Fields, *, is_chain: bool) -> bool:
     """Return whether attributes are those of a model."""
     if str(attributes.get("haystack.component.type")).endswith("Generator"):
         return True
@@ -163,7 +153,7 @@ def _has_model_attributes(attributes: Attributes, *, is_chain: bool) -> bool:
     return any(key in _MODEL_HINTS or key.startswith(prefixes) for key in attributes)
 
 
-def _agent_of(span: Span, attributes: Attributes) -> str | None:
+def _agent_of(span: Span, attributes: Fields) -> str | None:
     agent = text_of(first_of(attributes, *_AGENTS))
     if span.kind == "agent":
         agent = agent or name_in(span.name) or text_of(first_of(attributes, *_NODES))
@@ -187,16 +177,12 @@ def _error_of(span: Span) -> str | None:
 
 def _read_model(span: Span) -> None:
     attributes = span.attributes
-    span.model_call = ModelCall(
-        text_of(first_of(attributes, *_MODELS)),
-        text_of(attributes.get("gen_ai.response.id")),
-        _stopped_for_tools(span),
-        token_counts(attributes, _USAGE),
-    )
+    model, response_id = text_of(first_of(attributes, *_MODELS)), text_of(attributes.get("gen_ai.response.id"))
+    span.model_call = ModelCall(model, response_id, _stopped_for_tools(span), token_counts(attributes, _USAGE))
     span.offered = list(_offered(attributes))
     for event in span.events_named(LLAMA_INDEX_PROMPT):
         span.offered += json_list(event.attributes.get("additional_kwargs.tools"))
-    span.prompt, span.reply = prompt_of(span), reply_of(span)
+    read_messages(span)
 
 
 def _stopped_for_tools(span: Span) -> bool | None:
@@ -224,7 +210,7 @@ def _finish_reasons(span: Span) -> Iterator[object]:
             yield entry.get("finish_reason") or object_of(entry.get("meta")).get("finish_reason")
 
 
-def _offered(attributes: Attributes) -> Iterator[Any]:
+def _offered(attributes: Fields) -> Iterator[Any]:
     """Yield the tools that a model could choose from; an empty object means that there are tools without a name."""
     for key in _TOOLS:
         yield from map(decoded, json_list(attributes.get(key)))
@@ -242,7 +228,7 @@ def _offered(attributes: Attributes) -> Iterator[Any]:
         yield {**entry, "parameters": decoded(entry.get("parameters"))}
 
 
-def _openinference_tool(entry: Attributes) -> Fields:
+def _openinference_tool(entry: Fields) -> Fields:
     schema = json_object(first_of(entry, "tool.json_schema", "json_schema"))
     tool = as_object(first_of(schema, "function", "toolSpec")) or schema
     if "toolSpec" in schema:  # Amazon Bedrock wraps the JSON Schema once more
@@ -255,9 +241,9 @@ def _read_surroundings(span: Span) -> None:
     """Read the input and output of an agent or chain; the messages in it repeat those of its models."""
     if span.kind == "agent":
         span.offered = list(_offered(span.attributes))
-    span.prompt, span.reply = prompt, reply = surroundings_of(span)
-    span.input_text = _plain_text(prompt, "user") or _plain_text(reply, "user")
-    span.output_text = text_of(span.attributes.get("final_result")) or _plain_text(reply, "model")
+    read_messages(span)
+    span.input_text = _plain_text(span.prompt, "user") or _plain_text(span.reply_messages, "user")
+    span.output_text = text_of(span.attributes.get("final_result")) or _plain_text(span.reply_messages, "model")
 
 
 def _plain_text(messages: Iterable[Message], speaker: Speaker) -> str | None:

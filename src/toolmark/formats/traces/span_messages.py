@@ -8,12 +8,12 @@ is empty: a model that said nothing asked for no calls, while one whose reply wa
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
-from toolmark._internal.message_content import as_object, first_of, object_of, text_of
+from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import cut_off
 from toolmark.formats.messages.field_readers import decoded
@@ -28,14 +28,12 @@ from toolmark.formats.traces.trace_messages import (
     texts_of,
     with_arguments_of,
 )
-from toolmark.formats.traces.value_readers import first_key
+from toolmark.formats.traces.values import first_key
 from toolmark.matching.json_compare import ABSENT, json_equal
-
-Attributes: TypeAlias = Mapping[str, Any]
 
 INPUTS = ("input.value", "langfuse.observation.input", "traceloop.entity.input", "mlflow.spanInputs")
 OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.output", "mlflow.spanOutputs")
-"""Attributes that hold the input and the output of any span, of a model or a tool or anything else."""
+"""Fields that hold the input and the output of any span, of a model or a tool or anything else."""
 
 _PROMPTS = (
     *("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "gcp.vertex.agent.llm_request", "gen_ai.prompt"),
@@ -48,7 +46,7 @@ _REPLIES = (
     *("haystack.agent.step.llm.output", "haystack.agent.output", "haystack.component.output"),
 )
 _CONVERSATIONS = ("pydantic_ai.all_messages", "all_messages_events", "events")
-"""Attributes of Pydantic AI that hold a whole conversation, prompts and replies."""
+"""Fields of Pydantic AI that hold a whole conversation, prompts and replies."""
 
 INDEXED_PROMPTS = ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts.")
 INDEXED_REPLIES = ("gen_ai.completion.", "llm.output_messages.", "llm.completions.")
@@ -85,7 +83,7 @@ _PROMPT = _Side("user", _PROMPTS, INDEXED_PROMPTS, ("gen_ai.input.messages", "ge
 _REPLY = _Side("model", _REPLIES, INDEXED_REPLIES, ("gen_ai.output.messages", "gen_ai.completion"), "output.value")
 
 
-def indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
+def indexed(attributes: Fields, prefix: str) -> list[dict[str, Any]]:
     """Return the entries of a list that is spread over attributes: `llm.tools.0.name`, `llm.tools.1.name`.
 
     A hidden field is left out of its entry.
@@ -104,29 +102,22 @@ def is_hidden(value: object) -> bool:
     return isinstance(value, str) and value in _HIDDEN
 
 
-def prompt_of(span: Span) -> list[Message]:
-    """Return the messages that a model received."""
-    return _messages_of(span, _PROMPT) or _split_conversation(span)[0]
-
-
-def reply_of(span: Span) -> list[Message] | None:
-    """Return the messages that a model answered; `None` where they were not captured."""
-    messages = _messages_of(span, _REPLY) or _vercel_reply(span) or _split_conversation(span)[1]
-    return messages or (None if _is_reply_missing(span.attributes) else [])
-
-
-def surroundings_of(span: Span) -> tuple[list[Message], list[Message]]:
-    """Return the messages that went into an agent or chain, and those that came out.
-
-    A whole conversation counts as output.
-    """
+def read_messages(span: Span) -> None:
+    """Set the messages that went into a model, an agent or a chain, and those that came out."""
+    if span.kind == "model":
+        span.prompt = _messages_of(span, _PROMPT) or _split_conversation(span)[0]
+        span.reply = _messages_of(span, _REPLY) or _vercel_reply(span) or _split_conversation(span)[1]
+        if not span.reply and _is_reply_missing(span.attributes):
+            span.reply = None
+        return
     key = first_key(span.attributes, *_CONVERSATIONS)
-    if key is not None:
-        return [], _messages_at(span, key, "user")
-    return _messages_of(span, _PROMPT), _messages_of(span, _REPLY)
+    if key is None:
+        span.prompt, span.reply = _messages_of(span, _PROMPT), _messages_of(span, _REPLY)
+    else:  # a whole conversation counts as output
+        span.reply = _messages_at(span, key, "user")
 
 
-def _is_reply_missing(attributes: Attributes) -> bool:
+def _is_reply_missing(attributes: Fields) -> bool:
     """Return whether no part of a reply was captured."""
     if any(key.startswith(INDEXED_REPLIES) for key in attributes):
         return False
@@ -148,8 +139,8 @@ def _messages_in_lists(span: Span, side: _Side) -> list[Message]:
     """Return one side of a model call from the first list of indexed attributes that has messages."""
     role = "assistant" if side is _REPLY else "user"
 
-    def read(entry: Attributes) -> list[Message]:
-        return messages_in({"role": role, **nested(entry)}, "", side.speaker)
+    def read(entry: Fields) -> list[Message]:
+        return messages_in({"role": role, **_nested(entry)}, "", side.speaker)
 
     for prefix in side.indexed:
         messages: list[Message] = []
@@ -182,7 +173,7 @@ def _messages_at(span: Span, key: str, speaker: Speaker) -> list[Message]:
     return [] if value is None else messages_in(value, span.place_of(key), speaker)
 
 
-def _captured(attributes: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON value
+def _captured(attributes: Fields, key: str) -> Any:  # noqa: ANN401 - a JSON value
     """Return the content of an attribute; `None` where it was hidden."""
     value = attributes.get(key)
     if is_hidden(value):
@@ -284,7 +275,7 @@ def _completed(message: Message, matches: Iterator[Request | None], failed: Coll
     return replace(message, requests=tuple(requests), answer=answer)
 
 
-def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _nested(entry: Fields) -> dict[str, Any]:
     """Return an indexed message as the object that it was; the `message.` in front of its keys is dropped."""
     message: dict[str, Any] = {}
     for key, value in entry.items():
@@ -303,7 +294,7 @@ def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _nested_part(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _nested_part(entry: Fields) -> dict[str, Any]:
     """Return one part of an indexed message: `tool_call.function.name` and the like become an object."""
     part: dict[str, Any] = {}
     for key, value in entry.items():
@@ -334,7 +325,7 @@ def _messages_in_event(event: Event, side: _Side) -> list[Message]:
     return []
 
 
-def _event_message(fields: Mapping[str, Any], path: str) -> list[Message]:
+def _event_message(fields: Fields, path: str) -> list[Message]:
     def read() -> list[Message]:
         message = {"content": None, **fields}
         if "tool_calls" in message:

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolmark.calls import ToolCallType
 from toolmark.formats.traces.trace_messages import Message
-from toolmark.formats.traces.value_readers import json_object
+from toolmark.formats.traces.values import json_object
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 SpanKind: TypeAlias = Literal["model", "tool", "agent", "handoff", "other"]

@@ -8,7 +8,7 @@ such wrappers, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
@@ -17,10 +17,10 @@ from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import content_of, with_arguments
 from toolmark.formats.messages.field_readers import decoded
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.span_messages import INPUTS, OUTPUTS, Attributes, is_hidden
+from toolmark.formats.traces.span_messages import INPUTS, OUTPUTS, is_hidden
 from toolmark.formats.traces.span_tree import Event, Span, ToolRun
 from toolmark.formats.traces.trace_messages import answers_in, messages_in
-from toolmark.formats.traces.value_readers import first_key, json_object, object_under, printed_object
+from toolmark.formats.traces.values import first_key, json_object, object_under, printed_object
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 _TOOL_NAMES = (
@@ -97,7 +97,7 @@ def tool_run_of(span: Span) -> ToolRun:
     return run
 
 
-def _parameter_names(attributes: Attributes) -> tuple[str, ...]:
+def _parameter_names(attributes: Fields) -> tuple[str, ...]:
     """Return the names of the tool's parameters, from its JSON Schema or from an object with a key for each."""
     schema = object_under(attributes, "tool.parameters")
     properties = object_under(schema, "properties") or schema
@@ -133,7 +133,7 @@ def _unwrap(value: object, key: str, *, marker: str) -> Any:  # noqa: ANN401 - a
     return wrapper[key] if marker in wrapper and wrapper.get(key) is not None else value
 
 
-def _first_captured(attributes: Attributes, keys: Iterable[str]) -> Any:  # noqa: ANN401 - a JSON value
+def _first_captured(attributes: Fields, keys: Iterable[str]) -> Any:  # noqa: ANN401 - a JSON value
     """Return the first of these attributes that has a value; `ABSENT` where there is none, or where it was hidden."""
     value = first_of(attributes, *keys)
     return ABSENT if value is None or is_hidden(value) else value
@@ -199,7 +199,7 @@ def received_arguments(span: Span, requested: object = ABSENT) -> object:
     return fields
 
 
-def _argument_of_input(fields: Mapping[str, Any], requested: object, *, is_wrapped: bool) -> object:
+def _argument_of_input(fields: Fields, requested: object, *, is_wrapped: bool) -> object:
     """Return the arguments of `{"input": ...}`: a framework's object around them, or the arguments themselves."""
     inner = _object_in(fields["input"])
     if inner is None:
@@ -221,7 +221,7 @@ def _argument_of_text(span: Span, requested: object) -> object:
     return {} if value is None or not text else {"input": value}
 
 
-def _arguments_by_name(fields: Mapping[str, Any], span: Span, requested: object) -> object:
+def _arguments_by_name(fields: Fields, span: Span, requested: object) -> object:
     """Return the arguments of a Python call by their names; positional ones need the parameters of the tool."""
     positional, names = fields.get("args") or [], span.tool_run.parameters
     if len(positional) <= len(names):

@@ -27,7 +27,7 @@ from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.value_readers import first_key, json_list, json_object, printed_object, string_of
+from toolmark.formats.traces.values import first_key, json_list, json_object, printed_object, string_of
 from toolmark.matching.json_compare import ABSENT
 
 Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
@@ -43,23 +43,23 @@ _ROLE_NAMES: dict[Speaker, tuple[str, ...]] = {
 }
 _ROLES: dict[str, Speaker] = {role: speaker for speaker, roles in _ROLE_NAMES.items() for role in roles}
 
-_WRAPPERS: tuple[tuple[str, Speaker | None], ...] = (
-    ("messages", None),
-    ("generations", "model"),
-    ("choices", "model"),
-    ("candidates", "model"),
-    ("replies", "model"),
-    ("contents", "user"),
-    ("message", None),
-    ("new_message", "user"),
-    ("output_messages", "model"),
-    ("toolCalls", "model"),
-    ("prompt", "user"),
-    ("input", "user"),
-    ("output", "model"),
-    ("response", "model"),
-    ("content", None),
-)
+_WRAPPERS: dict[str, Speaker | None] = {
+    "messages": None,
+    "generations": "model",
+    "choices": "model",
+    "candidates": "model",
+    "replies": "model",
+    "contents": "user",
+    "message": None,
+    "new_message": "user",
+    "output_messages": "model",
+    "toolCalls": "model",
+    "prompt": "user",
+    "input": "user",
+    "output": "model",
+    "response": "model",
+    "content": None,
+}
 """Keys of objects that hold messages, in the order of preference, and the speaker where a message names none."""
 
 _CONTENT_KEYS = ("content", "parts", "contents", "blocks")
@@ -318,7 +318,7 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Mes
 
 def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -> list[Message]:
     """Return the messages that an object holds under the first of the usual keys that has any."""
-    for key, speaker in _WRAPPERS:
+    for key, speaker in _WRAPPERS.items():
         value = fields.get(key)
         if key == "generations":  # LangChain keeps alternatives for each prompt
             value = [next(iter(list_of(entry)), entry) for entry in list_of(value)] or value
