@@ -118,10 +118,10 @@ def _kind_of(span: Span) -> SpanKind:
     if names[0] == "create_agent":
         return "other"  # Phoenix calls it an agent, but no agent runs in it
     operations = _VERCEL_OPERATION.findall(str(attributes.get("ai.operationId")))
-    kinds = [*map(_VERCEL_KINDS.get, operations), *map(_KINDS.get, names)]
+    kinds: list[SpanKind | None] = [*map(_VERCEL_KINDS.get, operations), *map(_KINDS.get, names)]
     # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
-    kind = next((kind for kind in kinds if kind not in (None, "other")), None)
-    kind = kind or _implied_kind(span, is_chain="other" in kinds)
+    named: SpanKind | None = next((kind for kind in kinds if kind not in (None, "other")), None)
+    kind = named or _implied_kind(span, is_chain="other" in kinds)
     is_merged = attributes.get("gen_ai.tool.name") == _MERGED_TOOLS or span.name.endswith(_MERGED_TOOLS)
     return "other" if kind is None or (kind == "tool" and is_merged) else kind
 

@@ -215,16 +215,20 @@ def _complete(messages: list[Message], span: Span, side: _Side) -> list[Message]
     if not isinstance(text, str) or not _may_be_incomplete(messages, text):
         return messages
     whole = messages_in(text, span.place_of(side.whole), side.speaker)
-    names, whole_names = _call_names(messages), _call_names(whole)
-    if side is _REPLY and len(whole_names) > len(names) and set(names) <= set(whole_names):
-        return whole
-    # Only the whole messages may say which calls they answer.
-    has_names = bool(answers_in(whole)) and not _has_nameless_answer(whole)
-    if has_names and _has_nameless_answer(messages) and whole_names == names:
+    if _is_better(whole, messages, side):
         return whole
     matches = iter(_matches(requests_in(messages), requests_in(whole)))
     failed = {answer.call_id for answer in answers_in(whole) if answer.failed} - {None}
     return [_completed(message, matches, failed) for message in messages]
+
+
+def _is_better(whole: list[Message], messages: list[Message], side: _Side) -> bool:
+    """Return whether the whole messages have more calls than the indexed ones, or say alone which calls they answer."""
+    names, whole_names = _call_names(messages), _call_names(whole)
+    if side is _REPLY and len(whole_names) > len(names) and set(names) <= set(whole_names):
+        return True
+    has_names = bool(answers_in(whole)) and not _has_nameless_answer(whole)
+    return has_names and _has_nameless_answer(messages) and whole_names == names
 
 
 def _matches(calls: list[Request], others: list[Request]) -> list[Request | None]:
