@@ -119,14 +119,14 @@ def _records(entries: Iterable[tuple[str, Any]], notes: Notes, session: str | No
         elif _is_span(fields) and not _keys_with(list, fields, (*_GROUPS, *_LOGS)):
             yield _Record(path, fields, session=session)
         else:
-            # MLflow has the session of a trace in its `info`, and not on its spans.
-            metadata = object_of(first_of(object_of(fields.get("info")), "trace_metadata", "request_metadata"))
-            inner_session = session or text_of(metadata.get("mlflow.trace.session"))
-            yield from _records_inside(fields, path, notes, inner_session)
+            yield from _records_inside(fields, path, notes, session)
 
 
 def _records_inside(fields: Fields, path: str, notes: Notes, session: str | None) -> Iterator[_Record]:
     """Yield the spans and log records of an object that holds some."""
+    # MLflow has the session of a trace in its `info`, and not on its spans.
+    metadata = object_of(first_of(object_of(fields.get("info")), "trace_metadata", "request_metadata"))
+    session = session or text_of(metadata.get("mlflow.trace.session"))
     keys = _keys_with(list, fields, (*_GROUPS, *_LOGS))
     keys += _keys_with((list, dict), fields, ("spans", *_WRAPPERS))[:1]
     for key in keys:
