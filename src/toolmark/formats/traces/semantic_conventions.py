@@ -17,8 +17,7 @@ from toolmark._internal.message_content import Fields, as_object, first_of, obje
 from toolmark.formats.messages.field_readers import decoded, id_of, list_of
 from toolmark.formats.traces.attribute_aliases import with_common_names
 from toolmark.formats.traces.span_messages import (
-    INDEXED_PROMPTS,
-    INDEXED_REPLIES,
+    INDEXED,
     LLAMA_INDEX_PROMPT,
     LLAMA_INDEX_REPLY,
     indexed,
@@ -149,7 +148,7 @@ def _has_model_attributes(attributes: Fields, *, is_chain: bool) -> bool:
     if str(attributes.get("haystack.component.type")).endswith("Generator"):
         return True
     # An OpenInference chain keeps its prompt as a model does; only a model has a reply.
-    prefixes = INDEXED_REPLIES if is_chain else (*INDEXED_REPLIES, *INDEXED_PROMPTS)
+    prefixes = INDEXED["model"] if is_chain else (*INDEXED["model"], *INDEXED["user"])
     return any(key in _MODEL_HINTS or key.startswith(prefixes) for key in attributes)
 
 

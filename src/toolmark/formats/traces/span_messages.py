@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,23 +33,35 @@ from toolmark.matching.json_compare import ABSENT, json_equal
 
 INPUTS = ("input.value", "langfuse.observation.input", "traceloop.entity.input", "mlflow.spanInputs")
 OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.output", "mlflow.spanOutputs")
-"""Fields that hold the input and the output of any span, of a model or a tool or anything else."""
+"""Attributes that hold the input and the output of any span, of a model or a tool or anything else."""
 
-_PROMPTS = (
-    *("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "gcp.vertex.agent.llm_request", "gen_ai.prompt"),
-    *INPUTS,
-    *("haystack.agent.step.llm.input", "haystack.agent.input", "haystack.component.input"),
-)
-_REPLIES = (
-    *("gen_ai.output.messages", "gen_ai.output", "gcp.vertex.agent.llm_response", "gen_ai.completion"),
-    *OUTPUTS,
-    *("haystack.agent.step.llm.output", "haystack.agent.output", "haystack.component.output"),
-)
+_PLACES: dict[Speaker, tuple[str, ...]] = {
+    "user": (
+        *("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "gcp.vertex.agent.llm_request", "gen_ai.prompt"),
+        *INPUTS,
+        *("haystack.agent.step.llm.input", "haystack.agent.input", "haystack.component.input"),
+    ),
+    "model": (
+        *("gen_ai.output.messages", "gen_ai.output", "gcp.vertex.agent.llm_response", "gen_ai.completion"),
+        *OUTPUTS,
+        *("haystack.agent.step.llm.output", "haystack.agent.output", "haystack.component.output"),
+    ),
+}
+"""Attributes that hold one side of a model call: the prompt (of the user, by default) or the reply of the model."""
+INDEXED: dict[Speaker, tuple[str, ...]] = {
+    "user": ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts."),
+    "model": ("gen_ai.completion.", "llm.output_messages.", "llm.completions."),
+}
+"""Prefixes of attributes that hold one message each."""
+_WHOLE: dict[Speaker, str] = {"user": "input.value", "model": "output.value"}
+"""Attributes in which OpenInference has the messages as the library wrote them, next to the indexed ones."""
+_EVENT_KEYS: dict[Speaker, tuple[str, ...]] = {
+    "user": ("gen_ai.input.messages", "gen_ai.prompt"),
+    "model": ("gen_ai.output.messages", "gen_ai.completion"),
+}
 _CONVERSATIONS = ("pydantic_ai.all_messages", "all_messages_events", "events")
-"""Fields of Pydantic AI that hold a whole conversation, prompts and replies."""
+"""Attributes of Pydantic AI that hold a whole conversation, prompts and replies."""
 
-INDEXED_PROMPTS = ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts.")
-INDEXED_REPLIES = ("gen_ai.completion.", "llm.output_messages.", "llm.completions.")
 _HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
 """Placeholders that instrumentations write for content that they were configured to drop."""
 
@@ -65,22 +77,6 @@ _HAS_INVALID_CALLS = re.compile(r'"invalid_tool_calls": ?\[\{')
 
 _INDEX = re.compile(r"\.?(\d+)\.")
 _MESSAGE_EVENT = re.compile(r"^gen_ai\.(system|user|assistant|tool)\.message$")
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """Where one side of a model call is kept: its prompt or its reply."""
-
-    speaker: Speaker
-    keys: tuple[str, ...]
-    indexed: tuple[str, ...]
-    event_keys: tuple[str, ...]
-    whole: str
-    """Attribute in which OpenInference has the messages as the library wrote them, next to the indexed ones."""
-
-
-_PROMPT = _Side("user", _PROMPTS, INDEXED_PROMPTS, ("gen_ai.input.messages", "gen_ai.prompt"), "input.value")
-_REPLY = _Side("model", _REPLIES, INDEXED_REPLIES, ("gen_ai.output.messages", "gen_ai.completion"), "output.value")
 
 
 def indexed(attributes: Fields, prefix: str) -> list[dict[str, Any]]:
@@ -105,62 +101,62 @@ def is_hidden(value: object) -> bool:
 def read_messages(span: Span) -> None:
     """Set the messages that went into a model, an agent or a chain, and those that came out."""
     if span.kind == "model":
-        span.prompt = _messages_of(span, _PROMPT) or _split_conversation(span)[0]
-        span.reply = _messages_of(span, _REPLY) or _vercel_reply(span) or _split_conversation(span)[1]
+        span.prompt = _messages_of(span, "user") or _split_conversation(span)[0]
+        span.reply = _messages_of(span, "model") or _vercel_reply(span) or _split_conversation(span)[1]
         if not span.reply and _is_reply_missing(span.attributes):
             span.reply = None
         return
     key = first_key(span.attributes, *_CONVERSATIONS)
     if key is None:
-        span.prompt, span.reply = _messages_of(span, _PROMPT), _messages_of(span, _REPLY)
+        span.prompt, span.reply = _messages_of(span, "user"), _messages_of(span, "model")
     else:  # a whole conversation counts as output
         span.reply = _messages_at(span, key, "user")
 
 
 def _is_reply_missing(attributes: Fields) -> bool:
     """Return whether no part of a reply was captured."""
-    if any(key.startswith(INDEXED_REPLIES) for key in attributes):
+    if any(key.startswith(INDEXED["model"]) for key in attributes):
         return False
-    values = [_captured(attributes, key) for key in (*_REPLIES, "ai.response.text", "ai.response.object")]
+    values = [_captured(attributes, key) for key in (*_PLACES["model"], "ai.response.text", "ai.response.object")]
     # A text that was cut off held a reply, which can no longer be read.
     return all(str(value) in _EMPTY or cut_off(value) for value in filter(None, values))
 
 
-def _messages_of(span: Span, side: _Side) -> list[Message]:
+def _messages_of(span: Span, speaker: Speaker) -> list[Message]:
     """Return one side of a model call from the attributes of its span, else from its events.
 
     The GenAI conventions had one event for each message until 2025, and have one event with all messages since.
     """
-    messages = _messages_in_lists(span, side) or _messages_in_values(span, side)
-    return messages or [message for event in span.events for message in _messages_in_event(event, side)]
+    messages = _messages_in_lists(span, speaker) or _messages_in_values(span, speaker)
+    return messages or [message for event in span.events for message in _messages_in_event(event, speaker)]
 
 
-def _messages_in_lists(span: Span, side: _Side) -> list[Message]:
+def _messages_in_lists(span: Span, speaker: Speaker) -> list[Message]:
     """Return one side of a model call from the first list of indexed attributes that has messages."""
-    role = "assistant" if side is _REPLY else "user"
+    role = "assistant" if speaker == "model" else "user"
 
     def read(entry: Fields) -> list[Message]:
-        return messages_in({"role": role, **_nested(entry)}, "", side.speaker)
+        return messages_in({"role": role, **_nested(entry)}, "", speaker)
 
-    for prefix in side.indexed:
+    for prefix in INDEXED[speaker]:
         messages: list[Message] = []
         for index, entry in enumerate(indexed(span.attributes, prefix)):
             path = f"{span.path}.attributes.{prefix}{index}"
-            messages += read_once(entry, path, ("indexed", side.speaker), partial(read, entry))
+            messages += read_once(entry, path, ("indexed", speaker), partial(read, entry))
         if messages:
-            return _complete(messages, span, side)
+            return _complete(messages, span, speaker)
     return []
 
 
-def _messages_in_values(span: Span, side: _Side) -> list[Message]:
+def _messages_in_values(span: Span, speaker: Speaker) -> list[Message]:
     """Return one side of a model call from the first attribute that holds all of it, else from the first of any."""
     partial_reply: list[Message] = []
-    for key in side.keys:
-        messages = _messages_at(span, key, side.speaker)
-        if side is _PROMPT and _is_method_input(messages, span.attributes.get(key)):
+    for key in _PLACES[speaker]:
+        messages = _messages_at(span, key, speaker)
+        if speaker == "user" and _is_method_input(messages, span.attributes.get(key)):
             continue
         # OpenLLMetry leaves out calls that come with text; they are in the framework's output, another attribute.
-        is_complete = side is _PROMPT or not span.model_call.stopped_for_tools or requests_in(messages)
+        is_complete = speaker == "user" or not span.model_call.stopped_for_tools or requests_in(messages)
         if messages and is_complete:
             return messages
         partial_reply = partial_reply or messages
@@ -204,28 +200,28 @@ def _is_method_input(messages: list[Message], value: object) -> bool:
     )
 
 
-def _complete(messages: list[Message], span: Span, side: _Side) -> list[Message]:
+def _complete(messages: list[Message], span: Span, speaker: Speaker) -> list[Message]:
     """Complete indexed messages with the same messages as the library had them.
 
     OpenInference leaves out arguments that are `{}`, that an answer reports a failure, sometimes the call that it
     answers, and calls that LangChain lists separately because their arguments are not JSON.
     """
-    text = span.attributes.get(side.whole)
+    text = span.attributes.get(_WHOLE[speaker])
     # Parsing the whole messages of every span is slow, and few of them lack anything.
     if not isinstance(text, str) or not _may_be_incomplete(messages, text):
         return messages
-    whole = messages_in(text, span.place_of(side.whole), side.speaker)
-    if _is_better(whole, messages, side):
+    whole = messages_in(text, span.place_of(_WHOLE[speaker]), speaker)
+    if _is_better(whole, messages, speaker):
         return whole
     matches = iter(_matches(requests_in(messages), requests_in(whole)))
     failed = {answer.call_id for answer in answers_in(whole) if answer.failed} - {None}
     return [_completed(message, matches, failed) for message in messages]
 
 
-def _is_better(whole: list[Message], messages: list[Message], side: _Side) -> bool:
+def _is_better(whole: list[Message], messages: list[Message], speaker: Speaker) -> bool:
     """Return whether the whole messages have more calls than the indexed ones, or say alone which calls they answer."""
     names, whole_names = _call_names(messages), _call_names(whole)
-    if side is _REPLY and len(whole_names) > len(names) and set(names) <= set(whole_names):
+    if speaker == "model" and len(whole_names) > len(names) and set(names) <= set(whole_names):
         return True
     has_names = bool(answers_in(whole)) and not _has_nameless_answer(whole)
     return has_names and _has_nameless_answer(messages) and whole_names == names
@@ -311,19 +307,19 @@ def _nested_part(entry: Fields) -> dict[str, Any]:
     return {"type": "image", "url": url} if url else part
 
 
-def _messages_in_event(event: Event, side: _Side) -> list[Message]:
+def _messages_in_event(event: Event, speaker: Speaker) -> list[Message]:
     fields, role = event.fields, _MESSAGE_EVENT.match(event.name)
-    if fields.keys() & {*_PROMPT.event_keys, *_REPLY.event_keys}:
-        value = first_of(fields, *side.event_keys)
-        return messages_in(value, f"{event.path}['{side.event_keys[0]}']", side.speaker)
-    if side is _PROMPT and event.name == LLAMA_INDEX_PROMPT:
+    if fields.keys() & {*_EVENT_KEYS["user"], *_EVENT_KEYS["model"]}:
+        value = first_of(fields, *_EVENT_KEYS[speaker])
+        return messages_in(value, f"{event.path}['{_EVENT_KEYS[speaker][0]}']", speaker)
+    if speaker == "user" and event.name == LLAMA_INDEX_PROMPT:
         return messages_in(event.attributes.get("messages"), f"{event.path}['messages']", "user")
-    if side is _REPLY and event.name == LLAMA_INDEX_REPLY:
+    if speaker == "model" and event.name == LLAMA_INDEX_REPLY:
         blocks = decoded(event.attributes.get("response.message.blocks"))
         return _event_message({"role": "assistant", "blocks": blocks}, event.path)
-    if side is _PROMPT and role:
+    if speaker == "user" and role:
         return _event_message({"role": role[1], **fields}, event.path)
-    if side is _REPLY and event.name == "gen_ai.choice":
+    if speaker == "model" and event.name == "gen_ai.choice":
         content = decoded(fields.pop("message", None))
         return _event_message({"role": "assistant", "content": content, **fields, **object_of(content)}, event.path)
     return []
