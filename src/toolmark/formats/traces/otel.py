@@ -176,11 +176,12 @@ def _span(record: _Record, notes: Notes) -> Span | None:
 def _parent_id(fields: Fields, trace: str) -> str | None:
     parent = object_of(first_of(fields, "parent", "parentSpanContext", "parent_span_context"))
     parent_id = first_of(parent, *_SPAN_IDS) or first_of(fields, *_PARENT_IDS)
+    if parent_id:
+        return _id(parent_id) or None
     for reference in map(object_of, list_of(fields.get("references"))):  # Jaeger
-        is_parent = reference.get("refType") == "CHILD_OF" and _id(reference.get("traceID")) in ("", trace)
-        if is_parent and not parent_id:
+        if reference.get("refType") == "CHILD_OF" and _id(reference.get("traceID")) in ("", trace):
             return _id(reference.get("spanID")) or None
-    return _id(parent_id or None) or None
+    return None
 
 
 def _times(fields: Fields) -> tuple[datetime | None, datetime | None]:

@@ -16,13 +16,7 @@ from typing import Any
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, parts_of, text_of
 from toolmark.formats.messages.field_readers import decoded, id_of, list_of
 from toolmark.formats.traces.attribute_aliases import with_common_names
-from toolmark.formats.traces.span_messages import (
-    INDEXED,
-    LLAMA_INDEX_PROMPT,
-    LLAMA_INDEX_REPLY,
-    indexed,
-    read_messages,
-)
+from toolmark.formats.traces.span_messages import INDEXED, LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY, indexed, read_messages
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind
 from toolmark.formats.traces.tool_runs import handoff_target, name_in, tool_run_of
 from toolmark.formats.traces.trace_messages import Message, Speaker, last_text, tools_beside_messages
