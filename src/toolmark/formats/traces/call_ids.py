@@ -46,8 +46,8 @@ def _with_answer_ids(history: Sequence[Message], ids: set[str | None]) -> Sequen
     new_ids: dict[str | None, str | None] = {}
     for message in history:
         waiting += [request.id for request in message.requests if _is_item_id(request.id)]
-        if waiting and message.answered_id not in ids:
-            new_ids[waiting.pop(0)] = message.answered_id
+        if waiting and message.answer is not None and message.answer.call_id not in ids:
+            new_ids[waiting.pop(0)] = message.answer.call_id
     messages: list[Message] = []
     for message in history:
         requests = [replace(request, id=new_ids.get(request.id, request.id)) for request in message.requests]

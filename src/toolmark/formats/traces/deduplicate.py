@@ -35,13 +35,9 @@ def drop_silent_copies(trees: Sequence[Tree]) -> None:
                 call.stopped_for_tools = copy.stopped_for_tools
             silent.kind = "other"
         for span in models:
-            if _is_within_copy(span):
+            # A model without a reply that lies in a dropped one is a copy as well.
+            if span.reply is None and span.around is not None and span.around.kind == "other":
                 span.kind = "other"
-
-
-def _is_within_copy(model: Span) -> bool:
-    """Return whether a model without a reply lies in one that was dropped."""
-    return model.reply is None and model.around is not None and model.around.kind == "other"
 
 
 def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:

@@ -157,14 +157,13 @@ def _detect(documents: list[tuple[str, Any]], notes: Notes) -> tuple[TraceFormat
     matching: list[tuple[str, Any]] = []
     for path, value in documents:
         detected = trace_format_of(value)
+        first = first or detected
         if detected is None:
             names = "OpenTelemetry, Langfuse, LangSmith or the OpenAI Agents SDK"
             notes.problem(path, f"expected traces of {names}; the value looks like none of them")
-        elif first is not None and detected != first:
-            notes.problem(
-                path, f"looks like {detected}, but earlier values look like {first}; split the file by format"
-            )
-        else:
-            first = detected
+        elif detected == first:
             matching.append((path, value))
+        else:
+            message = f"looks like {detected}, but earlier values look like {first}; split the file by format"
+            notes.problem(path, message)
     return first or "otel", matching

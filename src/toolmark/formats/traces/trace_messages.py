@@ -90,11 +90,6 @@ class Message:
     bare: bool = False
     parts: Sequence[str | MLLMImage] | None = None
 
-    @property
-    def answered_id(self) -> str | None:
-        """The id of the call that it answers; `None` where it answers none, or names no id."""
-        return None if self.answer is None else self.answer.call_id
-
     def below(self, path: str) -> Message:
         """Return the same message with `path` in front of its paths."""
         requests = tuple([replace(request, source=f"{path}{request.source or ''}") for request in self.requests])
