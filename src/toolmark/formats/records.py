@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from pydantic.alias_generators import to_camel
@@ -92,7 +92,8 @@ def case_from_record(
     content = _Content(keys)
     if normalize_names:
         content.normalize_names(known_names, notes)
-    content.warn_of_differences(notes)
+    _warn_if_different(content.called, content.run, "tools_called", "agent_trajectory", notes)
+    _warn_if_different(content.expected, content.expected_run, "expected_tools", "expected_agent_trajectory", notes)
     case = content.fields()
     case |= {name: keys.values[name] for name in _PLAIN_FIELDS if name in keys.values}
     _add_metadata(case, keys.others, notes)
@@ -111,21 +112,14 @@ def with_readable_arguments(case: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("tools_called", "toolsCalled", "expected_tools", "expectedTools"):
         tools = case.get(key)
         if isinstance(tools, list):
-            called = key.startswith("tools")
-            readable[key] = [
-                readable_tool(tool, f"$.{key}[{index}]", notes, called=called) for index, tool in enumerate(tools)
-            ]
+            read = partial(readable_tool, notes=notes, called=key.startswith("tools"))
+            readable[key] = [read(tool, f"$.{key}[{index}]") for index, tool in enumerate(tools)]
     if notes.warnings:
         run = readable.get("run") or {"calls": readable.get("tools_called", readable.get("toolsCalled")) or []}
-        readable["run"] = _with_warnings(run, notes.warnings)
+        if isinstance(run, dict) and isinstance(run.get("warnings", []), list):
+            run = {**run, "warnings": [*run.get("warnings", []), *notes.warnings]}
+        readable["run"] = run
     return readable
-
-
-def _with_warnings(run: object, warnings: list[str]) -> object:
-    """Return the JSON form of a run with more warnings; a value in any other form as it is."""
-    if isinstance(run, dict) and isinstance(run.get("warnings", []), list):
-        return {**run, "warnings": [*run.get("warnings", []), *warnings]}
-    return run
 
 
 @lru_cache(maxsize=256)  # the records of a file have the same keys, and the comparison is slow
@@ -174,8 +168,8 @@ class _Content:
     """The tools and trajectories of a record; an expectation is read from its trajectory if there is no other."""
 
     def __init__(self, keys: _RecordKeys) -> None:
-        self.specs = keys.read("available_tools", _read_specs)
-        self.called = keys.read("tools_called", _read_called_tools)
+        self.specs = keys.read("available_tools", read_specs)
+        self.called = keys.read("tools_called", partial(read_tools, expected=False))
         self.expected = keys.read("expected_tools", _read_expected_tools)
         self.run = keys.read("agent_trajectory", _read_run)
         self.expected_run = keys.read("expected_agent_trajectory", _read_expected_run)
@@ -195,11 +189,6 @@ class _Content:
             self.run = self.run.model_copy(update={"calls": calls})
             rewrites |= counts
         notes.warnings += [*describe_rewrites(rewrites), *suffix_warnings(rewrites, expected)]
-
-    def warn_of_differences(self, notes: Notes) -> None:
-        """Warn of each list that wins over a trajectory which names other tools."""
-        _warn_if_different(self.called, self.run, "tools_called", "agent_trajectory", notes)
-        _warn_if_different(self.expected, self.expected_run, "expected_tools", "expected_agent_trajectory", notes)
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the case, its texts from the trajectories; those that are not set are left out."""
@@ -221,7 +210,8 @@ class _Content:
         return run.model_copy(update={"warnings": warnings})
 
 
-def _read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
+def read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
+    """Return the tools of a list; problems go to `notes`."""
     specs: list[ToolSpec] = []
     for index, item in enumerate(read_list(value, path, notes, "a list of tools")):
         try:
@@ -229,10 +219,6 @@ def _read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:
         except InvalidDataError as error:
             notes.add_error(error, f"{path}[{index}]")
     return specs
-
-
-def _read_called_tools(value: object, path: str, notes: Notes) -> list[ToolCall]:
-    return read_tools(value, path, notes, expected=False)
 
 
 def _read_expected_tools(value: object, path: str, notes: Notes) -> ExpectedTools:

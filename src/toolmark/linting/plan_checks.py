@@ -83,20 +83,17 @@ class _PlanCheck:
             message = "every call is optional and no other call is excluded, so an agent that calls nothing scores 1"
             yield _finding(LintKind.ASKS_NOTHING, self.spot, message)
         for tool in self.plan.tools:
-            yield from self._unknown(_pattern(tool), self.spot.at("tools").under(tool), "has matchers for")
+            name = Glob(tool) if any(letter in tool for letter in "*?[") else tool
+            yield from self._unknown(name, self.spot.at("tools").under(tool), "has matchers for")
         for place in _places(self.plan.calls, self.spot.at("plan")):
-            yield from self._item(place)
-
-    def _item(self, place: _Place) -> Iterator[LintFinding]:
-        """Yield the findings of one item, without those of the items inside it."""
-        item, spot = place.item, place.spot
-        if isinstance(item, OneOf):
-            spots = [inside for _, inside in _nested(item, spot)]
-            yield from _same_alternatives(item.alternatives, spots, "is the same as")
-        elif isinstance(item, Parallel):
-            yield from _order_in_one_step(item, spot)
-        else:
-            yield from self._call(item, place)
+            item = place.item
+            if isinstance(item, OneOf):
+                spots = [inside for _, inside in _nested(item, place.spot)]
+                yield from _same_alternatives(item.alternatives, spots, "is the same as")
+            elif isinstance(item, Parallel):
+                yield from _order_in_one_step(item, place.spot)
+            else:
+                yield from self._call(item, place)
 
     def _call(self, call: ToolCall | Expect | Forbid, place: _Place) -> Iterator[LintFinding]:
         yield from _literal_matchers(call, place.spot) if isinstance(call, ToolCall) else _no_effect(call, place.spot)
@@ -149,20 +146,17 @@ class _PlanCheck:
         """Yield a finding if the recording has this write, and it failed each time."""
         if arguments is ABSENT or (isinstance(call.name, str) and guess_effect(call.name) is ToolEffect.READ):
             return
-        same = dict(self._same_calls(call.name, _template(arguments)))
+        accepts, template = _accepting(call.name), _template(arguments)
+        same = {
+            number: one
+            for number, one in enumerate(self.called, start=1)
+            if accepts(one.name) and one.captured("input_parameters") and template.ratio(one.arguments) == ONE
+        }
         done = _SUCCESSES.without_failed([], list(same.values())).called
         # Calls that were rejected, cancelled or not executed show nothing about the tool.
         if not done and any(has_failed(one) or status_of(one) is CallStatus.OK for one in same.values()):
-            place = next(iter(same)) + 1
-            message = f"was called exactly so (called #{place}) and failed, so the expectation can hardly be met"
+            message = f"was called exactly so (called #{min(same)}) and failed, so the expectation can hardly be met"
             yield _finding(LintKind.FAILED_CALL, spot, message)
-
-    def _same_calls(self, name: Name, template: Template) -> Iterator[tuple[int, ToolCall]]:
-        """Yield the recorded calls, with their positions, that are exactly as expected."""
-        accepts = _accepting(name)
-        for index, call in enumerate(self.called):
-            if accepts(call.name) and call.captured("input_parameters") and template.ratio(call.arguments) == ONE:
-                yield index, call
 
     def _covers(self, forbidden: Name, expected: Name) -> bool:
         """Return whether every expected name is certainly forbidden."""
@@ -186,11 +180,6 @@ def _template(arguments: Any) -> Template:
 def _accepting(name: Name) -> Callable[[str], bool]:
     """Return the test whether another name is accepted."""
     return name.accepts if isinstance(name, Matcher) else partial(eq, name)
-
-
-def _pattern(tool: str) -> Name:
-    """Return the name or the pattern that a key of a plan's `tools` is."""
-    return Glob(tool) if any(letter in tool for letter in "*?[") else tool
 
 
 def _places(items: Sequence[PlanItem], spot: Spot, forbidden: tuple[tuple[Forbid, Spot], ...] = ()) -> Iterator[_Place]:
@@ -220,18 +209,14 @@ def _same_alternatives(alternatives: Sequence[object], spots: Sequence[Spot], ve
 
 def _order_in_one_step(item: Parallel, spot: Spot) -> Iterator[LintFinding]:
     """Yield calls of one step that must come after each other."""
-    members = list(map(_labelled_items, item.calls))
+    # Only these items have labels.
+    members = [[one for one in walk([call]) if isinstance(one, (Expect, OneOf))] for call in item.calls]
     for index, inner in enumerate(members):
         others = chain.from_iterable(members[:index] + members[index + 1 :])
         after = set[str]().union(*(one.after for one in inner))
         for label in sorted(after.intersection(one.label for one in others)):
             message = f"must come after {label!r}, which must be called in the same step"
             yield _finding(LintKind.CONTRADICTION, spot.at("parallel", index), message)
-
-
-def _labelled_items(item: PlanItem) -> list[Expect | OneOf]:
-    """Return an item and the items inside it that can have a label."""
-    return [one for one in walk([item]) if isinstance(one, (Expect, OneOf))]
 
 
 def _literal_matchers(call: ToolCall, spot: Spot) -> Iterator[LintFinding]:
@@ -252,15 +237,14 @@ def _literal_marks(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[tup
 
 def _placeholders(value: Any, spot: Spot) -> Iterator[LintFinding]:
     """Yield the texts in an expected value that look like placeholders."""
-    if isinstance(value, str):
-        yield from check_placeholder(value, spot)
+    yield from check_placeholder(value, spot)
     for key, item in json_items(value):
         yield from _placeholders(item, spot.under(key))
 
 
-def check_placeholder(text: str, spot: Spot) -> Iterator[LintFinding]:
-    """Yield a finding if an expected text looks like a placeholder."""
-    if _PLACEHOLDER.fullmatch(text.strip()):
+def check_placeholder(text: object, spot: Spot) -> Iterator[LintFinding]:
+    """Yield a finding if an expected value is a text that looks like a placeholder."""
+    if isinstance(text, str) and _PLACEHOLDER.fullmatch(text.strip()):
         message = f"{short_json(text)} looks like a placeholder, which no agent says or passes; write the real value"
         yield _finding(LintKind.PLACEHOLDER, spot, message)
 

@@ -23,6 +23,8 @@ from toolmark.dataset import (
     source_name,
 )
 from toolmark.errors import DataFileError, InvalidDataError, Problem
+from toolmark.formats.messages.field_readers import Notes
+from toolmark.formats.records import read_specs
 from toolmark.linting.findings import LintFinding, LintKind, LintReport
 from toolmark.linting.json_locations import Spot
 from toolmark.linting.plan_checks import check_expectation, check_placeholder
@@ -76,35 +78,14 @@ def read_tools(source: Source) -> list[ToolSpec]:
         value = parse_json(read_bytes(source))
     except InvalidDataError as error:
         raise DataFileError(f"{name}: {error}", problems_of(error)) from None
-    tools, problems = _parse_tools(value)
-    if problems:
-        raise file_error(source, problems)
-    return tools
-
-
-def _parse_tools(value: Any) -> tuple[list[ToolSpec], list[Problem]]:
-    """Return the tools of a list or of `{"tools": [...]}`, and the problems of those that cannot be read."""
-    prefix, items = ("$.tools", value.get("tools")) if isinstance(value, dict) else ("$", value)
+    path, items = ("$.tools", value.get("tools")) if isinstance(value, dict) else ("$", value)
     if not isinstance(items, list):
-        return [], [Problem("$", f"expected a list of tools, got {short_repr(value)}")]
-    tools: list[ToolSpec] = []
-    problems: list[Problem] = []
-    for index, item in enumerate(items):
-        try:
-            tools.append(read_tool_spec(item))
-        except InvalidDataError as error:
-            item_path = f"{prefix}[{index}]"
-            problems += [
-                Problem(item_path + problem.path.removeprefix("$"), problem.message) for problem in problems_of(error)
-            ]
-    return tools, problems
-
-
-def _check_texts(case: TestCase | Golden, spot: Spot) -> Iterator[LintFinding]:
-    if isinstance(case.expected_output, str):
-        yield from check_placeholder(case.expected_output, spot.at("expected_output"))
-    for index, text in enumerate(case.required_texts):
-        yield from check_placeholder(text, spot.at("required_texts", index))
+        raise file_error(source, [Problem("$", f"expected a list of tools, got {short_repr(value)}")])
+    notes = Notes()
+    tools = read_specs(items, path, notes)
+    if notes.problems:
+        raise file_error(source, notes.problems)
+    return tools
 
 
 class _Linter:
@@ -131,30 +112,23 @@ class _Linter:
         try:
             case = case or read_case(document.value, document.place)
         except InvalidDataError as error:
-            yield from self._unreadable(document, error)
+            yield from (LintFinding.unreadable(document.placed(problem)) for problem in problems_of(error))
+            if isinstance(document.value, dict):
+                yield from self._check_id(document.value.get("id"), document)
             return
         for finding in self._check_case(case, document):
-            if not self._is_repeated(finding):
+            # A finding about the schema of a tool is reported for the first case only.
+            if finding.kind is not LintKind.SCHEMA or finding.message not in self.reported_schemas:
                 yield replace(finding, line=document.line)
-
-    def _unreadable(self, document: Document, error: InvalidDataError) -> Iterator[LintFinding]:
-        """Yield the problems of a case that cannot be read, and that of its id."""
-        yield from (LintFinding.unreadable(document.placed(problem)) for problem in problems_of(error))
-        if isinstance(document.value, dict):
-            yield from self._check_id(document.value.get("id"), document)
-
-    def _is_repeated(self, finding: LintFinding) -> bool:
-        """Return whether a finding is about the schema of a tool and was yielded for an earlier case."""
-        if finding.kind is not LintKind.SCHEMA:
-            return False
-        is_repeated = finding.message in self.reported_schemas
-        self.reported_schemas.add(finding.message)
-        return is_repeated
+            if finding.kind is LintKind.SCHEMA:
+                self.reported_schemas.add(finding.message)
 
     def _check_case(self, case: TestCase | Golden, document: Document) -> Iterator[LintFinding]:
         yield from self._check_id(case.id, document)
         spot = _spot(document)
-        yield from _check_texts(case, spot)
+        yield from check_placeholder(case.expected_output, spot.at("expected_output"))
+        for index, text in enumerate(case.required_texts):
+            yield from check_placeholder(text, spot.at("required_texts", index))
         if case.expected_tools is None:
             self.without_expectation += 1
             return
@@ -164,8 +138,8 @@ class _Linter:
         expected = spot.at("expected_tools")
         if expected == spot:  # `at` returns the same spot if there is no such field
             expected = spot.at(_RECORD_FIELD)
+        called = getattr(case, "tools_called", None) or ()
         with case_budget():
-            called = getattr(case, "tools_called", None) or ()
             findings = list(check_expectation(case.expected_tools, expected, tools, called))
         yield from findings
 

@@ -6,10 +6,10 @@ sample records which of its parts represent a matcher, and what all values of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from toolmark._internal.json import json_items
 from toolmark.expect import (
@@ -30,8 +30,6 @@ from toolmark.expect import (
     Unordered,
 )
 from toolmark.matching.json_compare import ABSENT
-
-_Entry = TypeVar("_Entry")
 
 Steps: TypeAlias = "tuple[str | int, ...]"
 
@@ -91,24 +89,29 @@ def _of_matcher(matcher: Matcher) -> Iterator[Sample]:
         yield from samples(matcher.value)
     elif isinstance(matcher, (Absent, Optional)):
         if isinstance(matcher, Optional):
-            yield from samples(matcher.value) if matcher.complete else _any(matcher)
+            yield from samples(matcher.value) if matcher.complete else [_representative(matcher)]
         yield Sample(ABSENT, left_out={(): matcher})
     else:
-        yield from _representative(matcher)
+        yield _representative(matcher)
 
 
-def _representative(matcher: Matcher) -> Iterator[Sample]:
-    """Yield the one sample of a matcher whose accepted values cannot be listed."""
-    for kinds, value_of, certainty in _REPRESENTATIVES:
-        if isinstance(matcher, kinds):
-            yield Sample(value_of(matcher), {(): Mark(matcher, certainty)})
-            return
-    is_list = isinstance(matcher, Contains) and not isinstance(matcher.value, (str, Matcher))
-    yield from [Sample([], {(): Mark(matcher, "type")})] if is_list else _any(matcher)
-
-
-def _any(matcher: Matcher) -> Iterator[Sample]:
-    yield Sample(None, {(): Mark(matcher, "nothing")})
+def _representative(matcher: Matcher) -> Sample:
+    """Return the one sample of a matcher whose accepted values cannot be listed."""
+    value: Any = None
+    certainty: Certainty = "type"
+    if isinstance(matcher, (IgnoreCase, Normalized)):
+        value, certainty = matcher.value, "types"
+    elif isinstance(matcher, Approx):
+        value = _whole(matcher)
+    elif isinstance(matcher, (Regex, Glob, DateEqual)):
+        value = ""
+    elif isinstance(matcher, (Subset, Superset)):
+        value = type(matcher.value)()
+    elif isinstance(matcher, Contains) and not isinstance(matcher.value, (str, Matcher)):
+        value = []
+    else:
+        certainty = "nothing"
+    return Sample(value, {(): Mark(matcher, certainty)})
 
 
 def _whole(matcher: Approx) -> Any:
@@ -120,22 +123,13 @@ def _whole(matcher: Approx) -> Any:
     return value
 
 
-_REPRESENTATIVES: tuple[tuple[tuple[type[Matcher], ...], Callable[[Any], Any], Certainty], ...] = (
-    ((IgnoreCase, Normalized), lambda matcher: matcher.value, "types"),
-    ((Approx,), _whole, "type"),
-    ((Regex, Glob, DateEqual), lambda _: "", "type"),
-    ((Subset, Superset), lambda matcher: type(matcher.value)(), "type"),
-)
-"""For matchers, an accepted value, and what all accepted values have in common with it."""
-
-
 def _object_sample(parts: Mapping[Any, Sample]) -> Sample:
     """Return the sample of an object from samples of its values."""
     marks: dict[Steps, Mark] = {}
     left_out: dict[Steps, Matcher] = {}
     for key, part in parts.items():
-        marks.update(_below(key, part.marks))
-        left_out.update(_below(key, part.left_out))
+        marks |= {(key, *steps): mark for steps, mark in part.marks.items()}
+        left_out |= {(key, *steps): matcher for steps, matcher in part.left_out.items()}
     values = {key: part.value for key, part in parts.items() if part.value is not ABSENT}
     return Sample(values, marks, left_out)
 
@@ -145,8 +139,3 @@ def _list_sample(parts: Mapping[Any, Sample]) -> Sample:
     items = [part for part in parts.values() if part.value is not ABSENT]
     sample = _object_sample(dict(enumerate(items)))
     return replace(sample, value=list(sample.value.values()))
-
-
-def _below(key: str | int, entries: Mapping[Steps, _Entry]) -> dict[Steps, _Entry]:
-    """Return entries of a part by their steps from the whole value."""
-    return {(key, *steps): entry for steps, entry in entries.items()}

@@ -119,30 +119,19 @@ def _misfits_of_error(
     """Yield the problems in one error of the validator: one for each argument that is missing or not accepted."""
     keys = error.keys
     if error.rule == "required":
-        yield from _missing_arguments(error, keys, sample, arguments, extras=extras)
+        for name in error.limit:
+            # At the top level, a call with further arguments may have the one that is missing here.
+            may_be_extra = extras and not keys and name not in arguments
+            if name not in error.value and not may_be_extra:
+                yield Misfit((*keys, name), _missing_text(name, sample.left_out.get((*keys, name))))
     elif error.rule == "additionalProperties" and error.limit is False:
-        yield from _unexpected_arguments(error, keys)
+        properties = list(error.schema.get("properties", {}))
+        for name in error.other_names():
+            yield Misfit((*keys, name), f"the tool does not take {name!r}; {suggestion(name, properties, 'it takes')}")
     else:
         mark = sample.marks.get(keys)
         value = mark.matcher.describe() if mark else short_json(redact_at_path(error.value, json_path(keys)))
         yield Misfit(keys, f"{value} {violation_text(error)}")
-
-
-def _missing_arguments(
-    error: BrokenRule, keys: Steps, sample: Sample, arguments: Mapping[str, Any], *, extras: bool
-) -> Iterator[Misfit]:
-    for name in error.limit:
-        # At the top level, a call with further arguments may have the one that is missing here.
-        may_be_extra = extras and not keys and name not in arguments
-        if name not in error.value and not may_be_extra:
-            yield Misfit((*keys, name), _missing_text(name, sample.left_out.get((*keys, name))))
-
-
-def _unexpected_arguments(error: BrokenRule, keys: Steps) -> Iterator[Misfit]:
-    properties = list(error.schema.get("properties", {}))
-    for name in error.other_names():
-        hint = suggestion(name, properties, "it takes")
-        yield Misfit((*keys, name), f"the tool does not take {name!r}; {hint}")
 
 
 def suggestion(name: str, names: Sequence[str], verb: str) -> str:
@@ -178,8 +167,7 @@ def _proves(error: BrokenRule, marks: Mapping[Steps, Mark]) -> bool:
     A mark is at a part of a sample that stands for all values that a matcher accepts. Its `certainty` is what they have
     in common with the part: `nothing`, the `type` of the part, or the `types` of the part and of everything inside.
     """
-    keys = error.keys
-    rule = error.rule
+    keys, rule = error.keys, error.rule
     if keys in marks:  # the error is of a marked part itself
         return _rejects_all(error, rule, marks[keys])
     # Below a marked part, only types can be common to all values. A matcher is a leaf, so at most one mark is above.

@@ -83,18 +83,18 @@ _FIELDS: Final[dict[str, Schema]] = {
     "type": _TYPE,
 }
 """Schemas of fields that readers of toolmark's own validate, of which pydantic knows nothing."""
-_FIELDS_OF: Final[dict[type[Model], dict[str, Schema]]] = {
-    MLLMTestCase: {
-        "input": _TEXT_OR_PARTS,
-        "actual_output": _TEXT_OR_PARTS,
-        "expected_output": _any_of(_TEXT_OR_PARTS, _ref("Matcher")),
-    },
-    **{
-        model: {"id": {"type": ["string", "integer", "null"]}}
-        for model in (LLMTestCase, ConversationalTestCase, Golden)
-    },
+_ID: Final[Schema] = {"type": ["string", "integer", "null"]}
+_MULTIMODAL: Final = {
+    "input": _TEXT_OR_PARTS,
+    "actual_output": _TEXT_OR_PARTS,
+    "expected_output": _any_of(_TEXT_OR_PARTS, _ref("Matcher")),
 }
-_FIELDS_OF[MLLMTestCase] |= _FIELDS_OF[LLMTestCase]
+_FIELDS_OF: Final[dict[type[Model], dict[str, Schema]]] = {
+    LLMTestCase: {"id": _ID},
+    MLLMTestCase: {"id": _ID, **_MULTIMODAL},
+    ConversationalTestCase: {"id": _ID},
+    Golden: {"id": _ID},
+}
 
 
 def build(kind: str) -> Schema:
@@ -164,15 +164,18 @@ def _closed(entries: Mapping[tuple[str, ...], Schema], required: Sequence[str] =
     if description:
         schema["description"] = description
     schema["properties"] = {name: value for names, value in entries.items() for name in names}
-    repeated = {
-        name: {"not": {"anyOf": [{"required": [other]} for other in names[:number]]}}
-        for names in entries
-        for number, name in enumerate(names)
-        if number
-    }
-    return (
-        schema | ({"required": list(required)} if required else {}) | ({"dependencies": repeated} if repeated else {})
-    )
+    if required:
+        schema["required"] = list(required)
+    repeated: dict[str, Schema] = {}
+    for names in entries:
+        others: list[Schema] = []
+        for name in names:
+            if others:
+                repeated[name] = {"not": {"anyOf": list(others)}}
+            others.append({"required": [name]})
+    if repeated:
+        schema["dependencies"] = repeated
+    return schema
 
 
 # Models
@@ -284,9 +287,8 @@ def _spellings(keys: Sequence[str] | frozenset[str]) -> list[str]:
     """Return all names of some keys: as they are, in camelCase, and aliases."""
     names: dict[str, None] = {}
     for key in keys:
-        names |= dict.fromkeys(
-            [key, to_camel(key), *(alias for alias, canonical in ALIASES.items() if canonical == key)]
-        )
+        aliases = [alias for alias, canonical in ALIASES.items() if canonical == key]
+        names |= dict.fromkeys([key, to_camel(key), *aliases])
     return list(names)
 
 
@@ -341,7 +343,7 @@ _RECORD: Final[dict[str, Schema]] = {
     **{name: {"type": ["string", "null"]} for name in ("name", "input", "actual_output")},
     **{name: {"type": ["array", "object", "null"]} for name in ("agent_trajectory", "expected_agent_trajectory")},
     **{name: {"type": ["array", "null"], "items": _TEXT} for name in ("agent_texts", "required_texts", "tags")},
-    "id": {"type": ["string", "integer", "null"]},
+    "id": _ID,
     "ended": _FLAG,
     "must_end": _FLAG,
     "expected_output": _FIELDS["expected_output"],

@@ -11,7 +11,7 @@ from typing import Any
 from toolmark._internal.json import parse_json
 from toolmark._internal.message_content import object_of
 from toolmark.errors import InvalidDataError
-from toolmark.formats.traces.attribute_readers import json_object, printed_object, string_of
+from toolmark.formats.traces.values import json_object, printed_object, string_of
 
 _MLFLOW_KIND = "mlflow.spanType"
 _OPENINFERENCE_KIND = "openinference.span.kind"

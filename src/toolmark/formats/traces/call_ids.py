@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from toolmark.capture import Request
@@ -27,7 +27,12 @@ def with_equal_ids(history: Sequence[Message]) -> Sequence[Message]:
 
     Nearly every history is returned as it is, since its ids agree.
     """
-    return _with_request_ids(_with_answer_ids(history))
+    ids = _request_ids(history)
+    if any(map(_is_item_id, ids)):
+        history = _with_answer_ids(history, ids)
+        ids = _request_ids(history)
+    answered = {answer.call_id for answer in answers_in(history)}
+    return history if answered <= ids else _with_request_ids(history, ids, answered)
 
 
 def _request_ids(history: Iterable[Message]) -> set[str | None]:
@@ -35,59 +40,37 @@ def _request_ids(history: Iterable[Message]) -> set[str | None]:
     return {None, *(request.id for request in requests_in(history))}
 
 
-def _with_answer_ids(history: Sequence[Message]) -> Sequence[Message]:
+def _with_answer_ids(history: Sequence[Message], ids: set[str | None]) -> Sequence[Message]:
     """Replace the ids of items by the ids that the answers after them have, in their order."""
-    ids = _request_ids(history)
-    if not any(map(_is_item_id, ids)):
-        return history
-    new_ids = _answer_ids_of_items(history, ids)
-    return [_with_new_ids(message, new_ids) for message in history]
-
-
-def _answer_ids_of_items(history: Iterable[Message], ids: Collection[str | None]) -> dict[str | None, str | None]:
-    """Return the id of the answer to each item; answers come in the order of their calls."""
     waiting: list[str | None] = []
-    answer_ids: dict[str | None, str | None] = {}
+    new_ids: dict[str | None, str | None] = {}
     for message in history:
         waiting += [request.id for request in message.requests if _is_item_id(request.id)]
-        if waiting and message.answered_id not in ids:
-            answer_ids[waiting.pop(0)] = message.answered_id
-    return answer_ids
-
-
-def _with_new_ids(message: Message, new_ids: dict[str | None, str | None]) -> Message:
-    requests = [replace(request, id=new_ids.get(request.id, request.id)) for request in message.requests]
-    return replace(message, requests=tuple(requests))
-
-
-def _with_request_ids(history: Sequence[Message]) -> Sequence[Message]:
-    """Replace the ids of answers that no request has by those of the requests before them, in their order.
-
-    Only where a message of the model is followed by as many such answers as it has calls without an answer.
-    """
-    ids = _request_ids(history)
-    answered = {answer.call_id for answer in answers_in(history)}
-    if answered <= ids:
-        return history
-    messages = list(history)
-    for waiting, strangers in _turns_of(history, ids, answered):
-        # Any other number leaves open which answer is whose; a wrong pair is worse than a lost answer.
-        if len(waiting) == len(strangers) and None not in waiting:
-            for (index, answer), call_id in zip(strangers, waiting, strict=True):
-                messages[index] = replace(messages[index], answer=replace(answer, call_id=call_id))
+        if waiting and message.answer is not None and message.answer.call_id not in ids:
+            new_ids[waiting.pop(0)] = message.answer.call_id
+    messages: list[Message] = []
+    for message in history:
+        requests = [replace(request, id=new_ids.get(request.id, request.id)) for request in message.requests]
+        messages.append(replace(message, requests=tuple(requests)))
     return messages
 
 
-def _turns_of(
-    history: Iterable[Message], ids: Collection[str | None], answered: Collection[str | None]
-) -> Iterator[tuple[list[str | None], list[tuple[int, Answer]]]]:
-    """Yield, for each message of the model, its ids without an answer, and the answers after it without a request."""
+def _with_request_ids(history: Sequence[Message], ids: set[str | None], answered: set[str | None]) -> Sequence[Message]:
+    """Replace the ids of answers that no request has by those of the requests before them, in their order.
+
+    Only where a message of the model is followed by as many such answers as it has calls without an answer: any other
+    number leaves open which answer is whose, and a wrong pair is worse than a lost answer.
+    """
+    messages = list(history)
     waiting: list[str | None] = []
     strangers: list[tuple[int, Answer]] = []
-    for index, message in enumerate(history):
-        if message.speaker == "model":
-            yield waiting, strangers
-            waiting, strangers = [request.id for request in message.requests if request.id not in answered], []
-        elif message.answer is not None and message.answer.call_id not in ids:
+    # An empty message of the model closes the last round.
+    for index, message in enumerate([*history, Message("model", "")]):
+        if message.answer is not None and message.answer.call_id not in ids:
             strangers.append((index, message.answer))
-    yield waiting, strangers
+        if message.speaker == "model":
+            if len(waiting) == len(strangers) and None not in waiting:
+                for (position, answer), call_id in zip(strangers, waiting, strict=True):
+                    messages[position] = replace(messages[position], answer=replace(answer, call_id=call_id))
+            waiting, strangers = [request.id for request in message.requests if request.id not in answered], []
+    return messages

@@ -19,8 +19,8 @@ from toolmark._internal.json import json_text
 from toolmark.capture import Request
 from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.call_ids import call_id_of, with_equal_ids
-from toolmark.formats.traces.received_arguments import received_arguments
 from toolmark.formats.traces.span_tree import Span, may_be_equal, relative_path
+from toolmark.formats.traces.tool_runs import received_arguments
 from toolmark.formats.traces.trace_messages import Message, requests_in
 from toolmark.matching.json_compare import ABSENT, json_equal
 
@@ -45,11 +45,6 @@ class Call:
     def is_open(self) -> bool:
         """Whether nothing came of the call: no run, no answer and no hand-off."""
         return not (self.runs or self.answer or self.handoff_to)
-
-    @property
-    def accepts_run(self) -> bool:
-        """Whether one more run may belong to it: a second run of a call is a retry, of a failed run only."""
-        return not self.runs or self.runs[-1].error is not None
 
     def has_id_of(self, request: Request) -> bool:
         """Return whether a request from another place has the name and the id of this call."""
@@ -252,7 +247,12 @@ class CallLedger:
         for span, answers in self._nameless_answers.items():
             self._pair_nameless(span, answers)
         self._infer_requests(models)
-        self._pair_early_answers()
+        for answer, path in self._early_answers:  # to ids that only the span of a tool has
+            calls = self._by_id[answer.call_id]
+            if calls:
+                calls[0].add_answer(answer)
+            else:
+                self.lost_answers.append(path)
 
     def _pair_nameless(self, span: Span, answers: list[tuple[Answer, str]]) -> None:
         """Pair answers that name neither a call nor a tool, as those of OpenInference for Haystack.
@@ -269,15 +269,6 @@ class CallLedger:
             waiting[0].add_answer(answers[0][0])
         elif waiting or not calls:
             self.lost_answers += [path for _, path in answers]
-
-    def _pair_early_answers(self) -> None:
-        """Pair answers to ids that only the span of a tool has."""
-        for answer, path in self._early_answers:
-            calls = self._by_id[answer.call_id]
-            if calls:
-                calls[0].add_answer(answer)
-            else:
-                self.lost_answers.append(path)
 
     def _infer_requests(self, models: Sequence[Span]) -> None:
         """Give tool runs without a request to the model or the agent that must have asked for them."""
@@ -392,20 +383,19 @@ class CallLedger:
         yield from _with_id(answer.call_id, chain(*self._earlier.values()))
 
     def _find_request(self, span: Span) -> Call | None:
-        """Return the call that a tool ran for."""
-        calls = self._calls_with_id(span) or self._calls_with_name(span)
+        """Return the call that a tool ran for: one of its id, else one of its name that waits for a run.
+
+        Calls in the same tool, and for names in the same agent, come before others.
+        """
+        run = span.tool_run
+        calls = _prefer(self._by_id[run.call_id], lambda call: call.request.name == run.tool)
+        calls = _prefer(calls, lambda call: call.batch.span.scope is span.scope)
+        if not calls:
+            calls = [call for call in self._by_name[run.tool] if call.may_start(span)]
+            calls = _prefer(calls, lambda call: call.batch.span.is_near(span))
+            # A second run of a call is a retry, of a failed run only.
+            calls = [call for call in calls if not call.runs or call.runs[-1].error is not None]
         return _best_request(calls, span) if calls else None
-
-    def _calls_with_id(self, span: Span) -> list[Call]:
-        """Return the calls of a run's id, only those of its tool and its scope if there are such."""
-        calls = _prefer(self._by_id[span.tool_run.call_id], lambda call: call.request.name == span.tool_run.tool)
-        return _prefer(calls, lambda call: call.batch.span.scope is span.scope)
-
-    def _calls_with_name(self, span: Span) -> list[Call]:
-        """Return the calls of a run's tool that wait for a run, only those in the same agent if there are such."""
-        calls = [call for call in self._by_name[span.tool_run.tool] if call.may_start(span)]
-        near = _prefer(calls, lambda call: call.batch.span.is_near(span))
-        return [call for call in near if call.accepts_run]
 
 
 def _with_id(call_id: str | None, calls: Iterable[Call]) -> Iterator[Call]:
@@ -427,14 +417,14 @@ def _prefer(items: list[_T], is_better: Callable[[_T], bool]) -> list[_T]:
 
 def _best_request(calls: list[Call], span: Span) -> Call:
     """Return the call that a run belongs to: equal arguments first, then one without a run, then the oldest."""
-    equal = {call for call in calls if _equals_request(call, span)}
+    equal = {call for call in calls if _received_as_requested(call, span)}
     waiting = [call for call in calls if not call.runs]
     if waiting:
         return min(waiting, key=lambda call: (call not in equal, not call.batch.came_before(span)))
     return _prefer(calls, equal.__contains__)[-1]
 
 
-def _equals_request(call: Call, span: Span) -> bool:
+def _received_as_requested(call: Call, span: Span) -> bool:
     requested = call.request.arguments
     return json_equal(received_arguments(span, requested), requested)
 

@@ -13,7 +13,7 @@ from itertools import filterfalse
 from operator import attrgetter
 from typing import TypeAlias
 
-from toolmark.formats.traces.span_tree import ModelCall, Span, Tree
+from toolmark.formats.traces.span_tree import Span, Tree
 from toolmark.formats.traces.trace_messages import last_text, requests_in
 
 _Exchange: TypeAlias = "tuple[str, tuple[tuple[str, str | None], ...], str]"
@@ -28,23 +28,16 @@ def drop_silent_copies(trees: Sequence[Tree]) -> None:
     for tree in trees:
         models = tree.of_kind("model")
         for silent, span in _silent_copies(models):
-            _complete(span.model_call, silent.model_call)
+            # The copy without content may have the counts of tokens that the other one lacks.
+            call, copy = span.model_call, silent.model_call
+            call.usage = call.usage or copy.usage
+            if call.stopped_for_tools is None:
+                call.stopped_for_tools = copy.stopped_for_tools
             silent.kind = "other"
         for span in models:
-            if _is_within_copy(span):
+            # A model without a reply that lies in a dropped one is a copy as well.
+            if span.reply is None and span.around is not None and span.around.kind == "other":
                 span.kind = "other"
-
-
-def _is_within_copy(model: Span) -> bool:
-    """Return whether a model without a reply lies in one that was dropped."""
-    return model.reply is None and model.around is not None and model.around.kind == "other"
-
-
-def _complete(call: ModelCall, copy: ModelCall) -> None:
-    """Complete a model call: the copy without content may have the counts of tokens that the other one lacks."""
-    call.usage = call.usage or copy.usage
-    if call.stopped_for_tools is None:
-        call.stopped_for_tools = copy.stopped_for_tools
 
 
 def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:

@@ -12,22 +12,13 @@ from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
+from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import call_of
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
-from toolmark.formats.traces.attribute_readers import (
-    all_entries,
-    entries_of,
-    flat,
-    json_list,
-    json_object,
-    string_of,
-    token_counts,
-)
 from toolmark.formats.traces.semantic_conventions import interpret
-from toolmark.formats.traces.span_messages import RawSpan, whole_value
+from toolmark.formats.traces.span_messages import whole_value
 from toolmark.formats.traces.span_tree import Span, ToolRun
-from toolmark.formats.traces.timestamps import time_of
-from toolmark.formats.traces.tool_spans import langchain_answer, unwrap_result
+from toolmark.formats.traces.tool_runs import langchain_answer, unwrap_result
 from toolmark.formats.traces.trace_messages import (
     Message,
     Speaker,
@@ -36,15 +27,22 @@ from toolmark.formats.traces.trace_messages import (
     requests_in,
     tools_beside_messages,
 )
+from toolmark.formats.traces.values import (
+    all_entries,
+    entries_of,
+    flat,
+    json_list,
+    json_object,
+    string_of,
+    time_of,
+    token_counts,
+)
 from toolmark.matching.json_compare import ABSENT
 
 _OPERATIONS = {"GENERATION": "chat", "TOOL": "execute_tool", "AGENT": "invoke_agent"}
-_ATTRIBUTES_OF_TYPE: dict[str, dict[str, Any]] = {
-    name: {"gen_ai.operation.name": operation, "ai.operationId": None} for name, operation in _OPERATIONS.items()
-}
-"""Langfuse's own type of an observation wins over the attributes of its span."""
 _TYPES = _OPERATIONS.keys() | {"SPAN", "EVENT", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
 _USAGE = {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)}
+_BLANK: tuple[Any, ...] = ("", "null", {}, [])
 _CAPITAL = re.compile(r"[A-Z]")
 
 
@@ -91,22 +89,30 @@ def _trace(fields: Fields, path: str, notes: Notes) -> Iterator[Span]:
         span = _span({"traceId": trace.get("id"), **observation}, place)
         span.session = session or span.session
         if span.parent is None:
-            _complete_root(span, trace)
+            span.tags = list(map(str, list_of(trace.get("tags"))))
+            span.input_text = span.input_text or _text_in(trace.get("input"), "user")
+            span.output_text = span.output_text or _text_in(trace.get("output"), "model")
         yield span
-
-
-def _complete_root(span: Span, trace: Fields) -> None:
-    """Complete an observation without a parent with what its trace has."""
-    span.tags = list(map(str, list_of(trace.get("tags"))))
-    span.input_text = span.input_text or _text_in(trace.get("input"), "user")
-    span.output_text = span.output_text or _text_in(trace.get("output"), "model")
 
 
 def _span(fields: Fields, path: str) -> Span:
     metadata = json_object(fields.get("metadata"))
-    raw = RawSpan(_bare_span(fields, path), _attributes_in(metadata))
-    raw.attributes |= _ATTRIBUTES_OF_TYPE.get(str(fields.get("type")), {})
-    span = interpret(raw)
+    # Langfuse's own type of an observation wins over the attributes of its span.
+    operation = _OPERATIONS.get(str(fields.get("type")))
+    own_kind = {"gen_ai.operation.name": operation, "ai.operationId": None} if operation else {}
+    span = interpret(
+        Span(
+            str(fields.get("id")),
+            string_of(_get(fields, "traceId")),
+            path,
+            text_of(_get(fields, "parentObservationId")),
+            string_of(fields.get("name")),
+            started_at=time_of(_get(fields, "startTime")),
+            ended_at=time_of(_get(fields, "endTime")),
+            session=text_of(_get(fields, "sessionId")),
+            attributes={**_attributes_in(metadata), **own_kind},
+        )
+    )
     if fields.get("level") == "ERROR":
         span.error = text_of(_get(fields, "statusMessage")) or span.error or "failed"
     if span.kind == "other" and _is_untyped_tool(fields):
@@ -120,19 +126,6 @@ def _span(fields: Fields, path: str) -> Span:
     return span
 
 
-def _bare_span(fields: Fields, path: str) -> Span:
-    return Span(
-        str(fields.get("id")),
-        string_of(_get(fields, "traceId")),
-        path,
-        text_of(_get(fields, "parentObservationId")),
-        string_of(fields.get("name")),
-        started_at=time_of(_get(fields, "startTime")),
-        ended_at=time_of(_get(fields, "endTime")),
-        session=text_of(_get(fields, "sessionId")),
-    )
-
-
 def _attributes_in(metadata: Fields) -> dict[str, Any]:
     """Return the attributes of the OpenTelemetry span that an observation came from."""
     attributes = json_object(metadata.get("attributes"))
@@ -142,27 +135,23 @@ def _attributes_in(metadata: Fields) -> dict[str, Any]:
 
 def _is_untyped_tool(fields: Fields) -> bool:
     """Return whether an observation without the type of a tool returned LangChain's message of that tool."""
+    if str(fields.get("type")) in _OPERATIONS:
+        return False
     answer = langchain_answer(json_object(fields.get("output")))
-    return (
-        str(fields.get("type")) not in _OPERATIONS and answer is not None and answer.name in (None, fields.get("name"))
-    )
+    return answer is not None and answer.name in (None, fields.get("name"))
 
 
 def _read_tool(fields: Fields, run: ToolRun) -> None:
     # The observation has its input and output also where its span had no such attributes. They are empty where Langfuse
     # did not read those of the span, which then count.
-    tool_input, output = decoded(fields.get("input")), decoded(fields.get("output"))
-    if not _is_blank(tool_input) or run.arguments in (ABSENT, None):
-        run.arguments = run.arguments if fields.get("input") is None else tool_input
-    if not _is_blank(output) or run.result in (ABSENT, None):
-        run.result = run.result if fields.get("output") is None else output
+    arguments, result = decoded(fields.get("input")), decoded(fields.get("output"))
+    if arguments is not None and (arguments not in _BLANK or run.arguments in (ABSENT, None)):
+        run.arguments = arguments
+    if result is not None and (result not in _BLANK or run.result in (ABSENT, None)):
+        run.result = result
     if run.result is None:  # the JSON text `null`
         run.result = ABSENT
     unwrap_result(run)
-
-
-def _is_blank(value: object) -> bool:
-    return value is None or value in ("", "null", {}, [])
 
 
 def _read_messages(fields: Fields, span: Span) -> None:
@@ -190,22 +179,19 @@ def _read_model(fields: Fields, metadata: Fields, span: Span) -> None:
 
 def _listed_calls(fields: Fields, path: str) -> list[Message]:
     """Return the calls that Langfuse lists next to an output whose form is not read here, or at least their names."""
-    calls = json_list(_get(fields, "toolCalls")) or json_list(_get(fields, "toolCallNames"))
-    requests = [
-        call_of(as_object(decoded(entry)) or {"name": entry}, path=f"{path}.toolCalls[{index}]")
-        for index, entry in enumerate(calls)
-    ]
-    named = tuple(filter(None, requests))
-    return [Message("model", f"{path}.toolCalls", None, named)] if named else []
+    requests: list[Request] = []
+    for index, entry in enumerate(json_list(_get(fields, "toolCalls")) or json_list(_get(fields, "toolCallNames"))):
+        request = call_of(json_object(entry) or {"name": entry}, path=f"{path}.toolCalls[{index}]")
+        if request is not None:
+            requests.append(request)
+    return [Message("model", f"{path}.toolCalls", requests=tuple(requests))] if requests else []
 
 
 def _offered(fields: Fields, metadata: Fields) -> Iterator[Any]:
     for name, definition in json_object(_get(fields, "toolDefinitions")).items():
         yield {"name": name, **json_object(definition)}
-    for tool in json_list(metadata.get("tools")):
-        definition = as_object(decoded(tool))
-        if definition is not None:
-            yield definition
+    definitions = map(as_object, map(decoded, json_list(metadata.get("tools"))))
+    yield from (definition for definition in definitions if definition is not None)
 
 
 def _text_in(value: object, speaker: Speaker) -> str | None:

@@ -12,11 +12,10 @@ from typing import Any
 from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, first_of, object_of, text_of
 from toolmark.formats.messages.field_readers import Notes, decoded, id_of, list_of
-from toolmark.formats.traces.attribute_readers import all_entries, string_of, token_counts
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
-from toolmark.formats.traces.timestamps import time_of
-from toolmark.formats.traces.tool_spans import unwrap_result
-from toolmark.formats.traces.trace_messages import last_text, messages_in
+from toolmark.formats.traces.tool_runs import unwrap_result
+from toolmark.formats.traces.trace_messages import last_text, messages_in, speakers_of
+from toolmark.formats.traces.values import all_entries, string_of, time_of, token_counts
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {"llm": "model", "tool": "tool"}
@@ -55,22 +54,15 @@ def _drop_hidden_values(spans: list[Span]) -> None:
     The client writes `{}` for hidden values, and `{}` is also a valid value. Models show which of the two it is:
     a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
     """
-    no_inputs = {span.trace for span in filter(_lacks_prompt, spans)}
-    no_outputs = {span.trace for span in filter(_lacks_reply, spans)}
+    models = [span for span in spans if span.kind == "model"]
+    hidden_inputs = {span.trace for span in models if not span.prompt}
+    hidden_outputs = {span.trace for span in models if span.reply is None and span.error is None}
     for span in spans:
         run = span.tool_run
-        if span.trace in no_inputs and run.arguments == {}:
+        if span.trace in hidden_inputs and run.arguments == {}:
             run.arguments = ABSENT
-        if span.trace in no_outputs and run.result == {}:
+        if span.trace in hidden_outputs and run.result == {}:
             run.result = ABSENT
-
-
-def _lacks_prompt(span: Span) -> bool:
-    return span.kind == "model" and not span.prompt
-
-
-def _lacks_reply(span: Span) -> bool:
-    return span.kind == "model" and span.reply is None and span.error is None
 
 
 def _spans(entries: list[tuple[str, Any]], notes: Notes) -> Iterator[Span]:
@@ -129,10 +121,10 @@ def _error_of(fields: Fields) -> str | None:
 
 def _tool_run(name: str, fields: Fields, extra: Fields) -> ToolRun:
     run = ToolRun(name, text_of(extra.get("tool_call_id")), input_wrapped=True)
-    outputs = object_of(fields.get("outputs"))
     if fields.get("inputs") is not None:
         run.arguments = fields["inputs"]
     if fields.get("outputs") is not None:
+        outputs = object_of(fields["outputs"])
         run.result = outputs["output"] if set(outputs) == {"output"} else fields["outputs"]
     unwrap_result(run)
     return run
@@ -142,14 +134,10 @@ def _read_messages(fields: Fields, span: Span) -> None:
     span.prompt = messages_in(object_of(fields.get("inputs")), f"{span.path}.inputs", "user")
     if fields.get("outputs"):
         span.reply = messages_in(fields["outputs"], f"{span.path}.outputs", "model")
-    if span.kind == "other" and _is_agent(span):
+    # Exports often have the root runs alone, without their models; such a run answers like a model.
+    if span.kind == "other" and span.parent is None and "model" in speakers_of(span.reply_messages):
         span.kind, span.agent = "agent", span.agent or span.name
     span.input_text, span.output_text = last_text(span.prompt, "user"), last_text(span.reply_messages, "model")
-
-
-def _is_agent(span: Span) -> bool:
-    """Return whether a root run answers like a model: exports often have the root runs alone, without their models."""
-    return span.parent is None and any(message.speaker == "model" for message in span.reply_messages)
 
 
 def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> None:

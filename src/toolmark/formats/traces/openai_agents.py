@@ -6,24 +6,23 @@ that ran. Where the model is asked over Chat Completions, its messages are in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of, string_of, token_counts
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
-from toolmark.formats.traces.timestamps import time_of
 from toolmark.formats.traces.trace_messages import messages_in
+from toolmark.formats.traces.values import all_entries, entries_of, string_of, time_of, token_counts
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {
-    "agent": "agent",
     "function": "tool",
     "generation": "model",
     "response": "model",
+    "agent": "agent",
     "handoff": "handoff",
 }
 _USAGE = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("output_tokens", "completion_tokens")}
@@ -83,9 +82,14 @@ def _span(fields: Fields, path: str) -> Span:
         time_of(fields.get("ended_at")),
         error=_error_of(fields),
     )
-    read = _READERS.get(span.kind)
-    if read is not None:
-        read(data, span)
+    if span.kind == "tool":
+        _read_tool(data, span)
+    elif span.kind == "model":
+        _read_model(data, span)
+    elif span.kind == "agent":
+        span.agent = text_of(data.get("name"))
+    elif span.kind == "handoff":
+        span.handoff_to, span.agent = text_of(data.get("to_agent")), text_of(data.get("from_agent"))
     return span
 
 
@@ -96,14 +100,6 @@ def _error_of(fields: Fields) -> str | None:
         return None
     parts = (error.get("message"), first_of(object_of(error.get("data")), "error", "message"))
     return ": ".join(map(str, filter(None, parts))) or "failed"
-
-
-def _read_agent(data: Fields, span: Span) -> None:
-    span.agent = text_of(data.get("name"))
-
-
-def _read_handoff(data: Fields, span: Span) -> None:
-    span.handoff_to, span.agent = text_of(data.get("to_agent")), text_of(data.get("from_agent"))
 
 
 def _read_tool(data: Fields, span: Span) -> None:
@@ -127,11 +123,3 @@ def _read_model(data: Fields, span: Span) -> None:
     usage = as_object(data.get("usage")) or object_of(response.get("usage"))
     model = text_of(data.get("model")) or text_of(response.get("model"))
     span.model_call = ModelCall(model, usage=token_counts(usage, _USAGE, least=0))
-
-
-_READERS: dict[SpanKind, Callable[[Fields, Span], None]] = {
-    "tool": _read_tool,
-    "model": _read_model,
-    "agent": _read_agent,
-    "handoff": _read_handoff,
-}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,24 +18,13 @@ from typing import Any
 from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.formats.messages.field_readers import Notes, list_of
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of, flat, integer_in, string_of
 from toolmark.formats.traces.semantic_conventions import interpret
-from toolmark.formats.traces.span_messages import Event, RawSpan
-from toolmark.formats.traces.span_tree import Span
-from toolmark.formats.traces.timestamps import time_of, unit_of
+from toolmark.formats.traces.span_tree import Event, Span
+from toolmark.formats.traces.values import all_entries, entries_of, flat, integer_in, string_of, time_of, unit_of
 
 _GROUPS = (
-    "resourceSpans",
-    "resource_spans",
-    "batches",
-    "resourceLogs",
-    "resource_logs",
-    "scopeSpans",
-    "scope_spans",
-    "instrumentationLibrarySpans",
-    "ilSpans",
-    "scopeLogs",
-    "scope_logs",
+    *("resourceSpans", "resource_spans", "batches", "resourceLogs", "resource_logs"),
+    *("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "ilSpans", "scopeLogs", "scope_logs"),
 )
 """Keys of OTLP's lists of resources and scopes, also those of its early versions and of Tempo."""
 _LOGS = ("logRecords", "log_records")
@@ -77,31 +66,31 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
         entries: The values in the file, each with its path.
         notes: Receives a problem for everything that cannot be read.
     """
-    spans: dict[tuple[str, str], RawSpan] = {}
-    all_spans: list[RawSpan] = []
+    spans: list[Span] = []
+    by_id: dict[tuple[str, str], Span] = {}
     # Log records come after all spans, since a file may have them on an earlier line than the span they belong to.
     for record in sorted(_records(entries, notes), key=attrgetter("is_log")):
-        raw = _log_owner(record, spans) if record.is_log else _raw_span(record, notes)
-        if raw is not None:
-            spans[raw.span.trace, raw.span.id] = raw
-            all_spans.append(raw)
-    return [interpret(raw) for raw in all_spans]
+        span = _span_of_log(record, by_id) if record.is_log else _span(record, notes)
+        if span is not None:
+            by_id[span.trace, span.id] = span
+            spans.append(span)
+    return list(map(interpret, spans))
 
 
-def _log_owner(record: _Record, spans: Mapping[tuple[str, str], RawSpan]) -> RawSpan | None:
+def _span_of_log(record: _Record, spans: Mapping[tuple[str, str], Span]) -> Span | None:
     """Add a log record of GenAI to its span; return a new span for it where the file does not have that span."""
     fields, event = record.fields, _event(record.fields, record.path, "eventName", "event_name")
     if not event.name.startswith("gen_ai."):
         return None
     trace, span_id = _id(first_of(fields, "traceId", "trace_id")), _id(first_of(fields, "spanId", "span_id"))
-    owner = spans.get((trace, span_id))
-    if owner is not None:
-        owner.events.append(event)
+    if (trace, span_id) in spans:
+        spans[trace, span_id].events.append(event)
         return None
     # Semantic Kernel and others may export log records alone, or before a span that never ended.
     at = first_of(fields, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
-    span = Span(span_id or event.path, trace, event.path, name=event.name, started_at=time_of(at))
-    return RawSpan(span, {"gen_ai.operation.name": "chat"}, [event])
+    span = Span(span_id or event.path, trace, event.path, name=event.name, started_at=time_of(at), events=[event])
+    span.attributes = {"gen_ai.operation.name": "chat"}
+    return span
 
 
 def _is_span(fields: Fields) -> bool:
@@ -130,11 +119,14 @@ def _records(entries: Iterable[tuple[str, Any]], notes: Notes, session: str | No
         elif _is_span(fields) and not _keys_with(list, fields, (*_GROUPS, *_LOGS)):
             yield _Record(path, fields, session=session)
         else:
-            yield from _records_inside(fields, path, notes, session or _mlflow_session(fields))
+            yield from _records_inside(fields, path, notes, session)
 
 
 def _records_inside(fields: Fields, path: str, notes: Notes, session: str | None) -> Iterator[_Record]:
     """Yield the spans and log records of an object that holds some."""
+    # MLflow has the session of a trace in its `info`, and not on its spans.
+    metadata = object_of(first_of(object_of(fields.get("info")), "trace_metadata", "request_metadata"))
+    session = session or text_of(metadata.get("mlflow.trace.session"))
     keys = _keys_with(list, fields, (*_GROUPS, *_LOGS))
     keys += _keys_with((list, dict), fields, ("spans", *_WRAPPERS))[:1]
     for key in keys:
@@ -147,13 +139,8 @@ def _records_inside(fields: Fields, path: str, notes: Notes, session: str | None
         notes.problem(path, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
 
 
-def _mlflow_session(fields: Fields) -> str | None:
-    """Return the session of an MLflow trace, which is in its `info` and not on its spans."""
-    metadata = object_of(first_of(object_of(fields.get("info")), "trace_metadata", "request_metadata"))
-    return text_of(metadata.get("mlflow.trace.session"))
-
-
-def _raw_span(record: _Record, notes: Notes) -> RawSpan | None:
+def _span(record: _Record, notes: Notes) -> Span | None:
+    """Return the span of a record, not yet interpreted."""
     fields, path = record.fields, record.path
     # SDKs and Phoenix dump ids in a context, OTLP on the span itself, and data frames of Phoenix in flat columns.
     context = object_of(first_of(fields, "context", "spanContext", "span_context"))
@@ -162,35 +149,38 @@ def _raw_span(record: _Record, notes: Notes) -> RawSpan | None:
         notes.problem(path, "a span needs an id")
         return None
     trace = _id(first_of(context, *_TRACE_IDS) or first_of(fields, *_TRACE_IDS))
-    name = string_of(first_of(fields, "name", "operationName"))
+    columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
     attributes = {
         "mlflow.trace.session": record.session,
         "openinference.span.kind": fields.get("span_kind"),  # Phoenix takes the kind out of the attributes
         **_attributes(first_of(fields, "attributes", "tags")),
-        **_attributes_in_columns(fields),
+        # A data frame has a column for each attribute, also where a span has no value.
+        **{key: value for key, value in flat(columns) if value is not None},
     }
-    span = Span(span_id, trace, path, _parent_id(fields, trace), name, error=_error_of(fields, attributes))
-    span.started_at, span.ended_at = _times(fields)
     events = enumerate(list_of(first_of(fields, "events", "logs")))
-    return RawSpan(span, attributes, [_event(entry, f"{path}.events[{index}]", "name") for index, entry in events])
-
-
-def _attributes_in_columns(fields: Fields) -> dict[str, Any]:
-    """Return the attributes of a data frame of Phoenix, which has a column for each, also where a span has no value."""
-    columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
-    return {key: value for key, value in flat(columns) if value is not None}
+    started_at, ended_at = _times(fields)
+    return Span(
+        span_id,
+        trace,
+        path,
+        _parent_id(fields, trace),
+        string_of(first_of(fields, "name", "operationName")),
+        started_at=started_at,
+        ended_at=ended_at,
+        error=_error_of(fields, attributes),
+        attributes=attributes,
+        events=[_event(entry, f"{path}.events[{index}]", "name") for index, entry in events],
+    )
 
 
 def _parent_id(fields: Fields, trace: str) -> str | None:
     parent = object_of(first_of(fields, "parent", "parentSpanContext", "parent_span_context"))
-    parent_id = first_of(parent, *_SPAN_IDS) or first_of(fields, *_PARENT_IDS) or _jaeger_parent(fields, trace)
-    return _id(parent_id) or None
-
-
-def _jaeger_parent(fields: Fields, trace: str) -> object:
-    for reference in map(object_of, list_of(fields.get("references"))):
+    parent_id = first_of(parent, *_SPAN_IDS) or first_of(fields, *_PARENT_IDS)
+    if parent_id:
+        return _id(parent_id) or None
+    for reference in map(object_of, list_of(fields.get("references"))):  # Jaeger
         if reference.get("refType") == "CHILD_OF" and _id(reference.get("traceID")) in ("", trace):
-            return reference.get("spanID")
+            return _id(reference.get("spanID")) or None
     return None
 
 
@@ -217,16 +207,12 @@ def _time(fields: Fields, snake: str, camel: str) -> datetime | None:
 def _error_of(fields: Fields, attributes: Fields) -> str | None:
     """Return why a span failed; `None` where its status is not an error."""
     status = object_of(fields.get("status"))
-    if attributes.get("error") is not True and str(_status_code(fields, attributes)) not in _FAILED:
+    code = first_of(status, "code", "status_code") or first_of(fields, "status_code", "statusCode")
+    code = code or text_of(fields.get("status")) or attributes.get("otel.status_code")
+    if attributes.get("error") is not True and str(code) not in _FAILED:
         return None
     message = first_of(status, "message", "description") or first_of(fields, "status_message", "statusMessage")
     return text_of(message) or text_of(attributes.get("otel.status_description")) or "failed"
-
-
-def _status_code(fields: Fields, attributes: Fields) -> object:
-    status = fields.get("status")
-    code = first_of(object_of(status), "code", "status_code") or first_of(fields, "status_code", "statusCode")
-    return code or text_of(status) or attributes.get("otel.status_code")
 
 
 def _event(value: object, path: str, *name_keys: str) -> Event:
@@ -259,30 +245,18 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
         return dict(fields)
     if not present:
         return None
-    kind, inner = present[0]
-    return _VALUE_READERS[kind](inner) if kind in _VALUE_READERS else inner
+    return _value_of_kind(*present[0])
 
 
-def _integer(value: object) -> object:
+def _value_of_kind(kind: str, inner: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the plain value under a key such as `intValue`."""
+    if kind == "arrayValue":
+        return list(map(_value, list_of(object_of(inner).get("values"))))
+    if kind == "kvlistValue":
+        return _attributes(list_of(object_of(inner).get("values")))
     # Protobuf's JSON mapping writes 64-bit integers as text.
-    number = integer_in(value) if isinstance(value, str) else None
-    return value if number is None else number
-
-
-def _array(value: object) -> list[Any]:
-    return list(map(_value, list_of(object_of(value).get("values"))))
-
-
-def _key_value_list(value: object) -> dict[str, Any]:
-    return _attributes(list_of(object_of(value).get("values")))
-
-
-_VALUE_READERS: dict[str, Callable[[object], object]] = {
-    "intValue": _integer,
-    "arrayValue": _array,
-    "kvlistValue": _key_value_list,
-}
-"""Readers of the kinds of an `AnyValue` whose JSON is not the plain value."""
+    number = integer_in(inner) if kind == "intValue" and isinstance(inner, str) else None
+    return inner if number is None else number
 
 
 def _id(value: object) -> str:
@@ -292,15 +266,10 @@ def _id(value: object) -> str:
     text = str(value)
     if isinstance(value, int):
         text = f"{value:x}".zfill(16 if value < 1 << 64 else 32)
-    if not _HEX.match(text):
-        return _hexadecimal(text)
-    text = text.removeprefix("0x").lower()
-    return text if text.strip("0") else ""  # an id of zeros means that there is none
-
-
-def _hexadecimal(text: str) -> str:
-    """Return the hexadecimal digits of an id in base64, as Protobuf's JSON writes it; any other text as it is."""
-    if len(text) in (12, 24) and text.endswith("="):
+    if _HEX.match(text):
+        text = text.removeprefix("0x").lower()
+        return text if text.strip("0") else ""  # an id of zeros means that there is none
+    if len(text) in (12, 24) and text.endswith("="):  # base64, as Protobuf's JSON writes it
         with suppress(ValueError):
             return base64.b64decode(text, validate=True).hex()
     return text

@@ -17,10 +17,10 @@ from toolmark.cases import ConversationalTestCase, Run
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.formats.messages.field_readers import Notes, plain
 from toolmark.formats.traces import langfuse, langsmith, openai_agents, otel
-from toolmark.formats.traces.attribute_readers import all_entries, entries_of
 from toolmark.formats.traces.span_tree import Span
 from toolmark.formats.traces.to_runs import runs_of
 from toolmark.formats.traces.trace_messages import remember_messages
+from toolmark.formats.traces.values import all_entries, entries_of
 
 TraceFormat: TypeAlias = Literal["otel", "langfuse", "langsmith", "openai-agents"]
 """The trace formats that `read_traces` reads."""
@@ -157,14 +157,13 @@ def _detect(documents: list[tuple[str, Any]], notes: Notes) -> tuple[TraceFormat
     matching: list[tuple[str, Any]] = []
     for path, value in documents:
         detected = trace_format_of(value)
+        first = first or detected
         if detected is None:
             names = "OpenTelemetry, Langfuse, LangSmith or the OpenAI Agents SDK"
             notes.problem(path, f"expected traces of {names}; the value looks like none of them")
-        elif first is not None and detected != first:
-            notes.problem(
-                path, f"looks like {detected}, but earlier values look like {first}; split the file by format"
-            )
-        else:
-            first = detected
+        elif detected == first:
             matching.append((path, value))
+        else:
+            message = f"looks like {detected}, but earlier values look like {first}; split the file by format"
+            notes.problem(path, message)
     return first or "otel", matching

@@ -2,55 +2,37 @@
 
 These are the GenAI conventions of OpenTelemetry, from the events of their first years to the messages of today, and
 those of OpenInference, OpenLLMetry, the Vercel AI SDK, Pydantic AI, Google's ADK, Haystack, LlamaIndex, MLflow and
-any-agent. The tables here, in `span_kinds`, `tool_spans`, `span_messages` and `attribute_aliases` name every attribute
+any-agent. The tables here, in `tool_runs`, `span_messages` and `attribute_aliases` name every attribute
 that is read; any other attribute is ignored. Within a table the more specific name comes first, since many libraries
 write two conventions.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, parts_of, text_of
 from toolmark.formats.messages.field_readers import decoded, id_of, list_of
 from toolmark.formats.traces.attribute_aliases import with_common_names
-from toolmark.formats.traces.attribute_readers import json_list, json_object, object_under, string_of, token_counts
-from toolmark.formats.traces.span_kinds import kind_of, name_in
-from toolmark.formats.traces.span_messages import (
-    LLAMA_INDEX_PROMPT,
-    Attributes,
-    Event,
-    RawSpan,
-    indexed,
-    prompt_of,
-    reply_of,
-    surroundings_of,
-)
-from toolmark.formats.traces.span_tree import ModelCall, Span
-from toolmark.formats.traces.tool_spans import handoff_target, tool_run_of
+from toolmark.formats.traces.span_messages import INDEXED, LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY, indexed, read_messages
+from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind
+from toolmark.formats.traces.tool_runs import handoff_target, name_in, tool_run_of
 from toolmark.formats.traces.trace_messages import Message, Speaker, last_text, tools_beside_messages
+from toolmark.formats.traces.values import first_key, json_list, json_object, object_under, string_of, token_counts
 
 _AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name")
 _NODES = ("graph.node.name", "graph.node.id")
 """Where OpenInference keeps the name of a CrewAI agent."""
 _SESSIONS = (
-    "gen_ai.conversation.id",
-    "session.id",
-    "langfuse.session.id",
-    "gcp.vertex.agent.session_id",
-    "traceloop.association.properties.thread_id",
-    "traceloop.association.properties.session_id",
-    "ai.telemetry.metadata.sessionId",
-    "mlflow.trace.session",
+    *("gen_ai.conversation.id", "session.id", "langfuse.session.id", "gcp.vertex.agent.session_id"),
+    *("traceloop.association.properties.thread_id", "traceloop.association.properties.session_id"),
+    *("ai.telemetry.metadata.sessionId", "mlflow.trace.session"),
 )
 _MODELS = (
-    "gen_ai.response.model",
-    "gen_ai.request.model",
-    "llm.model_name",
-    "ai.response.model",
-    "ai.model.id",
-    "mlflow.llm.model",
+    *("gen_ai.response.model", "gen_ai.request.model", "llm.model_name"),
+    *("ai.response.model", "ai.model.id", "mlflow.llm.model"),
 )
 _USAGE = {
     "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
@@ -58,11 +40,8 @@ _USAGE = {
     "total_tokens": ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total"),
 }
 _FINISH_REASONS = (
-    "gen_ai.response.finish_reasons",
-    "gen_ai.response.finish_reason",
-    "llm.finish_reason",
-    "ai.response.finishReason",
-    "anthropic.message.stop_reason",
+    *("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason"),
+    *("ai.response.finishReason", "anthropic.message.stop_reason"),
 )
 _RESPONSES = ("output.value", "mlflow.spanOutputs", "haystack.agent.step.llm.output", "haystack.component.output")
 _TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
@@ -72,24 +51,102 @@ _TOOLS = ("gen_ai.tool.definitions", "ai.prompt.tools", "gen_ai.request.tools", 
 _PROMPTS_WITH_TOOLS = ("langfuse.observation.input", "haystack.agent.step.llm.input", "haystack.component.input")
 
 
-def interpret(raw: RawSpan) -> Span:
+_KIND_NAMES: dict[SpanKind, tuple[str, ...]] = {
+    "model": (
+        *("chat", "call_llm", "text_completion", "completion"),
+        *("generate_content", "llm", "generation", "chat_model"),
+    ),
+    "tool": ("execute_tool", "tool"),
+    "agent": ("invoke_agent", "agent"),
+    "other": ("create_agent", "invoke_workflow", "chain", "workflow", "task"),
+}
+_KINDS: dict[str, SpanKind] = {name: kind for kind, names in _KIND_NAMES.items() for name in names}
+_KIND_KEYS = (
+    *("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind"),
+    *("langfuse.observation.type", "langsmith.span.kind", "mlflow.spanType"),
+)
+_VERCEL_KINDS: dict[str, SpanKind] = {"toolCall": "tool", "generate": "model", "stream": "model"}
+"""Kinds by the start of an operation of the Vercel AI SDK, such as `ai.generateText.doGenerate`."""
+_VERCEL_OPERATION = re.compile(r"^ai\.(toolCall$|generate|stream)")
+_HAYSTACK_SPANS: dict[str, SpanKind] = {
+    "haystack.agent.run": "agent",
+    "haystack.agent.step.llm": "model",
+    "haystack.agent.step.tool": "tool",
+}
+"""Names of Haystack's spans, which have no attribute for their kind."""
+
+_TOOL_HINTS = ("gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "tool_arguments", "tool.arguments")
+_MODEL_HINTS = ("gen_ai.output.messages", "llm.request.type", "gcp.vertex.agent.llm_request")
+_AGENT_HINTS = ("pydantic_ai.all_messages", "all_messages_events")
+_ADK_AGENT = re.compile(r"^agent_run \[.+\]$")
+"""Name of an agent span of Google's ADK 1, which says nothing else about the agent."""
+_MERGED_TOOLS = "(merged tools)"
+"""The tool name of spans of Google's ADK that repeat the results of several other spans."""
+
+
+def interpret(span: Span) -> Span:
     """Return the span with its kind, its messages and its event, read from attributes and events."""
-    span = raw.span
-    raw.attributes = with_common_names(raw.attributes, span.name)
-    span.kind = kind_of(raw)
-    span.agent = _agent_of(span, raw.attributes)
-    span.session = span.session or id_of(first_of(raw.attributes, *_SESSIONS))
-    span.error = _error_of(raw)
+    span.attributes = with_common_names(span.attributes, span.name)
+    span.kind = _kind_of(span)
+    span.agent = _agent_of(span, span.attributes)
+    span.session = span.session or id_of(first_of(span.attributes, *_SESSIONS))
+    span.error = _error_of(span)
     if span.kind == "tool":
-        _read_tool(raw)
+        span.handoff_to = handoff_target(span)
+        if span.handoff_to is None:
+            span.tool_run = tool_run_of(span)
+        else:
+            span.kind = "handoff"
     elif span.kind == "model":
-        _read_model(raw)
+        _read_model(span)
     else:
-        _read_surroundings(raw)
+        _read_surroundings(span)
     return span
 
 
-def _agent_of(span: Span, attributes: Attributes) -> str | None:
+def _kind_of(span: Span) -> SpanKind:
+    """Return the kind of a span: the one that it names, else the one that its attributes imply."""
+    attributes = span.attributes
+    names = [string_of(attributes.get(key)).lower() for key in _KIND_KEYS]
+    if names[0] == "create_agent":
+        return "other"  # Phoenix calls it an agent, but no agent runs in it
+    operations = _VERCEL_OPERATION.findall(str(attributes.get("ai.operationId")))
+    kinds: list[SpanKind | None] = [*map(_VERCEL_KINDS.get, operations), *map(_KINDS.get, names)]
+    # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
+    named: SpanKind | None = next((kind for kind in kinds if kind not in (None, "other")), None)
+    kind = named or _implied_kind(span, is_chain="other" in kinds)
+    is_merged = attributes.get("gen_ai.tool.name") == _MERGED_TOOLS or span.name.endswith(_MERGED_TOOLS)
+    return "other" if kind is None or (kind == "tool" and is_merged) else kind
+
+
+def _implied_kind(span: Span, *, is_chain: bool) -> SpanKind | None:
+    """Return the kind that the attributes of a span imply; `None` if they imply none."""
+    attributes, name = span.attributes, span.name
+    is_request = name.startswith(("call_llm", "chat"))  # Google's ADK names a tool there, too
+    names_tool = attributes.get("gen_ai.tool.name") is not None and not is_request
+    if names_tool or first_key(attributes, *_TOOL_HINTS):
+        return "tool"
+    if name in _HAYSTACK_SPANS:
+        return _HAYSTACK_SPANS[name]
+    if first_key(attributes, *_AGENT_HINTS):
+        return "agent"
+    if _has_model_attributes(attributes, is_chain=is_chain):
+        return "model"
+    if attributes.get("agent_name") is not None or _ADK_AGENT.match(name):
+        return "agent"
+    return "model" if span.events_named(LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY) else None
+
+
+def _has_model_attributes(attributes: Fields, *, is_chain: bool) -> bool:
+    """Return whether attributes are those of a model."""
+    if str(attributes.get("haystack.component.type")).endswith("Generator"):
+        return True
+    # An OpenInference chain keeps its prompt as a model does; only a model has a reply.
+    prefixes = INDEXED["model"] if is_chain else (*INDEXED["model"], *INDEXED["user"])
+    return any(key in _MODEL_HINTS or key.startswith(prefixes) for key in attributes)
+
+
+def _agent_of(span: Span, attributes: Fields) -> str | None:
     agent = text_of(first_of(attributes, *_AGENTS))
     if span.kind == "agent":
         agent = agent or name_in(span.name) or text_of(first_of(attributes, *_NODES))
@@ -97,103 +154,74 @@ def _agent_of(span: Span, attributes: Attributes) -> str | None:
     return agent or text_of(object_under(attributes, "metadata").get("lc_agent_name"))
 
 
-def _error_of(raw: RawSpan) -> str | None:
+def _error_of(span: Span) -> str | None:
     """Return why a span failed, with the exception of its events first; `None` where it did not fail."""
-    error, attributes = raw.span.error, raw.attributes
+    error, attributes = span.error, span.attributes
     if error is None and attributes.get("error.type") is None:
         return None
     error = error or str(first_of(attributes, "exception.message", "error.message", "error.type"))
-    exceptions = (event.attributes for event in raw.events if _is_exception(event))
-    return _exception_text(next(exceptions, {})) or error
+    for event in span.events:
+        if event.name == "exception" or "exception.type" in event.attributes:
+            name = string_of(event.attributes.get("exception.type")).rpartition(".")[2]
+            text = filter(None, (name, event.attributes.get("exception.message")))
+            return ": ".join(map(str, text)) or error
+    return error
 
 
-def _is_exception(event: Event) -> bool:
-    return event.name == "exception" or "exception.type" in event.attributes
-
-
-def _exception_text(attributes: Attributes) -> str:
-    """Return an exception as `"TypeName: text"`."""
-    name = string_of(attributes.get("exception.type")).rpartition(".")[2]
-    return ": ".join(map(str, filter(None, (name, attributes.get("exception.message")))))
-
-
-def _read_tool(raw: RawSpan) -> None:
-    span, handoff_to = raw.span, handoff_target(raw)
-    if handoff_to is None:
-        span.tool_run = tool_run_of(raw)
-    else:
-        span.kind, span.handoff_to = "handoff", handoff_to
-
-
-def _read_model(raw: RawSpan) -> None:
-    span, attributes = raw.span, raw.attributes
-    span.model_call = ModelCall(
-        text_of(first_of(attributes, *_MODELS)),
-        text_of(attributes.get("gen_ai.response.id")),
-        _stopped_for_tools(raw),
-        token_counts(attributes, _USAGE),
-    )
+def _read_model(span: Span) -> None:
+    attributes = span.attributes
+    model, response_id = text_of(first_of(attributes, *_MODELS)), text_of(attributes.get("gen_ai.response.id"))
+    span.model_call = ModelCall(model, response_id, _stopped_for_tools(span), token_counts(attributes, _USAGE))
     span.offered = list(_offered(attributes))
-    for event in raw.events_named(LLAMA_INDEX_PROMPT):
+    for event in span.events_named(LLAMA_INDEX_PROMPT):
         span.offered += json_list(event.attributes.get("additional_kwargs.tools"))
-    span.prompt, span.reply = prompt_of(raw), reply_of(raw)
+    read_messages(span)
 
 
-def _stopped_for_tools(raw: RawSpan) -> bool | None:
+def _stopped_for_tools(span: Span) -> bool | None:
     """Return whether a model stopped to have tools called; `None` where the span gives no reason for the stop."""
-    reasons = [str(reason) for value in filter(None, _finish_reasons(raw)) for reason in parts_of(value)]
-    if any(map(_means_tools, ",".join(reasons).split(","))):
-        return True
-    provider = str(first_of(raw.attributes, "gen_ai.provider.name", "gen_ai.system"))
+    reasons = [str(reason) for value in filter(None, _finish_reasons(span)) for reason in parts_of(value)]
+    for reason in ",".join(reasons).split(","):
+        # Semantic Kernel writes the names of a Python enum: `FinishReason.TOOL_CALLS`.
+        if reason.rpartition(".")[2].replace("-", "_").lower() in _TOOL_REASONS:
+            return True
+    provider = str(first_of(span.attributes, "gen_ai.provider.name", "gen_ai.system"))
     # Google's models stop for the same reason with tools and without, so it means nothing there.
     return False if set(reasons) - {"STOP"} and not provider.startswith(_GOOGLE) else None
 
 
-def _finish_reasons(raw: RawSpan) -> Iterator[object]:
+def _finish_reasons(span: Span) -> Iterator[object]:
     """Yield the finish reasons of a span, its events, and the responses that its attributes hold."""
-    yield decoded(first_of(raw.attributes, *_FINISH_REASONS))
-    for event in raw.events:
+    yield decoded(first_of(span.attributes, *_FINISH_REASONS))
+    for event in span.events:
         yield event.attributes.get("finish_reason")
         yield json_object(event.body).get("finish_reason")
     for key in _RESPONSES:
-        response = json_object(raw.attributes.get(key))
+        response = json_object(span.attributes.get(key))
         # OpenAI's choices, which MLflow keeps too, or Haystack's replies.
         for entry in map(object_of, (*list_of(response.get("choices")), *list_of(response.get("replies")))):
             yield entry.get("finish_reason") or object_of(entry.get("meta")).get("finish_reason")
 
 
-def _means_tools(reason: str) -> bool:
-    # Semantic Kernel writes the names of a Python enum: `FinishReason.TOOL_CALLS`.
-    return reason.rpartition(".")[2].replace("-", "_").lower() in _TOOL_REASONS
-
-
-def _offered(attributes: Attributes) -> Iterator[Any]:
+def _offered(attributes: Fields) -> Iterator[Any]:
     """Yield the tools that a model could choose from; an empty object means that there are tools without a name."""
     for key in _TOOLS:
         yield from map(decoded, json_list(attributes.get(key)))
-    yield from _pydantic_ai_tools(attributes)
+    parameters = json_object(attributes.get("model_request_parameters"))  # Pydantic AI's
+    for tool in (*list_of(parameters.get("function_tools")), *list_of(parameters.get("output_tools"))):
+        fields = object_of(tool)
+        yield {**fields, "parameters": fields.get("parameters_json_schema")}
     for key in _PROMPTS_WITH_TOOLS:
         yield from tools_beside_messages(attributes.get(key))
-    yield from _adk_tools(attributes)
+    request = json_object(attributes.get("gcp.vertex.agent.llm_request"))  # Google ADK's
+    for group in list_of(object_of(request.get("config")).get("tools")):
+        yield from list_of(object_of(group).get("function_declarations")) or [{}]
     yield from map(_openinference_tool, indexed(attributes, "llm.tools."))
     for entry in indexed(attributes, "llm.request.functions."):
         yield {**entry, "parameters": decoded(entry.get("parameters"))}
 
 
-def _pydantic_ai_tools(attributes: Attributes) -> Iterator[Fields]:
-    parameters = json_object(attributes.get("model_request_parameters"))
-    for tool in (*list_of(parameters.get("function_tools")), *list_of(parameters.get("output_tools"))):
-        fields = object_of(tool)
-        yield {**fields, "parameters": fields.get("parameters_json_schema")}
-
-
-def _adk_tools(attributes: Attributes) -> Iterator[Any]:
-    request = json_object(attributes.get("gcp.vertex.agent.llm_request"))
-    for group in list_of(object_of(request.get("config")).get("tools")):
-        yield from list_of(object_of(group).get("function_declarations")) or [{}]
-
-
-def _openinference_tool(entry: Attributes) -> Fields:
+def _openinference_tool(entry: Fields) -> Fields:
     schema = json_object(first_of(entry, "tool.json_schema", "json_schema"))
     tool = as_object(first_of(schema, "function", "toolSpec")) or schema
     if "toolSpec" in schema:  # Amazon Bedrock wraps the JSON Schema once more
@@ -202,15 +230,13 @@ def _openinference_tool(entry: Attributes) -> Fields:
     return {"type": "function", "function": {**tool, "name": name}} if name else {}
 
 
-def _read_surroundings(raw: RawSpan) -> None:
+def _read_surroundings(span: Span) -> None:
     """Read the input and output of an agent or chain; the messages in it repeat those of its models."""
-    span = raw.span
     if span.kind == "agent":
-        span.offered = list(_offered(raw.attributes))
-    span.prompt, reply = surroundings_of(raw)
-    span.reply = reply
-    span.input_text = _plain_text(span.prompt, "user") or _plain_text(reply, "user")
-    span.output_text = text_of(raw.attributes.get("final_result")) or _plain_text(reply, "model")
+        span.offered = list(_offered(span.attributes))
+    read_messages(span)
+    span.input_text = _plain_text(span.prompt, "user") or _plain_text(span.reply_messages, "user")
+    span.output_text = text_of(span.attributes.get("final_result")) or _plain_text(span.reply_messages, "model")
 
 
 def _plain_text(messages: Iterable[Message], speaker: Speaker) -> str | None:

@@ -8,18 +8,16 @@ is empty: a model that said nothing asked for no calls, while one whose reply wa
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
-from toolmark._internal.message_content import as_object, first_of, object_of, text_of
+from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import cut_off
 from toolmark.formats.messages.field_readers import decoded
-from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.attribute_readers import first_key, json_object
-from toolmark.formats.traces.span_tree import Span
+from toolmark.formats.traces.span_tree import Event, Span
 from toolmark.formats.traces.trace_messages import (
     Message,
     Speaker,
@@ -30,41 +28,41 @@ from toolmark.formats.traces.trace_messages import (
     texts_of,
     with_arguments_of,
 )
+from toolmark.formats.traces.values import first_key
 from toolmark.matching.json_compare import ABSENT, json_equal
-
-Attributes: TypeAlias = Mapping[str, Any]
 
 INPUTS = ("input.value", "langfuse.observation.input", "traceloop.entity.input", "mlflow.spanInputs")
 OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.output", "mlflow.spanOutputs")
 """Attributes that hold the input and the output of any span, of a model or a tool or anything else."""
 
-_PROMPTS = (
-    "gen_ai.input.messages",
-    "ai.prompt.messages",
-    "ai.prompt",
-    "gcp.vertex.agent.llm_request",
-    "gen_ai.prompt",
-    *INPUTS,
-    "haystack.agent.step.llm.input",
-    "haystack.agent.input",
-    "haystack.component.input",
-)
-_REPLIES = (
-    "gen_ai.output.messages",
-    "gen_ai.output",
-    "gcp.vertex.agent.llm_response",
-    "gen_ai.completion",
-    *OUTPUTS,
-    "haystack.agent.step.llm.output",
-    "haystack.agent.output",
-    "haystack.component.output",
-)
+_PLACES: dict[Speaker, tuple[str, ...]] = {
+    "user": (
+        *("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "gcp.vertex.agent.llm_request", "gen_ai.prompt"),
+        *INPUTS,
+        *("haystack.agent.step.llm.input", "haystack.agent.input", "haystack.component.input"),
+    ),
+    "model": (
+        *("gen_ai.output.messages", "gen_ai.output", "gcp.vertex.agent.llm_response", "gen_ai.completion"),
+        *OUTPUTS,
+        *("haystack.agent.step.llm.output", "haystack.agent.output", "haystack.component.output"),
+    ),
+}
+"""Attributes that hold one side of a model call: the prompt (of the user, by default) or the reply of the model."""
+INDEXED: dict[Speaker, tuple[str, ...]] = {
+    "user": ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts."),
+    "model": ("gen_ai.completion.", "llm.output_messages.", "llm.completions."),
+}
+"""Prefixes of attributes that hold one message each."""
+_WHOLE: dict[Speaker, str] = {"user": "input.value", "model": "output.value"}
+"""Attributes in which OpenInference has the messages as the library wrote them, next to the indexed ones."""
+_EVENT_KEYS: dict[Speaker, tuple[str, ...]] = {
+    "user": ("gen_ai.input.messages", "gen_ai.prompt"),
+    "model": ("gen_ai.output.messages", "gen_ai.completion"),
+}
 _CONVERSATIONS = ("pydantic_ai.all_messages", "all_messages_events", "events")
 """Attributes of Pydantic AI that hold a whole conversation, prompts and replies."""
 
-INDEXED_PROMPTS = ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts.")
-INDEXED_REPLIES = ("gen_ai.completion.", "llm.output_messages.", "llm.completions.")
-HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
+_HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
 """Placeholders that instrumentations write for content that they were configured to drop."""
 
 LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY = "LLMChatStartEvent", "LLMChatEndEvent"
@@ -81,65 +79,7 @@ _INDEX = re.compile(r"\.?(\d+)\.")
 _MESSAGE_EVENT = re.compile(r"^gen_ai\.(system|user|assistant|tool)\.message$")
 
 
-@dataclass(slots=True)
-class Event:
-    """An event of a span, or a log record that names one."""
-
-    name: str
-    attributes: Attributes
-    body: Any = None
-    path: str = "$"
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The attributes, and the body where it is an object."""
-        return {**self.attributes, **json_object(self.body)}
-
-
-@dataclass(slots=True)
-class RawSpan:
-    """A span with its OpenTelemetry attributes and events, before they are interpreted."""
-
-    span: Span
-    attributes: dict[str, Any]
-    events: list[Event] = field(default_factory=list)
-
-    def place_of(self, key: str) -> str:
-        """Return the JSON path of an attribute."""
-        return f"{self.span.path}.attributes['{key}']"
-
-    def events_named(self, *names: str) -> list[Event]:
-        """Return the events with one of these names."""
-        return [event for event in self.events if event.name in names]
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """Where one side of a model call is kept: its prompt or its reply."""
-
-    speaker: Speaker
-    keys: tuple[str, ...]
-    indexed: tuple[str, ...]
-    event_keys: tuple[str, ...]
-    llama_index_event: str
-    whole: str
-    """Attribute in which OpenInference has the messages as the library wrote them, next to the indexed ones."""
-
-
-_PROMPT = _Side(
-    "user", _PROMPTS, INDEXED_PROMPTS, ("gen_ai.input.messages", "gen_ai.prompt"), LLAMA_INDEX_PROMPT, "input.value"
-)
-_REPLY = _Side(
-    "model",
-    _REPLIES,
-    INDEXED_REPLIES,
-    ("gen_ai.output.messages", "gen_ai.completion"),
-    LLAMA_INDEX_REPLY,
-    "output.value",
-)
-
-
-def indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
+def indexed(attributes: Fields, prefix: str) -> list[dict[str, Any]]:
     """Return the entries of a list that is spread over attributes: `llm.tools.0.name`, `llm.tools.1.name`.
 
     A hidden field is left out of its entry.
@@ -155,89 +95,81 @@ def indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
 
 def is_hidden(value: object) -> bool:
     """Return whether a value is a placeholder for content that was not captured."""
-    return isinstance(value, str) and value in HIDDEN
+    return isinstance(value, str) and value in _HIDDEN
 
 
-def prompt_of(raw: RawSpan) -> list[Message]:
-    """Return the messages that a model received."""
-    return _messages_of(raw, _PROMPT) or _split_conversation(raw)[0]
+def read_messages(span: Span) -> None:
+    """Set the messages that went into a model, an agent or a chain, and those that came out."""
+    if span.kind == "model":
+        span.prompt = _messages_of(span, "user") or _split_conversation(span)[0]
+        span.reply = _messages_of(span, "model") or _vercel_reply(span) or _split_conversation(span)[1]
+        if not span.reply and _is_reply_missing(span.attributes):
+            span.reply = None
+        return
+    key = first_key(span.attributes, *_CONVERSATIONS)
+    if key is None:
+        span.prompt, span.reply = _messages_of(span, "user"), _messages_of(span, "model")
+    else:  # a whole conversation counts as output
+        span.reply = _messages_at(span, key, "user")
 
 
-def reply_of(raw: RawSpan) -> list[Message] | None:
-    """Return the messages that a model answered; `None` where they were not captured."""
-    messages = _messages_of(raw, _REPLY) or _vercel_reply(raw) or _split_conversation(raw)[1]
-    return messages or (None if _is_reply_missing(raw.attributes) else [])
-
-
-def surroundings_of(raw: RawSpan) -> tuple[list[Message], list[Message]]:
-    """Return the messages that went into an agent or chain, and those that came out.
-
-    A whole conversation counts as output.
-    """
-    key = first_key(raw.attributes, *_CONVERSATIONS)
-    if key is not None:
-        return [], _messages_at(raw, key, "user")
-    return _messages_of(raw, _PROMPT), _messages_of(raw, _REPLY)
-
-
-def _is_reply_missing(attributes: Attributes) -> bool:
+def _is_reply_missing(attributes: Fields) -> bool:
     """Return whether no part of a reply was captured."""
-    if any(key.startswith(INDEXED_REPLIES) for key in attributes):
+    if any(key.startswith(INDEXED["model"]) for key in attributes):
         return False
-    values = [_captured(attributes, key) for key in (*_REPLIES, "ai.response.text", "ai.response.object")]
+    values = [_captured(attributes, key) for key in (*_PLACES["model"], "ai.response.text", "ai.response.object")]
     # A text that was cut off held a reply, which can no longer be read.
     return all(str(value) in _EMPTY or cut_off(value) for value in filter(None, values))
 
 
-def _messages_of(raw: RawSpan, side: _Side) -> list[Message]:
-    """Return one side of a model call from the attributes of its span, else from its events."""
-    return _messages_in_lists(raw, side) or _messages_in_values(raw, side) or _messages_in_events(raw, side)
+def _messages_of(span: Span, speaker: Speaker) -> list[Message]:
+    """Return one side of a model call from the attributes of its span, else from its events.
+
+    The GenAI conventions had one event for each message until 2025, and have one event with all messages since.
+    """
+    messages = _messages_in_lists(span, speaker) or _messages_in_values(span, speaker)
+    return messages or [message for event in span.events for message in _messages_in_event(event, speaker)]
 
 
-def _messages_in_lists(raw: RawSpan, side: _Side) -> list[Message]:
-    """Return one side of a model call from indexed attributes."""
-    for prefix in side.indexed:
-        messages = _indexed_messages(raw, prefix, side.speaker)
+def _messages_in_lists(span: Span, speaker: Speaker) -> list[Message]:
+    """Return one side of a model call from the first list of indexed attributes that has messages."""
+    role = "assistant" if speaker == "model" else "user"
+
+    def read(entry: Fields) -> list[Message]:
+        return messages_in({"role": role, **_nested(entry)}, "", speaker)
+
+    for prefix in INDEXED[speaker]:
+        messages: list[Message] = []
+        for index, entry in enumerate(indexed(span.attributes, prefix)):
+            path = f"{span.path}.attributes.{prefix}{index}"
+            messages += read_once(entry, path, ("indexed", speaker), partial(read, entry))
         if messages:
-            return _complete(messages, raw, side)
+            return _complete(messages, span, speaker)
     return []
 
 
-def _messages_in_values(raw: RawSpan, side: _Side) -> list[Message]:
+def _messages_in_values(span: Span, speaker: Speaker) -> list[Message]:
     """Return one side of a model call from the first attribute that holds all of it, else from the first of any."""
     partial_reply: list[Message] = []
-    for key in side.keys:
-        messages = _messages_at(raw, key, side.speaker)
-        if side is _PROMPT and _is_method_input(messages, raw.attributes.get(key)):
+    for key in _PLACES[speaker]:
+        messages = _messages_at(span, key, speaker)
+        if speaker == "user" and _is_method_input(messages, span.attributes.get(key)):
             continue
         # OpenLLMetry leaves out calls that come with text; they are in the framework's output, another attribute.
-        is_complete = side is _PROMPT or not raw.span.model_call.stopped_for_tools or requests_in(messages)
+        is_complete = speaker == "user" or not span.model_call.stopped_for_tools or requests_in(messages)
         if messages and is_complete:
             return messages
         partial_reply = partial_reply or messages
     return partial_reply
 
 
-def _indexed_messages(raw: RawSpan, prefix: str, speaker: Speaker) -> list[Message]:
-    messages: list[Message] = []
-    for index, entry in enumerate(indexed(raw.attributes, prefix)):
-        path = f"{raw.span.path}.attributes.{prefix}{index}"
-        messages += read_once(entry, path, ("indexed", speaker), partial(_indexed_message, entry, speaker))
-    return messages
-
-
-def _indexed_message(entry: Attributes, speaker: Speaker) -> list[Message]:
-    role = "assistant" if speaker == "model" else "user"
-    return messages_in({"role": role, **nested(entry)}, "", speaker)
-
-
-def _messages_at(raw: RawSpan, key: str, speaker: Speaker) -> list[Message]:
+def _messages_at(span: Span, key: str, speaker: Speaker) -> list[Message]:
     """Return the messages in one attribute; a text whose end is missing is a warning."""
-    value = whole_value(_captured(raw.attributes, key), raw.span, raw.place_of(key))
-    return [] if value is None else messages_in(value, raw.place_of(key), speaker)
+    value = whole_value(_captured(span.attributes, key), span, span.place_of(key))
+    return [] if value is None else messages_in(value, span.place_of(key), speaker)
 
 
-def _captured(attributes: Attributes, key: str) -> Any:  # noqa: ANN401 - a JSON value
+def _captured(attributes: Fields, key: str) -> Any:  # noqa: ANN401 - a JSON value
     """Return the content of an attribute; `None` where it was hidden."""
     value = attributes.get(key)
     if is_hidden(value):
@@ -268,22 +200,31 @@ def _is_method_input(messages: list[Message], value: object) -> bool:
     )
 
 
-def _complete(messages: list[Message], raw: RawSpan, side: _Side) -> list[Message]:
+def _complete(messages: list[Message], span: Span, speaker: Speaker) -> list[Message]:
     """Complete indexed messages with the same messages as the library had them.
 
     OpenInference leaves out arguments that are `{}`, that an answer reports a failure, sometimes the call that it
     answers, and calls that LangChain lists separately because their arguments are not JSON.
     """
-    text = raw.attributes.get(side.whole)
+    text = span.attributes.get(_WHOLE[speaker])
     # Parsing the whole messages of every span is slow, and few of them lack anything.
     if not isinstance(text, str) or not _may_be_incomplete(messages, text):
         return messages
-    whole = messages_in(text, raw.place_of(side.whole), side.speaker)
-    if (side is _REPLY and _has_more_calls(whole, messages)) or _has_more_names(whole, messages):
+    whole = messages_in(text, span.place_of(_WHOLE[speaker]), speaker)
+    if _is_better(whole, messages, speaker):
         return whole
     matches = iter(_matches(requests_in(messages), requests_in(whole)))
     failed = {answer.call_id for answer in answers_in(whole) if answer.failed} - {None}
     return [_completed(message, matches, failed) for message in messages]
+
+
+def _is_better(whole: list[Message], messages: list[Message], speaker: Speaker) -> bool:
+    """Return whether the whole messages have more calls than the indexed ones, or say alone which calls they answer."""
+    names, whole_names = _call_names(messages), _call_names(whole)
+    if speaker == "model" and len(whole_names) > len(names) and set(names) <= set(whole_names):
+        return True
+    has_names = bool(answers_in(whole)) and not _has_nameless_answer(whole)
+    return has_names and _has_nameless_answer(messages) and whole_names == names
 
 
 def _matches(calls: list[Request], others: list[Request]) -> list[Request | None]:
@@ -299,32 +240,18 @@ def _may_be_incomplete(messages: list[Message], text: str) -> bool:
     """Return whether a text may complete the messages; cheap, so that most texts are never parsed."""
     if any(request.arguments is ABSENT or request.id is None for request in requests_in(messages)):
         return True
-    answers = answers_in(messages)
-    if _HAS_INVALID_CALLS.search(text) or any(map(_is_nameless, answers)):
+    if _HAS_INVALID_CALLS.search(text) or _has_nameless_answer(messages):
         return True
-    return bool(answers) and _SAYS_FAILED.search(text) is not None
-
-
-def _has_more_calls(whole: list[Message], messages: list[Message]) -> bool:
-    """Return whether the whole reply has all the calls of the indexed one, and more."""
-    names, whole_names = _call_names(messages), _call_names(whole)
-    return len(whole_names) > len(names) and set(names) <= set(whole_names)
-
-
-def _has_more_names(whole: list[Message], messages: list[Message]) -> bool:
-    """Return whether only the whole messages name the calls that are answered; their calls are the same."""
-    answers, whole_answers = answers_in(messages), answers_in(whole)
-    if not whole_answers or any(map(_is_nameless, whole_answers)) or not any(map(_is_nameless, answers)):
-        return False
-    return _call_names(whole) == _call_names(messages)
+    return bool(answers_in(messages)) and _SAYS_FAILED.search(text) is not None
 
 
 def _call_names(messages: Iterable[Message]) -> list[tuple[str, str | None]]:
     return [(request.name, request.id) for request in requests_in(messages)]
 
 
-def _is_nameless(answer: Answer) -> bool:
-    return answer.call_id is None and answer.name is None
+def _has_nameless_answer(messages: Iterable[Message]) -> bool:
+    """Return whether an answer names neither a call nor a tool."""
+    return any(answer.call_id is None and answer.name is None for answer in answers_in(messages))
 
 
 def _may_be_equal(call: Request, other: Request) -> bool:
@@ -348,7 +275,7 @@ def _completed(message: Message, matches: Iterator[Request | None], failed: Coll
     return replace(message, requests=tuple(requests), answer=answer)
 
 
-def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _nested(entry: Fields) -> dict[str, Any]:
     """Return an indexed message as the object that it was; the `message.` in front of its keys is dropped."""
     message: dict[str, Any] = {}
     for key, value in entry.items():
@@ -367,7 +294,7 @@ def nested(entry: Mapping[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _nested_part(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _nested_part(entry: Fields) -> dict[str, Any]:
     """Return one part of an indexed message: `tool_call.function.name` and the like become an object."""
     part: dict[str, Any] = {}
     for key, value in entry.items():
@@ -380,37 +307,25 @@ def _nested_part(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "image", "url": url} if url else part
 
 
-def _messages_in_events(raw: RawSpan, side: _Side) -> list[Message]:
-    """Return one side of a model call from events.
-
-    The GenAI conventions had one event for each message until 2025, and have one event with all messages since.
-    """
-    return [message for event in raw.events for message in _messages_in_event(event, side)]
-
-
-def _messages_in_event(event: Event, side: _Side) -> list[Message]:
+def _messages_in_event(event: Event, speaker: Speaker) -> list[Message]:
     fields, role = event.fields, _MESSAGE_EVENT.match(event.name)
-    if fields.keys() & {*_PROMPT.event_keys, *_REPLY.event_keys}:
-        value = first_of(fields, *side.event_keys)
-        return messages_in(value, f"{event.path}['{side.event_keys[0]}']", side.speaker)
-    if event.name == side.llama_index_event:
-        return _llama_index_messages(event, side)
-    if side is _PROMPT and role:
+    if fields.keys() & {*_EVENT_KEYS["user"], *_EVENT_KEYS["model"]}:
+        value = first_of(fields, *_EVENT_KEYS[speaker])
+        return messages_in(value, f"{event.path}['{_EVENT_KEYS[speaker][0]}']", speaker)
+    if speaker == "user" and event.name == LLAMA_INDEX_PROMPT:
+        return messages_in(event.attributes.get("messages"), f"{event.path}['messages']", "user")
+    if speaker == "model" and event.name == LLAMA_INDEX_REPLY:
+        blocks = decoded(event.attributes.get("response.message.blocks"))
+        return _event_message({"role": "assistant", "blocks": blocks}, event.path)
+    if speaker == "user" and role:
         return _event_message({"role": role[1], **fields}, event.path)
-    if side is _REPLY and event.name == "gen_ai.choice":
+    if speaker == "model" and event.name == "gen_ai.choice":
         content = decoded(fields.pop("message", None))
         return _event_message({"role": "assistant", "content": content, **fields, **object_of(content)}, event.path)
     return []
 
 
-def _llama_index_messages(event: Event, side: _Side) -> list[Message]:
-    if side is _PROMPT:
-        return messages_in(event.attributes.get("messages"), f"{event.path}['messages']", "user")
-    blocks = decoded(event.attributes.get("response.message.blocks"))
-    return _event_message({"role": "assistant", "blocks": blocks}, event.path)
-
-
-def _event_message(fields: Mapping[str, Any], path: str) -> list[Message]:
+def _event_message(fields: Fields, path: str) -> list[Message]:
     def read() -> list[Message]:
         message = {"content": None, **fields}
         if "tool_calls" in message:
@@ -422,23 +337,23 @@ def _event_message(fields: Mapping[str, Any], path: str) -> list[Message]:
     return read_once(fields, path, "event", read)
 
 
-def _vercel_reply(raw: RawSpan) -> list[Message]:
+def _vercel_reply(span: Span) -> list[Message]:
     """Return what a model of the Vercel AI SDK answered: calls and text have an attribute each."""
     key = "ai.response.toolCalls"
-    calls = messages_in(raw.attributes.get(key), raw.place_of(key), "model")
-    text = text_of(raw.attributes.get("ai.response.text")) or text_of(raw.attributes.get("ai.response.object"))
+    calls = messages_in(span.attributes.get(key), span.place_of(key), "model")
+    text = text_of(span.attributes.get("ai.response.text")) or text_of(span.attributes.get("ai.response.object"))
     if text is None or calls:
         return calls
-    return [Message("model", raw.place_of("ai.response.text"), text)]
+    return [Message("model", span.place_of("ai.response.text"), text)]
 
 
-def _split_conversation(raw: RawSpan) -> tuple[list[Message], list[Message]]:
+def _split_conversation(span: Span) -> tuple[list[Message], list[Message]]:
     """Return the prompt and the reply of a model span that keeps a whole conversation.
 
     The reply begins after the last message that is not the model's.
     """
-    key = first_key(raw.attributes, *_CONVERSATIONS)
-    messages = _messages_at(raw, key, "user") if key else []
+    key = first_key(span.attributes, *_CONVERSATIONS)
+    messages = _messages_at(span, key, "user") if key else []
     start = len(messages)
     while start and messages[start - 1].speaker == "model":
         start -= 1

@@ -1,13 +1,13 @@
 """Spans of any tracer, and the tree that they form in their trace.
 
 The reader of each export form makes a `Span`: the raw span, the messages that went in and came out, and one interpreted
-event (a model call, a tool run or a hand-off). Nothing here depends on where a span came from.
+event (a model call, a tool run or a hand-off). What comes after the readers does not depend on where a span came from.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from operator import attrgetter
@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolmark.calls import ToolCallType
 from toolmark.formats.traces.trace_messages import Message
+from toolmark.formats.traces.values import json_object
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 SpanKind: TypeAlias = Literal["model", "tool", "agent", "handoff", "other"]
@@ -25,6 +26,21 @@ MAX_TOOL_DEPTH = 40
 
 _LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
 _NEVER = datetime.max.replace(tzinfo=timezone.utc)
+
+
+@dataclass(slots=True)
+class Event:
+    """An event of an OpenTelemetry span, or a log record that names one."""
+
+    name: str
+    attributes: Mapping[str, Any]
+    body: Any = None
+    path: str = "$"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The attributes, and the body where it is an object."""
+        return {**self.attributes, **json_object(self.body)}
 
 
 @dataclass(slots=True)
@@ -81,6 +97,7 @@ class Span:
         path: JSON path of the span in its document.
         parent: Id of the parent span, `None` for a root.
         error: Why the span failed; `None` if it did not.
+        attributes, events: Those of an OpenTelemetry span; empty for other tracers.
         session: Id of the conversation.
         agent: Of an agent span, its name; of any other, the agent that the span names.
         prompt: Messages that a model, or an agent, received.
@@ -108,6 +125,8 @@ class Span:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     error: str | None = None
+    attributes: dict[str, Any] = field(default_factory=dict[str, Any])
+    events: list[Event] = field(default_factory=list[Event])
     session: str | None = None
     agent: str | None = None
     prompt: list[Message] = field(default_factory=list)
@@ -147,6 +166,14 @@ class Span:
         """Name of the agent that did this."""
         named = self if self.agent or self.kind == "agent" else self.within
         return None if named is None else named.agent or named.name or None
+
+    def events_named(self, *names: str) -> list[Event]:
+        """Return the events with one of these names."""
+        return [event for event in self.events if event.name in names]
+
+    def place_of(self, key: str) -> str:
+        """Return the JSON path of an attribute."""
+        return f"{self.path}.attributes['{key}']"
 
     def is_near(self, span: Span) -> bool:
         """Return whether both spans lie in the same tool and the same agent."""
@@ -242,9 +269,8 @@ def _mark_ancestors(model: Span, by_id: dict[str | None, Span]) -> None:
 def _place_below(root: Span, children: dict[str | None, list[Span]], placed: set[str], tree: Tree) -> None:
     """Set the position of every span below a root, from the top down."""
     placed.add(root.id)
-    queue = deque([root])
-    while queue:
-        outer = queue.popleft()
+    queue = [root]
+    for outer in queue:
         for span in children[outer.id]:
             if span.id in placed:
                 continue

@@ -22,7 +22,7 @@ from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.call_ledger import Call, CallBatch, CallLedger
 from toolmark.formats.traces.deduplicate import drop_silent_copies, repeated_traces
-from toolmark.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, ToolRun, Tree, tree_of
+from toolmark.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, Tree, tree_of
 from toolmark.formats.traces.trace_messages import (
     Message,
     final_text,
@@ -50,25 +50,8 @@ class _Trace:
         return [span for span in self.models if span.scope is None]
 
     @property
-    def input_text(self) -> str | None:
-        """The user's last words in the first history, else the input of the outermost span."""
-        words = (last_text(model.prompt, "user") for model in self.outer_models)
-        return _first(chain(words, map(attrgetter("input_text"), self._outermost)))
-
-    @property
-    def input_message(self) -> Message | None:
-        """The user's last message in the first history, else in the input of the outermost span."""
-        messages = (last_input(span.prompt) for span in [*self.outer_models, *self._outermost])
-        return next(filter(None, messages), None)
-
-    @property
-    def output_text(self) -> str | None:
-        """The final text of the last model, else the output of the outermost span."""
-        words = (_final_text(model, self.ledger) for model in self.outer_models[-1:])
-        return _first(chain(words, map(attrgetter("output_text"), self._outermost)))
-
-    @property
-    def _outermost(self) -> list[Span]:
+    def outermost(self) -> list[Span]:
+        """The roots, and all agents."""
         return [*self.tree.roots, *self.tree.of_kind("agent")]
 
 
@@ -129,22 +112,12 @@ def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Ca
     conversation = earlier[session, first_text]
     # Where no words were captured, every trace has the same key. A call of a history is then an earlier trace's only
     # if no model here can have made it.
-    is_identified = session or first_text or all(map(_shows_all_calls, models))
+    shows_all = all(model.reply is not None or model.model_call.stopped_for_tools is False for model in models)
+    is_identified = session or first_text or shows_all
     ledger = CallLedger(conversation if is_identified else (), same_session=session is not None)
     _fill_ledger(ledger, tree, models)
     conversation += ledger.calls
     return _Trace(tree, models, ledger, session)
-
-
-def _first_words(tree: Tree, models: list[Span]) -> str | None:
-    """Return the user's first words, which identify the conversation of a trace without a session."""
-    histories = [span.prompt for span in (*models, *tree.spans)]
-    histories += [span.reply_messages for span in tree.of_kind("agent")]
-    return _first(texts_of(chain(*histories), "user"))
-
-
-def _shows_all_calls(model: Span) -> bool:
-    return model.reply is not None or model.model_call.stopped_for_tools is False
 
 
 def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
@@ -160,6 +133,13 @@ def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
     ledger.settle(models)
     for span in tree.of_kind("handoff"):
         ledger.add_handoff(span)
+
+
+def _first_words(tree: Tree, models: list[Span]) -> str | None:
+    """Return the user's first words, which identify the conversation of a trace without a session."""
+    histories = [span.prompt for span in (*models, *tree.spans)]
+    histories += [span.reply_messages for span in tree.of_kind("agent")]
+    return _first(texts_of(chain(*histories), "user"))
 
 
 def _outer_histories(tree: Tree, models: list[Span]) -> Iterator[tuple[Span, list[Message]]]:
@@ -212,6 +192,10 @@ def _build_run(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Ru
     _record_batches(trace.ledger, builder, _record_offered_tools(trace, builder))
     for warning in notes.warnings:
         builder.warn(warning)
+    _record_input(trace, builder)
+    builder.labelled(metadata={"span_id": trace.tree.roots[0].id})
+    for span in trace.tree.spans:
+        builder.labelled(tags=span.tags)
     _record_end(trace, builder)
     return builder.build()
 
@@ -243,30 +227,26 @@ def _record_batches(ledger: CallLedger, builder: RunBuilder, offered: Collection
     # The builder must know a tool run before the calls inside of it.
     queue = batches.pop(None, [])
     for batch in queue:
-        for run in _record_batch(batch, builder, () if batch.span.scope else offered):
+        if batch.calls:
+            _record_message(batch, builder, () if batch.span.scope else offered)
+        else:  # a program called the tool
+            _record_tool(batch.span, builder, batch.scope_id)
+        runs = [span for call in batch.calls for span in call.runs]
+        for run in runs if batch.calls else [batch.span]:
             queue += batches.pop(run, [])
 
 
-def _record_batch(batch: CallBatch, builder: RunBuilder, offered: Collection[str]) -> list[Span]:
-    """Record a message of a model with the runs and answers of its calls, or a tool run without calls; return runs."""
-    if not batch.calls:
-        _record_tool(batch.span, builder, batch.scope_id)
-        return [batch.span]
+def _record_message(batch: CallBatch, builder: RunBuilder, offered: Collection[str]) -> None:
+    """Record a message of a model, and what came of its calls: runs, hand-offs and answers."""
     requests = [call.request for call in batch.calls]
     builder.model_asked(requests, scope=batch.scope_id, agent=batch.span.agent_name)
     for call in batch.calls:
-        _record_call(call, builder, offered)
-    return [span for call in batch.calls for span in call.runs]
-
-
-def _record_call(call: Call, builder: RunBuilder, offered: Collection[str]) -> None:
-    """Record what came of a call: its runs, a hand-off, and its answer."""
-    for span in call.runs:
-        _record_tool(span, builder, call.batch.scope_id, call.request.id, call.source)
-    if call.handoff_to is not None:
-        builder.handed_off(to=call.handoff_to, request=call.source)
-    if call.answer is not None:
-        _record_answer(call, call.answer, builder, offered)
+        for span in call.runs:
+            _record_tool(span, builder, batch.scope_id, call.request.id, call.source)
+        if call.handoff_to is not None:
+            builder.handed_off(to=call.handoff_to, request=call.source)
+        if call.answer is not None:
+            _record_answer(call, call.answer, builder, offered)
 
 
 def _record_answer(call: Call, answer: Answer, builder: RunBuilder, offered: Collection[str]) -> None:
@@ -300,6 +280,7 @@ def _record_tool(
 ) -> None:
     """Record a tool run, for the call of a model at `request` or, without one, for the program itself."""
     run = span.tool_run
+    failure = (text_of(run.result) or "failed") if run.failed else None
     builder.tool_started(
         span.id,
         run.tool,
@@ -316,19 +297,14 @@ def _record_tool(
     if span.error is not None:
         builder.tool_failed(span.id, span.error, at=span.ended_at)
     else:
-        builder.tool_ended(span.id, run.result, error=_error_in_result(run), at=span.ended_at)
-
-
-def _error_in_result(run: ToolRun) -> str | None:
-    """Return the result of a failed tool as an error."""
-    return (text_of(run.result) or "failed") if run.failed else None
+        builder.tool_ended(span.id, run.result, error=failure, at=span.ended_at)
 
 
 def _record_offered_tools(trace: _Trace, builder: RunBuilder) -> set[str]:
     """Record the offered tools; return their names if all of them are known."""
     models = trace.outer_models
-    # If one model has no list of tools, it may have been offered others than these.
-    is_complete = models != [] and all(map(_has_offered_tools, models))
+    # If neither a model nor the agent around it has a list of tools, it may have been offered others than these.
+    is_complete = models != [] and all(model.offered or (model.within and model.within.offered) for model in models)
     names: set[str] = set()
     for span in trace.tree.of_kind("model", "agent"):
         if span.scope is None:
@@ -339,11 +315,6 @@ def _record_offered_tools(trace: _Trace, builder: RunBuilder) -> set[str]:
     return names if is_complete else set()
 
 
-def _has_offered_tools(model: Span) -> bool:
-    """Return whether a model, or the agent around it, has a list of tools."""
-    return any(span.offered for span in (model, model.within) if span is not None)
-
-
 def _warnings(trace: _Trace) -> list[str]:
     tree, ledger, notes = trace.tree, trace.ledger, Notes()
     notes.warnings += chain(*(span.doubts for span in tree.spans))
@@ -352,7 +323,8 @@ def _warnings(trace: _Trace) -> list[str]:
     notes.warn_once(ledger.lost_answers, "answers a call that the trace does not show; left out")
     _warn_of_missing_calls(trace, notes)
     if not tree.of_kind("tool", "agent", "handoff"):  # a tracer of agents traces their tools too
-        _warn_of_missing_replies(trace, notes)
+        places = _places_without_reply(trace.models)
+        notes.warn_once(places, "the reply of the model was not captured; calls in it may be missing")
     if tree.too_deep:
         deepest = f"tools are nested more than {MAX_TOOL_DEPTH} deep; deeper ones are recorded at that depth"
         notes.warnings.append(deepest)
@@ -368,50 +340,47 @@ def _warn_of_missing_calls(trace: _Trace, notes: Notes) -> None:
         spans = {batch.span for batch in batches}
         places = [span.path for span in stopped if span not in spans]
         notes.warn_once(places, "the model stopped to call tools, but the trace does not show the calls")
-    if not (batches or tree.of_kind("model", "tool", "handoff")):
-        _warn_of_agents_alone(tree.of_kind("agent"), notes)
-
-
-def _warn_of_agents_alone(agents: list[Span], notes: Notes) -> None:
-    """Warn of agents without spans inside, unless the reply of one is a whole conversation."""
-    if not any(speakers_of(span.reply_messages) >= {"user", "model"} for span in agents):
+    agents = tree.of_kind("agent")
+    # The reply of an agent may be a whole conversation.
+    speakers = [speakers_of(span.reply_messages) for span in agents]
+    if not (batches or tree.of_kind("model", "tool", "handoff") or any(map({"user", "model"}.issubset, speakers))):
         places = [span.path for span in agents]
         notes.warn_once(places, "the agent has no spans of models or tools; calls may be missing")
 
 
-def _warn_of_missing_replies(trace: _Trace, notes: Notes) -> None:
-    """Warn of models without a reply, unless a later model received the history."""
+def _places_without_reply(models: list[Span]) -> list[str]:
+    """Return the models of which nothing shows how they replied, unless a later model received the history."""
     places: list[str] = []
-    for span in reversed(trace.models):
-        if _lacks_reply(span):
+    for span in reversed(models):
+        if span.reply is None and span.model_call.stopped_for_tools is None and span.error is None:
             places.append(span.path)
         if span.prompt:
             break
-    notes.warn_once(places[::-1], "the reply of the model was not captured; calls in it may be missing")
+    return places[::-1]
 
 
-def _lacks_reply(model: Span) -> bool:
-    """Return whether nothing shows how a model replied."""
-    return model.reply is None and model.model_call.stopped_for_tools is None and model.error is None
+def _record_input(trace: _Trace, builder: RunBuilder) -> None:
+    """Record the user's last words in the first history, else the input of the outermost span."""
+    at = trace.tree.spans[0].started_at
+    messages = (last_input(span.prompt) for span in [*trace.outer_models, *trace.outermost])
+    message = next(filter(None, messages), None)
+    if message is not None and message.parts is not None:
+        builder.started(message.text, parts=message.parts, at=at)
+        return
+    texts = _first(last_text(model.prompt, "user") for model in trace.outer_models)
+    builder.started(texts or _first(map(attrgetter("input_text"), trace.outermost)), at=at)
 
 
 def _record_end(trace: _Trace, builder: RunBuilder) -> None:
-    """Record the input and the output of the run, and how it ended."""
+    """Record the output of the run, and how it ended."""
     tree = trace.tree
-    message, started_at = trace.input_message, tree.spans[0].started_at
-    if message is not None and message.parts is not None:
-        builder.started(message.text, parts=message.parts, at=started_at)
-    else:
-        builder.started(trace.input_text, at=started_at)
-    builder.labelled(metadata={"span_id": tree.roots[0].id})
-    for span in tree.spans:
-        builder.labelled(tags=span.tags)
-    end = max(filter(None, (span.ended_at for span in tree.spans)), default=None)
+    end = max(filter(None, map(attrgetter("ended_at"), tree.spans)), default=None)
     error = next((span.error for span in tree.roots if span.error is not None), None)
     if error is not None:
         builder.ended(None, status=RunStatus.ERROR, error=error, at=end)
         return
-    output = trace.output_text
+    text = _final_text(trace.outer_models[-1], trace.ledger) if trace.outer_models else None
+    output = text or _first(map(attrgetter("output_text"), trace.outermost))
     is_stopped = output is None and _has_open_calls(trace.ledger)
     builder.ended(output, status=RunStatus.STOPPED if is_stopped else RunStatus.OK, at=end)
 
@@ -425,13 +394,8 @@ def _has_open_calls(ledger: CallLedger) -> bool:
 def _final_text(model: Span, ledger: CallLedger) -> str | None:
     """Return the final text of a model, also where its one reply has both the calls and that text."""
     text = final_text(model.reply_messages)
+    calls = [call for call in ledger.calls if call.batch.span is model]
     # The tools of such a reply ran inside of the model's span.
-    if not text and _ran_its_calls(model, ledger):
+    if not text and calls and all(any(run.around is model for run in call.runs) for call in calls):
         return last_text(model.reply_messages, "model")
     return text
-
-
-def _ran_its_calls(model: Span, ledger: CallLedger) -> bool:
-    """Return whether a model has calls, and all of them ran inside of its span."""
-    calls = [call for call in ledger.calls if call.batch.span is model]
-    return calls != [] and all(model in (run.around for run in call.runs) for call in calls)

@@ -27,7 +27,7 @@ from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.attribute_readers import first_key, json_list, json_object, printed_object, string_of
+from toolmark.formats.traces.values import first_key, json_list, json_object, printed_object, string_of
 from toolmark.matching.json_compare import ABSENT
 
 Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
@@ -43,23 +43,23 @@ _ROLE_NAMES: dict[Speaker, tuple[str, ...]] = {
 }
 _ROLES: dict[str, Speaker] = {role: speaker for speaker, roles in _ROLE_NAMES.items() for role in roles}
 
-_WRAPPERS: tuple[tuple[str, Speaker | None], ...] = (
-    ("messages", None),
-    ("generations", "model"),
-    ("choices", "model"),
-    ("candidates", "model"),
-    ("replies", "model"),
-    ("contents", "user"),
-    ("message", None),
-    ("new_message", "user"),
-    ("output_messages", "model"),
-    ("toolCalls", "model"),
-    ("prompt", "user"),
-    ("input", "user"),
-    ("output", "model"),
-    ("response", "model"),
-    ("content", None),
-)
+_WRAPPERS: dict[str, Speaker | None] = {
+    "messages": None,
+    "generations": "model",
+    "choices": "model",
+    "candidates": "model",
+    "replies": "model",
+    "contents": "user",
+    "message": None,
+    "new_message": "user",
+    "output_messages": "model",
+    "toolCalls": "model",
+    "prompt": "user",
+    "input": "user",
+    "output": "model",
+    "response": "model",
+    "content": None,
+}
 """Keys of objects that hold messages, in the order of preference, and the speaker where a message names none."""
 
 _CONTENT_KEYS = ("content", "parts", "contents", "blocks")
@@ -89,11 +89,6 @@ class Message:
     answer: Answer | None = None
     bare: bool = False
     parts: Sequence[str | MLLMImage] | None = None
-
-    @property
-    def answered_id(self) -> str | None:
-        """The id of the call that it answers; `None` where it answers none, or names no id."""
-        return None if self.answer is None else self.answer.call_id
 
     def below(self, path: str) -> Message:
         """Return the same message with `path` in front of its paths."""
@@ -242,19 +237,12 @@ def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> li
     text = content = decoded(value)
     if not isinstance(content, str):
         messages = messages_in(content, path, default, depth + 1)
-        if messages or _is_message_list(content):
+        entries = list_of(content)
+        # Tracers that drop content leave messages with a role and nothing else; a list of them is not a text.
+        if messages or (entries and all("role" in object_of(entry) for entry in entries)):
             return messages
         text = value
     return [Message(default, path, text)] if text else []
-
-
-def _is_message_list(content: object) -> bool:
-    """Return whether a value is a list of messages, so that it is not a text where its messages are empty.
-
-    Tracers that drop content leave messages with a role and nothing else.
-    """
-    entries = list_of(content)
-    return bool(entries) and all("role" in object_of(entry) for entry in entries)
 
 
 def _messages_in_list(values: Sequence[Any], path: str, default: Speaker, depth: int) -> list[Message]:
@@ -325,21 +313,16 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Mes
 
 def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -> list[Message]:
     """Return the messages that an object holds under the first of the usual keys that has any."""
-    for key, speaker in _WRAPPERS:
+    for key, speaker in _WRAPPERS.items():
         value = fields.get(key)
-        if key == "generations":
-            value = _first_alternatives(value)
+        if key == "generations":  # LangChain keeps alternatives for each prompt
+            value = [next(iter(list_of(entry)), entry) for entry in list_of(value)] or value
         # A text is a message only where the key names the speaker: `content` and `message` may be anyone's.
         if value is not None and (speaker or isinstance(decoded(value), (dict, list))):
             messages = messages_in(value, f"{path}.{key}", speaker or default, depth + 1)
             if messages:
                 return messages
     return []
-
-
-def _first_alternatives(generations: object) -> object:
-    """Return the first of the alternatives that LangChain keeps for each prompt."""
-    return [next(iter(list_of(entry)), entry) for entry in list_of(generations)] or generations
 
 
 def _langchain_message(fields: Fields, path: str) -> list[Message]:
@@ -369,22 +352,18 @@ def _message(fields: Fields, path: str) -> list[Message]:
         calls += calls_in_text
     if speaker == "tool" and not calls:
         return _answers(fields, content, place)
-    if isinstance(content, str):
-        return [_plain_message(speaker, path, content or None, calls)]
-    printed = _printed_message(parts_of(content), path) if speaker == "model" and not calls else []
-    return printed or _message_of_parts(content, place, path, speaker, calls)
+    if speaker == "model" and not calls and not isinstance(content, str):
+        printed = _printed_message(parts_of(content), path)
+        if printed:
+            return printed
+    return _message_of_parts(content, place, path, speaker, calls)
 
 
 def _speaker_of(fields: Fields) -> Speaker:
-    """Return who speaks in a message with a role; a role that is not in use is the name of a tool (`_tool_name`)."""
+    """Return who speaks in a message with a role; a role that is not in use is the name of a tool."""
     speaker = _ROLES.get(str(fields["role"]), "tool")
     # OpenInference writes Anthropic's answers on Bedrock with the role of the user.
     return "tool" if speaker == "user" and text_of(fields.get("tool_call_id")) else speaker
-
-
-def _plain_message(speaker: Speaker, path: str, text: str | None, calls: Sequence[Request]) -> Message:
-    """Return a message of a speaker; one with calls is the model's, whatever its role."""
-    return Message("model" if calls else speaker, path, text, tuple(calls))
 
 
 def _content_of(fields: Fields, path: str) -> tuple[Any, str]:
@@ -400,7 +379,13 @@ def _structure_in_text(text: str, path: str, speaker: Speaker) -> tuple[str | li
     entries = json_list(text)
     if _are_parts(entries, speaker):
         return entries, []
-    calls = _bare_calls(entries, path) if speaker in ("model", "tool") else []
+    calls: list[Request] = []
+    if speaker in ("model", "tool"):  # some frameworks write a list of calls and nothing else
+        for index, entry in enumerate(entries):
+            call = _bare_call(object_of(entry), f"{path}[{index}]")
+            if call is None:
+                return text, []
+            calls.append(call)
     return None if calls else text, calls
 
 
@@ -411,15 +396,13 @@ def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], li
     answers: list[Message] = []
     for index, part in enumerate(parts_of(content)):
         place = f"{path}[{index}]"
-        match piece_of(part, place):
-            case str(text):
-                texts.append(text)
-            case Request() as request:
-                requests.append(request)
-            case Answer() as answer:
-                answers.append(Message("tool", place, answer=answer))
-            case None:  # reasoning or media
-                pass
+        piece = piece_of(part, place)  # `None` for reasoning and media
+        if isinstance(piece, str):
+            texts.append(piece)
+        elif isinstance(piece, Request):
+            requests.append(piece)
+        elif piece is not None:
+            answers.append(Message("tool", place, answer=piece))
     return texts, requests, answers
 
 
@@ -435,8 +418,9 @@ def _message_of_parts(content: object, place: str, path: str, speaker: Speaker, 
     text, requests = "".join(texts) or None, _merge_calls(calls, requests)
     parts = _parts_with_images(content, place) if speaker == "user" and not requests else None
     messages: list[Message] = []
-    if requests or text or parts:
-        messages = [replace(_plain_message(speaker, path, text, requests), parts=parts)]
+    if requests or text or parts or isinstance(content, str):
+        # A message with calls is the model's, whatever its role.
+        messages = [Message("model" if requests else speaker, path, text, tuple(requests), parts=parts)]
     # Anthropic's answers come in a message of the user, ahead of the user's own words.
     return [*answers, *messages] if speaker == "user" else [*messages, *answers]
 
@@ -487,12 +471,6 @@ def _calls_of_message(fields: Fields, path: str) -> list[Request]:
     return list(filter(None, calls))
 
 
-def _bare_calls(entries: list[Any], path: str) -> list[Request]:
-    """Return the calls of a list of calls and nothing else, which some frameworks write as the text of a message."""
-    calls = [_bare_call(object_of(entry), f"{path}[{index}]") for index, entry in enumerate(entries)]
-    return [] if None in calls else list(filter(None, calls))
-
-
 def _are_parts(entries: list[Any], speaker: Speaker) -> bool:
     """Return whether a list is the parts of a message, which some tracers write as its text."""
     # The output of a tool may look like the parts of a message, so only a part that is an answer counts there.
@@ -510,16 +488,12 @@ def _answers(fields: Fields, content: object, path: str) -> list[Message]:
     parts = list_of(content)
     if len(texts) == len(parts) and any("content" in object_of(part) for part in parts):
         content = "".join(texts)
-    answer = answer_of({"content": content, **fields}, name=_tool_name(fields))
+    # A role that is not in use is the name of a tool.
+    role_name = None if str(fields["role"]) in _ROLES else str(fields["role"])
+    answer = answer_of({"content": content, **fields}, name=text_of(fields.get("name")) or role_name)
     if fields["role"] == "tool-response":
         answer = _without_frame(answer)
     return [Message("tool", path, answer=answer)]
-
-
-def _tool_name(fields: Fields) -> str | None:
-    """Return the tool that a message with an answer names, maybe as its role."""
-    role = str(fields["role"])
-    return text_of(fields.get("name")) or (None if role in _ROLES else role)
 
 
 def _without_frame(answer: Answer) -> Answer:

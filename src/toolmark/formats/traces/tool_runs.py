@@ -1,64 +1,68 @@
-"""Tool runs and hand-offs that OpenTelemetry spans record, and the results inside of what frameworks return."""
+"""Tool runs and hand-offs that OpenTelemetry spans record, and what a run received and returned.
+
+A span may hold the argument object of a tool, its JSON text or `repr`, the call of the Python function behind the tool,
+or an object of the framework around any of these; what the model requested decides between two readings. Results have
+such wrappers, too.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.calls import ToolCallType
-from toolmark.formats.messages.content_parts import content_of
+from toolmark.capture import Request
+from toolmark.formats.messages.content_parts import content_of, with_arguments
 from toolmark.formats.messages.field_readers import decoded
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.attribute_readers import first_key, json_object, object_under
-from toolmark.formats.traces.span_kinds import name_in
-from toolmark.formats.traces.span_messages import INPUTS, OUTPUTS, Attributes, Event, RawSpan, is_hidden
-from toolmark.formats.traces.span_tree import ToolRun
+from toolmark.formats.traces.span_messages import INPUTS, OUTPUTS, is_hidden
+from toolmark.formats.traces.span_tree import Event, Span, ToolRun
 from toolmark.formats.traces.trace_messages import answers_in, messages_in
-from toolmark.matching.json_compare import ABSENT
+from toolmark.formats.traces.values import first_key, json_object, object_under, printed_object
+from toolmark.matching.json_compare import ABSENT, json_equal
 
 _TOOL_NAMES = (
-    "gen_ai.tool.name",
-    "tool.name",
-    "ai.toolCall.name",
+    *("gen_ai.tool.name", "tool.name", "ai.toolCall.name"),
     # OpenLLMetry puts the name of any entity here, so names that only tools have come first.
     "traceloop.entity.name",
-    "tool_name",
-    "tool_call.function.name",
-    "haystack.tool.name",
+    *("tool_name", "tool_call.function.name", "haystack.tool.name"),
 )
 _CALL_IDS = ("gen_ai.tool.call.id", "tool.id", "tool_call.id", "ai.toolCall.id", "tool_call_id")
 _NO_IDS = (None, "", "<not specified>", "unknown")
 """Placeholders for an id that the tracer does not know; the last two are Google ADK's and Agent Framework's."""
 _ARGUMENTS = (
     # The conventions' own name is exact. `input.value` and those below it hold any input, of a tool or not.
-    "gen_ai.tool.call.arguments",
-    "gen_ai.tool.args",
-    "tool_arguments",
-    "ai.toolCall.args",
-    "gcp.vertex.agent.tool_call_args",
-    "tool_call.function.arguments",
-    "tool.arguments",
+    *("gen_ai.tool.call.arguments", "gen_ai.tool.args", "tool_arguments", "ai.toolCall.args"),
+    *("gcp.vertex.agent.tool_call_args", "tool_call.function.arguments", "tool.arguments"),
     *INPUTS,
     "haystack.agent.step.tool.input",
 )
 _RESULTS = (
-    "gen_ai.tool.call.result",
-    "tool_response",
-    "ai.toolCall.result",
-    "gcp.vertex.agent.tool_response",
-    "gen_ai.output",
+    *("gen_ai.tool.call.result", "tool_response", "ai.toolCall.result"),
+    *("gcp.vertex.agent.tool_response", "gen_ai.output"),
     *OUTPUTS,
     "haystack.agent.step.tool.output",
 )
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response"})
 """Keys of Google's part around the result of a tool, which OpenInference keeps whole."""
 _HANDOFF_PREFIX = "handoff to "
+_NAME_IN_SPAN = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
+_PYTHON_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
+"""Keys that instrumentations of Python functions write; the last one is an argument of smolagents' own wrapper."""
+_INVALID_JSON = {"INVALID_JSON"}
+"""The key under which Pydantic AI's tool spans keep a text that is not JSON; the tool received nothing."""
 
 
-def handoff_target(raw: RawSpan) -> str | None:
+def name_in(span_name: str) -> str:
+    """Return the name of a tool or an agent in the name of its span; empty where there is none."""
+    return "".join(_NAME_IN_SPAN.findall(span_name))
+
+
+def handoff_target(span: Span) -> str | None:
     """Return the agent that a hand-off names; OpenInference and Logfire write hand-offs as tool spans."""
-    attributes, name = raw.attributes, raw.span.name
+    attributes, name = span.attributes, span.name
     if first_key(attributes, *_TOOL_NAMES):
         return None
     if str(attributes.get("logfire.msg_template")).startswith("Handoff: "):
@@ -66,9 +70,10 @@ def handoff_target(raw: RawSpan) -> str | None:
     return name.removeprefix(_HANDOFF_PREFIX) if name.startswith(_HANDOFF_PREFIX) else None
 
 
-def tool_run_of(raw: RawSpan) -> ToolRun:
+def tool_run_of(span: Span) -> ToolRun:
     """Return the run of a tool that a span records in its attributes and events."""
-    attributes, name = raw.attributes, raw.span.name
+    attributes, name = span.attributes, span.name
+    is_mcp = attributes.get("mcp.method.name") is not None or attributes.get("gen_ai.tool.type") == "mcp"
     call_id = first_of(attributes, *_CALL_IDS)
     run = ToolRun(
         text_of(first_of(attributes, *_TOOL_NAMES)) or name_in(name) or name.removesuffix(".__call__"),
@@ -77,36 +82,26 @@ def tool_run_of(raw: RawSpan) -> ToolRun:
         _unwrap(decoded(_first_captured(attributes, _RESULTS)), "output", marker="kwargs"),
         parameters=_parameter_names(attributes),
         input_wrapped=any(key.startswith("langsmith.") for key in attributes),
-        type=_type_of(attributes),
+        type=ToolCallType.MCP if is_mcp else None,
     )
     _unwrap_mcp(run)
     # Strands, and the conventions of 2024, keep arguments and results in events.
-    for event in raw.events:
-        _complete_from_event(run, event)
+    for event in span.events:
+        if run.arguments is ABSENT:
+            run.arguments = _arguments_in(event)
+        if run.result is ABSENT:
+            run.result = _result_in(event)
     if attributes.get("haystack.tool.error") is True:
         run.result, run.failed = json_object(run.result).get("error", run.result), True
     unwrap_result(run)
     return run
 
 
-def _parameter_names(attributes: Attributes) -> tuple[str, ...]:
+def _parameter_names(attributes: Fields) -> tuple[str, ...]:
     """Return the names of the tool's parameters, from its JSON Schema or from an object with a key for each."""
     schema = object_under(attributes, "tool.parameters")
     properties = object_under(schema, "properties") or schema
     return tuple(dict.fromkeys(name.partition(".")[0] for name in properties))
-
-
-def _type_of(attributes: Attributes) -> ToolCallType | None:
-    is_mcp = attributes.get("mcp.method.name") is not None or attributes.get("gen_ai.tool.type") == "mcp"
-    return ToolCallType.MCP if is_mcp else None
-
-
-def _complete_from_event(run: ToolRun, event: Event) -> None:
-    """Read arguments and result from an event where the attributes of the span have none, as with Strands."""
-    if run.arguments is ABSENT:
-        run.arguments = _arguments_in(event)
-    if run.result is ABSENT:
-        run.result = _result_in(event)
 
 
 def _arguments_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
@@ -138,7 +133,7 @@ def _unwrap(value: object, key: str, *, marker: str) -> Any:  # noqa: ANN401 - a
     return wrapper[key] if marker in wrapper and wrapper.get(key) is not None else value
 
 
-def _first_captured(attributes: Attributes, keys: Iterable[str]) -> Any:  # noqa: ANN401 - a JSON value
+def _first_captured(attributes: Fields, keys: Iterable[str]) -> Any:  # noqa: ANN401 - a JSON value
     """Return the first of these attributes that has a value; `ABSENT` where there is none, or where it was hidden."""
     value = first_of(attributes, *keys)
     return ABSENT if value is None or is_hidden(value) else value
@@ -178,3 +173,70 @@ def langchain_answer(fields: Fields) -> Answer | None:
         return None
     answers = answers_in(messages_in(fields, "$", "tool"))
     return answers[0] if len(answers) == 1 else None
+
+
+def received_arguments(span: Span, requested: object = ABSENT) -> object:
+    """Return the arguments that a tool received; `ABSENT`, and maybe a warning, where the span does not show them.
+
+    An object that equals the requested arguments is not unwrapped, since a model may call a tool whose parameters are
+    named `input`, or `args` and `kwargs`.
+    """
+    value = span.tool_run.arguments
+    if value is ABSENT:
+        return ABSENT
+    fields = _object_in(value)
+    if fields is None:
+        return _argument_of_text(span, requested)
+    if fields.keys() == _INVALID_JSON:
+        return ABSENT
+    if json_equal(fields, requested):
+        return fields
+    is_python_call = isinstance(fields.get("kwargs"), dict) and isinstance(fields.get("args", []), list)
+    if is_python_call and fields.keys() <= _PYTHON_CALL:  # {"args": [1], "kwargs": {"b": 2}}
+        return _arguments_by_name(fields, span, requested)
+    if isinstance(value, dict) and fields.keys() == {"input"}:
+        return _argument_of_input(fields, requested, is_wrapped=span.tool_run.input_wrapped)
+    return fields
+
+
+def _argument_of_input(fields: Fields, requested: object, *, is_wrapped: bool) -> object:
+    """Return the arguments of `{"input": ...}`: a framework's object around them, or the arguments themselves."""
+    inner = _object_in(fields["input"])
+    if inner is None:
+        return ABSENT if is_wrapped and requested is not ABSENT else fields
+    return inner if is_wrapped or json_equal(inner, requested) else fields
+
+
+def _argument_of_text(span: Span, requested: object) -> object:
+    """Return the arguments of a tool whose span holds a value that is not an object."""
+    value = span.tool_run.arguments
+    text = str(value).strip()
+    if requested is not ABSENT:
+        return ABSENT  # the requested object is more exact than a summary of it
+    if text.startswith("{"):
+        tool = span.tool_run.tool
+        span.doubt(span.path, f"the JSON text of the arguments of {tool!r} is cut off; they count as not captured")
+        return ABSENT
+    # A LangChain tool with one parameter is traced with that argument alone, as a text.
+    return {} if value is None or not text else {"input": value}
+
+
+def _arguments_by_name(fields: Fields, span: Span, requested: object) -> object:
+    """Return the arguments of a Python call by their names; positional ones need the parameters of the tool."""
+    positional, names = fields.get("args") or [], span.tool_run.parameters
+    if len(positional) <= len(names):
+        return {**dict(zip(names, positional, strict=False)), **fields["kwargs"]}
+    if requested is ABSENT:
+        message = f"the arguments of {span.tool_run.tool!r} are positional and their names are unknown"
+        span.doubt(span.path, f"{message}; they count as not captured")
+    return ABSENT
+
+
+def _object_in(value: object) -> dict[str, Any] | None:
+    """Return the object that a value is, or that its text means as JSON or as a Python literal."""
+    if isinstance(value, dict):
+        return value
+    if not isinstance(value, str) or not value.strip():
+        return None
+    arguments = with_arguments(Request("_"), value).arguments
+    return arguments if isinstance(arguments, dict) else printed_object(value)

@@ -1,4 +1,4 @@
-"""Total readers of attribute values, in addition to `field_readers`: each returns a value of one type.
+"""Total readers of values and times in traces, in addition to `field_readers`: each returns a value of one type.
 
 An attribute holds an object in one library, its JSON text in the next, and nothing in a third. With these readers the
 rest of the package names a field and needs no test of its type.
@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from toolmark._internal.json import JsonObject
-from toolmark._internal.message_content import Fields, as_object, first_of, object_of
+from toolmark._internal.message_content import Fields, first_of, object_of
 from toolmark.formats.messages.field_readers import decoded, list_of
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
 
 _INTEGER = re.compile(r"-?[0-9]{1,400}")
+_ISO = re.compile(
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d+))?\s*(?:Z|z|UTC|([+-]\d\d):?(\d\d))?\s*$", re.ASCII
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_PARTS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+_SIZES = {"ms": (10**11, 10**14), "us": (10**14, 10**17)}
+"""Counts that can only be milliseconds or microseconds: each range begins in March 1973."""
 
 
 def json_object(value: object) -> Fields:
     """Return the object that a value is, or that its JSON text holds; an empty one for anything else."""
-    return as_object(decoded(value)) or {}
+    return object_of(decoded(value))
 
 
 def json_list(value: object) -> list[Any]:
@@ -96,3 +105,46 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
         return
     for key, inner in value.items():
         yield from flat(inner, f"{prefix}{key}.")
+
+
+def time_of(value: object, *, unit: str = "ns") -> datetime | None:
+    """Return the UTC time of a value; `None` where it is not a time.
+
+    Args:
+        value: An ISO 8601 text, a count since 1970 as a number or its text, or `[seconds, nanoseconds]`.
+        unit: The unit of a count: `"s"`, `"ms"`, `"us"` or `"ns"`.
+    """
+    try:
+        if isinstance(value, (list, tuple)):  # the SDK for JavaScript
+            seconds, nanoseconds = value
+            return _EPOCH + timedelta(microseconds=int(seconds) * 1_000_000 + int(nanoseconds) // 1000)
+        if isinstance(value, str):
+            text = value.strip()
+            if not text.lstrip("-").isdigit():
+                return _from_text(text)
+            value = int(text)
+        # OTLP writes 0 for a time that was not set.
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
+            return None
+        return _EPOCH + timedelta(microseconds=int(value * 1_000_000 // _PARTS_PER_SECOND[unit]))
+    except (OverflowError, TypeError, ValueError):
+        return None
+
+
+def unit_of(count: object) -> str:
+    """Return the unit of a count since 1970, judged by its size: `"ms"`, `"us"`, else `"ns"`."""
+    if isinstance(count, (int, float)):
+        for unit, (least, end) in _SIZES.items():
+            if least <= count < end:
+                return unit
+    return "ns"
+
+
+def _from_text(text: str) -> datetime | None:
+    match = _ISO.match(text)
+    if match is None:
+        return None
+    # Python 3.10 reads neither `Z` nor fractions of any length.
+    date, time, fraction, hours, minutes = match.groups(default="")
+    text = f"{date}T{time}.{fraction[:6]:0<6}{hours or '+00'}:{minutes or '00'}"
+    return datetime.fromisoformat(text).astimezone(timezone.utc)
