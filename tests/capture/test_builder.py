@@ -51,6 +51,16 @@ def test_repeated_id_in_one_message_is_paired_by_arguments() -> None:
     ]
 
 
+def test_an_execution_with_more_arguments_belongs_to_the_request_with_some_of_them() -> None:
+    """A framework may add defaults before the tool runs; two requests share the id, so the arguments decide."""
+    builder = builder_of(slow(1, "dup"), slow(2, "dup"))
+
+    ran(builder, "t2", "slow", {"x": 2, "unit": "s"}, "slow 2", call_id="dup")
+    ran(builder, "t1", "slow", {"x": 1, "unit": "s"}, "slow 1", call_id="dup")
+
+    assert [executed["output"] for executed in calls(builder)] == ["slow 1", "slow 2"]
+
+
 def test_repeated_id_with_equal_arguments_is_paired_in_order() -> None:
     """The first execution belongs to the first of two identical requests."""
     builder = builder_of(slow(1, "dup"), slow(1, "dup"))

@@ -575,24 +575,27 @@ def test_generators_go_on_as_before() -> None:
 
 
 def test_an_async_stream() -> None:
-    """It stays an async generator function, and `asend` works."""
+    """It stays an async generator function; `asend` and `athrow` work."""
 
     @observe
     async def agent() -> AsyncGenerator[str, str]:
         got = yield await slow(1)
-        yield got
+        try:
+            yield got
+        except KeyError as error:
+            yield f", caught {error}"
 
     async def go() -> tuple[list[str], Run]:
         with record() as recorder:
             stream = agent()
-            pieces = [await stream.__anext__(), await stream.asend(" and more")]
+            pieces = [await stream.__anext__(), await stream.asend(" and more"), await stream.athrow(KeyError("k"))]
             with pytest.raises(StopAsyncIteration):
                 await stream.__anext__()
         return pieces, recorder.last_run
 
     pieces, run = asyncio.run(go())
 
-    assert run.actual_output == "".join(pieces) == "slow 1 and more"
+    assert run.actual_output == "".join(pieces) == "slow 1 and more, caught 'k'"
     assert names(run) == ["slow"]
     assert inspect.isasyncgenfunction(agent)
 

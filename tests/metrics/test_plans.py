@@ -10,6 +10,7 @@ from toolmark import (
     LLMTestCase,
     MetricResult,
     MultimodalToolCorrectnessMetric,
+    Run,
     ToolCall,
     ToolCorrectnessMetric,
     ToolEffect,
@@ -109,6 +110,31 @@ def test_unused_matchers_are_reported() -> None:
         assert result.score == 1
         assert "evaluation_params does not contain INPUT_PARAMETERS" in str(result.warnings)
     assert measured(Plan([Expect("pay", {"amount": 5})]), called).warnings == ()
+
+
+def test_a_warning_about_the_plan_keeps_those_of_the_run() -> None:
+    """What the recording lacks is told beside what the plan asks for in vain."""
+    run = Run(calls=[ToolCall(name="pay", input_parameters={"amount": 7})], warnings=["one message was cut off"])
+    case = run.to_test_case(expected_tools=Plan([Expect("pay", {"amount": Approx(5)})]))
+    warnings = ToolCorrectnessMetric().measure(case).warnings
+    assert [text.split(":")[0] for text in warnings] == ["one message was cut off", "argument matchers were not used"]
+
+
+def test_the_output_of_a_call_in_a_plan_counts_if_outputs_are_compared() -> None:
+    """It is compared with OUTPUT among the parameters alone."""
+    plan, called = Plan([ToolCall(name="a", output="yes")]), [ToolCall(name="a", output="no")]
+    assert measured(plan, called).score == 1
+    assert measured(plan, called, evaluation_params=["output"]).score == 0
+
+
+def test_later_patterns_of_default_matchers_win() -> None:
+    """Of the matchers that a plan has for a tool, those of its exact name are the strongest, then later patterns."""
+    tools = {"p*": {"to": Ignore(), "amount": Approx(5)}, "pa*": {"amount": Approx(7)}}
+    plan = Plan([ToolCall(name="pay", input_parameters={"amount": 0, "to": "x"})], tools=tools)
+    called = [ToolCall(name="pay", input_parameters={"amount": 7, "to": "y"})]
+    assert measured(plan, called, evaluation_params=["input_parameters"]).score == 1
+    exact = Plan(plan.calls, tools={"pay": {"amount": Approx(5)}, **tools})
+    assert measured(exact, called, evaluation_params=["input_parameters"]).score == 0
 
 
 def test_findings_describe_matchers_in_text_and_json() -> None:

@@ -422,6 +422,8 @@ def test_answer_without_actual_output() -> None:
     """The last text is the answer; a run that ended without one has an empty answer."""
     assert measured(expected_output="b", agent_texts=["a", "b"]).score == 1
     assert measured(expected_output="b", agent_texts=[]).score == 0.5
+    answered = Run(input="q", actual_output="b")
+    assert TaskSuccessMetric().measure(answered.to_test_case(expected_output="b")).score == 1
     stopped = Run(input="q", status=RunStatus.STOPPED)
     assert TaskSuccessMetric().measure(stopped.to_test_case(expected_output="b")).score == 0.5
 

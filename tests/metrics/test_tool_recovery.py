@@ -11,6 +11,7 @@ from toolmark import (
     LLMTestCase,
     MetricAssertionError,
     ResultStatus,
+    ToolCall,
     ToolRecoveryMetric,
     assert_test,
     evaluate,
@@ -95,6 +96,19 @@ def test_findings_and_reason() -> None:
     ]
     assert [(finding.tool, finding.called) for finding in result.findings] == [("a", 2), ("b", 1)]
     assert "after 2 failures, the last error: late" in measured("a(1):error a(2):error=late").reason
+
+
+def test_what_was_not_counted_is_said() -> None:
+    """A failure whose only retry is pending is skipped with that reason; calls without a status are a warning."""
+    pending = measured("a:error a:pending")
+    assert pending.status is ResultStatus.SKIPPED
+    assert str(pending.reason).startswith("Skipped: the only retries are pending.\n")
+
+    recovered = LLMTestCase(tools_called=[*calls_from("a:error a:ok"), ToolCall(name="b")])
+    warnings = ToolRecoveryMetric().measure(recovered).warnings
+    assert [text for text in warnings if "outcome was not recorded" in text] == [
+        "1 call left out: their outcome was not recorded"
+    ]
 
 
 def test_standard_metric_interfaces_work() -> None:
