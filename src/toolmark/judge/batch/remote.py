@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard, TypeVar
 
-from toolmark._internal.json import JsonObject, is_number, short_repr
+from toolmark._internal.json import JsonObject, is_number
 from toolmark.errors import JudgeError, JudgeOutcome
+from toolmark.judge.batch.files import Manifest
 from toolmark.judge.openai.errors import EndpointError, unusable_response_error
-from toolmark.judge.openai.wire import LONGEST_QUOTE, object_or_empty, read_object
+from toolmark.judge.openai.wire import LONGEST_QUOTE, object_or_empty, quote, read_object
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -31,6 +31,7 @@ _PAUSE = 1.0
 
 _MOST_PAGES = 1000
 _MOST_ERRORS = 1000
+_DAY = 24 * 60 * 60
 _LATEST = 10**11
 """The latest point in time that is believed, in seconds since 1970."""
 _ID = re.compile(r"[!-~]{1,1000}")
@@ -42,30 +43,17 @@ _Send: TypeAlias = "Callable[[AsyncOpenAI], Awaitable[Any]]"
 """Sends a request, and returns the raw response of OpenAI's client."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteBatch:
-    """The provider's state of a batch, as far as it is used; every field is checked.
+class Remote:
+    """Files and batches at the endpoint of a judge.
 
-    `answered` is the number of requests with an answer, `None` if the provider does not count them. `errors` holds
-    `line` (from 1), `code` and `message` of each error for which the batch was rejected as a whole.
+    The state of a batch is returned as the fields of its `Shard`.
     """
 
-    id: str
-    status: str
-    expires_at: int | None
-    output_file_id: str | None
-    error_file_id: str | None
-    answered: int | None
-    errors: tuple[JsonObject, ...]
-
-
-class Remote:
-    """Files and batches at the endpoint of a judge."""
-
-    def __init__(self, judge: OpenAIJudge, run: str) -> None:
-        """Store the judge, and the id of the run in the metadata of its batches."""
+    def __init__(self, judge: OpenAIJudge, manifest: Manifest) -> None:
+        """Store the judge, and what the batches of the run have in common."""
         self._judge = judge
-        self._run = run
+        self._run = manifest.run
+        self._since = manifest.created - _DAY  # clocks differ
 
     async def upload(self, name: str, content: bytes) -> str:
         """Upload a file of requests, and return its id."""
@@ -75,8 +63,8 @@ class Remote:
             timeout=_FILE_SECONDS,
         )
 
-    async def create(self, shard: str, file_id: str, since: float) -> RemoteBatch:
-        """Create a batch of a file under the name of a shard, and return it; `since` is as for `find`.
+    async def create(self, shard: str, file_id: str) -> JsonObject:
+        """Create a batch of a file under the name of a shard, and return its state.
 
         The batch is created once: if the answer is lost, the batch is looked for before another attempt.
         """
@@ -94,44 +82,33 @@ class Remote:
                 if error.outcome not in TEMPORARY:
                     raise
             await asyncio.sleep(_PAUSE * attempt)  # a new batch may take a moment to be listed
-            batch = (await self.find(since, {file_id: shard})).get(shard)
+            batch = (await self.find({file_id: shard})).get(shard)
             if batch is not None:
                 return batch
         return await self._call(send, read_batch, retry=False)
 
-    async def find(self, since: float, files: Mapping[str, str]) -> dict[str, RemoteBatch]:
+    async def find(self, files: Mapping[str, str]) -> dict[str, JsonObject]:
         """Return the batches of this run by the names of their shards: the newest of each, without failed ones.
 
         `files` holds shards by the ids of their files, since not every server returns metadata. Batches that were
-        created before `since`, in seconds since 1970, are not looked at.
+        created before the run are not looked at.
 
         Raises:
             JudgeError: The list cannot be read whole: a batch that is not found would be paid for again.
         """
-        batches: dict[str, RemoteBatch] = {}
+        batches: dict[str, JsonObject] = {}
         options: Any = {}
         for _ in range(_MOST_PAGES):
-            page = await self._call(_list_request(options), partial(self._read_page, files))
-            for shard, batch in page.batches:
-                batches.setdefault(shard, batch)
-            if page.next_id is None or page.oldest < since:
+            page, next_id = await self._call(_list_request(options), partial(self._read_page, files))
+            batches = page | batches
+            if next_id is None:
                 return batches
-            options = {"after": page.next_id}
+            options = {"after": next_id}
         message = f"the list of batches has no end within {_MOST_PAGES} pages; look at it in the provider's console"
         raise JudgeError(message, JudgeOutcome.TRANSIENT)
 
-    def _batches(self, files: Mapping[str, str], entries: Sequence[JsonObject]) -> Iterator[tuple[str, RemoteBatch]]:
-        """Yield the batches of this run that have not failed, each with its shard."""
-        for entry in entries:
-            _id_of(entry, "id", "a batch")
-            metadata = object_or_empty(entry.get("metadata"))
-            named = metadata.get(_SHARD) if metadata.get(_RUN) == self._run else None
-            shard = files.get(_id_of(entry, "input_file_id", "a batch"), named)
-            if shard is not None and entry.get("status") != "failed":
-                yield str(shard), read_batch(entry)
-
-    def _read_page(self, files: Mapping[str, str], body: JsonObject) -> _Page:
-        """Return a page of the list of batches.
+    def _read_page(self, files: Mapping[str, str], body: JsonObject) -> tuple[dict[str, JsonObject], str | None]:
+        """Return the batches of this run on a page of the list, newest first, and the id before the next page.
 
         Raises:
             EndpointError: A part of it that may concern this run cannot be read.
@@ -141,18 +118,24 @@ class Remote:
             raise _unusable("a list of batches", body)
         if not all(isinstance(entry, dict) for entry in entries):
             raise _unusable("a list of batches", body)
-        batches = list(self._batches(files, entries))
-        if not has_more or not entries:
-            return _Page(batches, None, 0)
-        created = entries[-1].get("created_at")
-        return _Page(batches, _id_of(entries[-1], "id", "a batch"), created if _is_time(created) else _LATEST)
+        batches: dict[str, JsonObject] = {}
+        next_id, created = None, None
+        for entry in entries:
+            next_id, created = _id_of(entry, "id", "a batch"), entry.get("created_at")
+            metadata = object_or_empty(entry.get("metadata"))
+            named = metadata.get(_SHARD) if metadata.get(_RUN) == self._run else None
+            shard = files.get(_id_of(entry, "input_file_id", "a batch"), named)
+            if shard is not None and entry.get("status") != "failed":
+                batches.setdefault(str(shard), read_batch(entry))
+        is_last = not has_more or (_is_time(created) and created < self._since)
+        return batches, None if is_last else next_id
 
-    async def look(self, batch_id: str) -> RemoteBatch:
+    async def look(self, batch_id: str) -> JsonObject:
         """Return the state of a batch."""
 
-        def read(body: JsonObject) -> RemoteBatch:
+        def read(body: JsonObject) -> JsonObject:
             batch = read_batch(body)
-            if batch.id != batch_id:
+            if batch["batch_id"] != batch_id:
                 raise _unusable(f"the batch {batch_id}", body)
             return batch
 
@@ -161,11 +144,14 @@ class Remote:
     async def size(self, file_id: str) -> int | None:
         """Return the number of bytes that a file has by the provider's account; `None` if it gives none."""
         try:
-            return await self._call(lambda client: client.files.with_raw_response.retrieve(file_id), _size_of)
+            size = await self._call(
+                lambda client: client.files.with_raw_response.retrieve(file_id), lambda body: body.get("bytes")
+            )
         except JudgeError as error:
             if error.outcome in TEMPORARY:
                 raise
             return None
+        return size if type(size) is int else None
 
     async def download(self, file_id: str) -> bytes:
         """Return the content of a file."""
@@ -181,36 +167,28 @@ class Remote:
         return await self._judge.call(send, lambda raw: read(read_object(raw.content)), retry=retry, timeout=timeout)
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """Batches of the run by their shards, the id before the next page, and when the oldest batch was created."""
-
-    batches: list[tuple[str, RemoteBatch]]
-    next_id: str | None
-    oldest: float
-
-
-def read_batch(body: JsonObject) -> RemoteBatch:
-    """Return the provider's state of a batch.
+def read_batch(body: JsonObject) -> JsonObject:
+    """Return the provider's state of a batch as fields of a `Shard`; every field is checked.
 
     Raises:
         EndpointError: A field that something depends on is of another form. It counts as temporary: a page to sign in,
             or an answer of a proxy, says nothing about the batch.
     """
-    status = body.get("status")
+    status, expires_at = body.get("status"), body.get("expires_at")
     if not isinstance(status, str) or not _STATUS.fullmatch(status):
         raise _unusable("a batch", body)
-    expires_at = body.get("expires_at")
+    fields: JsonObject = {
+        "state": "created",
+        "batch_id": _id_of(body, "id", "a batch"),
+        "status": status,
+        "expires_at": int(expires_at) if _is_time(expires_at) else None,
+    }
+    for name in ("output_file_id", "error_file_id"):
+        fields[name] = None if body.get(name) is None else _id_of(body, name, "a batch")
     answered = object_or_empty(body.get("request_counts")).get("completed")
-    return RemoteBatch(
-        id=_id_of(body, "id", "a batch"),
-        status=status,
-        expires_at=int(expires_at) if _is_time(expires_at) else None,
-        output_file_id=_optional_id_of(body, "output_file_id"),
-        error_file_id=_optional_id_of(body, "error_file_id"),
-        answered=answered if type(answered) is int and 0 <= answered <= _LATEST else None,
-        errors=_errors_of(body),
-    )
+    fields["answered"] = answered if type(answered) is int and 0 <= answered <= _LATEST else None
+    fields["errors"] = _errors_of(body)
+    return fields
 
 
 def _errors_of(body: JsonObject) -> tuple[JsonObject, ...]:
@@ -227,11 +205,6 @@ def _errors_of(body: JsonObject) -> tuple[JsonObject, ...]:
     return tuple(errors)
 
 
-def _size_of(body: JsonObject) -> int | None:
-    size = body.get("bytes")
-    return size if type(size) is int else None
-
-
 def _id_of(body: JsonObject, name: str, thing: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not _ID.fullmatch(value):
@@ -239,16 +212,12 @@ def _id_of(body: JsonObject, name: str, thing: str) -> str:
     return value
 
 
-def _optional_id_of(body: JsonObject, name: str) -> str | None:
-    return None if body.get(name) is None else _id_of(body, name, "a batch")
-
-
 def _is_time(value: object) -> TypeGuard[int | float]:
     return is_number(value) and 0 <= value <= _LATEST
 
 
 def _unusable(thing: str, body: object) -> EndpointError:
-    return unusable_response_error(f"the answer does not describe {thing}: {short_repr(body, LONGEST_QUOTE)}")
+    return unusable_response_error(f"the answer does not describe {thing}: {quote(body)}")
 
 
 def _list_request(options: Any) -> _Send:  # noqa: ANN401 - keyword arguments of the client

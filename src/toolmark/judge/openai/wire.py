@@ -112,7 +112,7 @@ def chat_reply(body: JsonObject) -> Reply:
     choice = next(iter(_objects(body.get("choices"))), {})
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise unusable_response_error(f"the answer has no choice with a message: {_quote(body)}")
+        raise unusable_response_error(f"the answer has no choice with a message: {quote(body)}")
     return _reply(body, _text_of(message.get("content")), message.get("refusal"), choice.get("finish_reason"))
 
 
@@ -124,7 +124,7 @@ def responses_reply(body: JsonObject) -> Reply:
     """
     _raise_reported_error(body)
     if not isinstance(body.get("output"), list):
-        raise unusable_response_error(f"the answer has no output: {_quote(body)}")
+        raise unusable_response_error(f"the answer has no output: {quote(body)}")
     messages = [item for item in _objects(body["output"]) if item.get("type") == "message"]
     parts = [part for message in messages for part in _objects(message.get("content"))]
     refusals = [str(part.get("refusal")) for part in parts if part.get("type") == "refusal"]
@@ -142,7 +142,7 @@ def decisions_answers(body: JsonObject, questions: Sequence[Question]) -> dict[s
     _raise_reported_error(body)
     answers = body.get("answers")
     if not isinstance(answers, list) or len(answers) != len(questions):
-        raise unusable_response_error(f"expected one answer for each of {len(questions)} questions: {_quote(body)}")
+        raise unusable_response_error(f"expected one answer for each of {len(questions)} questions: {quote(body)}")
     return {question.id: _decision(answer, question) for question, answer in zip(questions, answers, strict=True)}
 
 
@@ -157,7 +157,7 @@ def _decision(answer: object, question: Question) -> Answer:
     }
     if probabilities.keys() != set(question.options):
         raise unusable_response_error(
-            f"question {question.id!r} has no probability for each of its options: {_quote(answer)}"
+            f"question {question.id!r} has no probability for each of its options: {quote(answer)}"
         )
     return Answer(probabilities=probabilities)
 
@@ -177,8 +177,8 @@ def read_object(content: bytes) -> JsonObject:
         value = parse_json_value(text, allow_nan=True)
         if isinstance(value, dict):
             return cast("JsonObject", _without_surrogates(value) if _SURROGATE.search(text) else value)
-    quote = short_repr(text, LONGEST_QUOTE)
-    raise unusable_response_error(f"the answer is not a JSON object; is the address that of an API? It begins {quote}")
+    problem = f"the answer is not a JSON object; is the address that of an API? It begins {quote(text)}"
+    raise unusable_response_error(problem)
 
 
 def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - a JSON value
@@ -249,10 +249,11 @@ def _raise_reported_error(body: JsonObject) -> None:
     error = body.get("error")
     if error:
         message = error.get("message") if isinstance(error, dict) else error
-        raise unusable_response_error(f"the endpoint reports an error: {short_repr(message, LONGEST_QUOTE)}")
+        raise unusable_response_error(f"the endpoint reports an error: {quote(message)}")
 
 
-def _quote(value: object) -> str:
+def quote(value: object) -> str:
+    """Return the beginning of a value for an error message."""
     return short_repr(value, LONGEST_QUOTE)
 
 
