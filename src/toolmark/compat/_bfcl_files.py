@@ -87,8 +87,9 @@ def records_of(source: Records, what: str) -> list[Record]:
         Record(value, f"{name}:{document.line or document.place}", document.line)
         for document, value in problems.read(read_documents(source), _object)
     ]
-    if problems.problems or problems.torn:
-        raise file_error(source, [*problems.problems, *problems.torn])
+    unreadable = [*problems.problems, *problems.torn]
+    if unreadable:
+        raise file_error(source, unreadable)
     return records
 
 

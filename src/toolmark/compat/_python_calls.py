@@ -19,8 +19,16 @@ def read_call(text: object, parameters: Mapping[str, Collection[str]]) -> tuple[
     Raises:
         InvalidDataError: The text is not such a call, or its arguments are ambiguous.
     """
-    name, call = _parse(text)
     quote = short_repr(text)
+    if not isinstance(text, str):
+        raise InvalidDataError(f"expected the text of a call, got {quote}")
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+    except _PARSE_ERRORS as error:
+        raise InvalidDataError(f"expected a Python expression, got {quote}: {error}") from None
+    name = _dotted_name(call.func) if isinstance(call, ast.Call) else None
+    if name is None or not isinstance(call, ast.Call):
+        raise InvalidDataError(f"expected a call of a named function, got {quote}")
     names = list(parameters.get(name, ()))
     if len(call.args) > len(names):
         problem = f"has {len(names)} parameters" if name in parameters else "has no description"
@@ -42,22 +50,6 @@ def _literals(values: Iterable[tuple[str | None, ast.expr]], quote: str) -> Json
         except _PARSE_ERRORS:
             raise InvalidDataError(f"{quote} has an argument that is not a literal") from None
     return arguments
-
-
-def _parse(text: object) -> tuple[str, ast.Call]:
-    """Return the name and the expression of a call."""
-    quote = short_repr(text)
-    if not isinstance(text, str):
-        raise InvalidDataError(f"expected the text of a call, got {quote}")
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-    except _PARSE_ERRORS as error:
-        raise InvalidDataError(f"expected a Python expression, got {quote}: {error}") from None
-    if isinstance(call, ast.Call):
-        name = _dotted_name(call.func)
-        if name is not None:
-            return name, call
-    raise InvalidDataError(f"expected a call of a named function, got {quote}")
 
 
 def _dotted_name(node: ast.expr) -> str | None:

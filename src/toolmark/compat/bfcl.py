@@ -230,12 +230,10 @@ class _AnswerReader:
             values = [values]
         if not values:  # the author meant an empty list, although BFCL itself accepts nothing here
             return Optional([])
-        alternatives = [
-            alternative
-            for index, value in enumerate(values)
-            if value != ""
-            for alternative in self.alternatives(value, (*path, index), description)
-        ]
+        alternatives: list[Any] = []
+        for index, value in enumerate(values):
+            if value != "":
+                alternatives += self.alternatives(value, (*path, index), description)
         if "" not in values:
             return _any_of(alternatives)
         if _is_text(values) and accepts_empty_text(description):

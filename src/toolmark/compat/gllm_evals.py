@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from toolmark._internal.json import JsonObject, within_limits
-from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
+from toolmark._internal.model import drop_none
+from toolmark.calls import Execution, ToolCall, ToolCallParams, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, JudgeOutcome, ToolmarkWarning
 from toolmark.formats.messages.field_readers import Notes
@@ -35,6 +36,8 @@ from toolmark.result import MetricResult
 
 STEP_KIND = "tool_call"
 """The `kind` of every step; metrics read no other steps."""
+
+_NO_EXECUTION = Execution()
 
 
 class TrajectoryParser:
@@ -60,7 +63,7 @@ class TrajectoryParser:
         _warn(notes.warnings)
         placed: list[tuple[int, int, JsonObject]] = []
         for position, call in enumerate(run.calls):
-            source = (call.execution and call.execution.source) or ""
+            source = (call.execution or _NO_EXECUTION).source or ""
             step = _step(call, call.id or source)
             output = step.pop("output", None)
             placed.append((_message(source), position, step))
@@ -336,15 +339,14 @@ def _step(call: ToolCall, call_id: str | None) -> JsonObject:
 
 
 def _requested(call: ToolCall) -> object:
-    return None if call.execution is None else call.execution.requested_parameters
+    return (call.execution or _NO_EXECUTION).requested_parameters
 
 
 def _output(call: ToolCall) -> JsonObject:
     """Return the `output` of a step; empty if the call was not answered."""
     if "output" in call.model_fields_set:
         return {"output": call.output}
-    output = None if call.execution is None else call.execution.model_output
-    return {} if output is None else {"output": output}
+    return drop_none({"output": (call.execution or _NO_EXECUTION).model_output})
 
 
 def _without_output(call: ToolCall) -> ToolCall:

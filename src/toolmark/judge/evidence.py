@@ -15,7 +15,7 @@ from typing import Any
 
 from toolmark._internal.images import replace_images
 from toolmark._internal.json import JsonObject, canonical_json
-from toolmark.calls import CallStatus, ToolCall, ToolSpec
+from toolmark.calls import CallStatus, Execution, ToolCall, ToolSpec
 from toolmark.cases import MLLMImage
 from toolmark.judge.image_parts import LARGEST, ImageAccess, Picture, read_image
 from toolmark.judge.interactions import CaseCall, CaseMessage, Unit
@@ -101,11 +101,10 @@ class EvidenceBuilder:
         earlier = self._messages(recent, pictures)
         # The limits hold for the calls of all these messages together.
         visible = self._calls_with_results([call for message in recent for call in message.calls], pictures)
-        by_id = {call["id"]: call for call in visible}
         for entry, message in zip(earlier, recent, strict=True):
             if message.calls:
-                ids = [f"c{call.number}" for call in message.calls]
-                entry["calls"] = [by_id[name] for name in ids if name in by_id]
+                ids = {f"c{call.number}" for call in message.calls}
+                entry["calls"] = [call for call in visible if call["id"] in ids]
                 _note_left_out(entry, "calls", len(message.calls) - len(entry["calls"]))
         document: JsonObject = {"earlier": earlier, "request": self._messages(unit.request, pictures)}
         _note_left_out(document, "earlier", len(unit.earlier) - MOST_EARLIER)
@@ -151,8 +150,6 @@ class EvidenceBuilder:
     ) -> list[JsonObject]:
         """Return calls with their results, and add the images in these to the pictures.
 
-        Older calls are truncated more, so that the document stays bounded.
-
         Older results are truncated more, so that the document stays bounded. Calls that were asked at once with
         `judged` are shown without a result.
         """
@@ -182,11 +179,8 @@ class EvidenceBuilder:
         if key not in self._calls:
             images = _ResultImages(call.number, sends_images=sends_images)
             entry = self._build_call(call, images, is_short=is_short, with_result=with_result)
-            text = canonical_json(entry)
-            self._calls[key] = (
-                entry,
-                [picture for picture in images.pictures if picture.id in text],
-            )  # some may be cut off
+            text = canonical_json(entry)  # without the pictures that are cut off
+            self._calls[key] = entry, [picture for picture in images.pictures if picture.id in text]
         return self._calls[key]
 
     def _build_call(
@@ -198,9 +192,9 @@ class EvidenceBuilder:
             output = replace_images(call.output, images.replace)
             call = call if output is call.output else call.model_copy(update={"output": output})
         call = self._redactor.model(call)
-        execution = call.execution
+        execution = call.execution or Execution()
         arguments: Any = call.arguments
-        if execution is not None and execution.status is CallStatus.INVALID_ARGUMENTS:
+        if execution.status is CallStatus.INVALID_ARGUMENTS:
             arguments = execution.requested_parameters
         limit = SHORT_VALUE if is_short else LONGEST_TEXT
         entry: JsonObject = {"id": f"c{case_call.number}", **_field("name", call.name, limit)}
@@ -229,8 +223,8 @@ class _ResultImages:
 
 def _result_fields(call: ToolCall, limit: int) -> JsonObject:
     """Return what came of a redacted call: its status and error, or its result."""
-    execution = call.execution
-    if execution is not None and execution.status is not CallStatus.OK:
+    execution = call.execution or Execution()
+    if execution.status is not CallStatus.OK:
         error = execution.error if execution.error is not None else execution.model_output
         return {"status": execution.status.value, **_field("error", error, limit)}
     if "output" in call.model_fields_set and call.captured("output"):
@@ -240,10 +234,9 @@ def _result_fields(call: ToolCall, limit: int) -> JsonObject:
 
 def _in_parallel(other: CaseCall, call: CaseCall) -> bool:
     """Return whether one model message asked for both calls, so that neither depends on the other's result."""
-    first, second = other.call.execution, call.call.execution
-    if other.turn != call.turn or first is None or second is None or first.step is None:
-        return False
-    return (first.step, first.agent) == (second.step, second.agent)
+    first, second = other.call.execution or Execution(), call.call.execution or Execution()
+    in_one_step = (other.turn, first.step, first.agent) == (call.turn, second.step, second.agent)
+    return in_one_step and first.step is not None
 
 
 def _field(name: str, value: Any, limit: int) -> JsonObject:  # noqa: ANN401 - a JSON value

@@ -6,10 +6,10 @@ import asyncio
 import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from contextvars import copy_context
-from typing import TypeAlias, TypeVar, cast
+from contextvars import Context, copy_context
+from typing import Any, TypeAlias, TypeVar, cast
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
@@ -183,3 +183,12 @@ async def _run_in_thread(function: Callable[[], T]) -> T:
 
     threading.Thread(target=run, name="toolmark-judge-function", daemon=True).start()
     return await asyncio.wrap_future(future)
+
+
+async def run_isolated(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return what `work` returns, awaited in an empty context: no context variable of the caller is set in it.
+
+    Recorders, callbacks and traces of agent frameworks find their run by context variables. A judge that is asked while
+    an agent runs is not part of that run, so it must not inherit them.
+    """
+    return await Context().run(lambda: asyncio.ensure_future(work()))

@@ -19,7 +19,7 @@ from typing import TypeVar
 from unittest import SkipTest
 
 from toolmark._internal.images import hash_images
-from toolmark.calls import CallStatus, ToolCall
+from toolmark.calls import CallStatus
 from toolmark.capture import conversations
 from toolmark.cases import LLMTestCase, MLLMImage, Run, RunStatus
 from toolmark.dataset import read_cases
@@ -292,8 +292,9 @@ class AdapterContract(AdapterHooks):
             _equal(way, ("warnings", [], run.warnings), ("status", RunStatus.OK, run.status))
         steps: list[StepLike] = [[AskFor("ask", {"input": "1+2"}, "c1")], '{"total": 3}']
         for way, recorded in self._played(lambda: Scene(steps, [AgentTool("ask", structured)], is_structured=True)):
-            outer = [(call.name, [child.name for child in _children(call)]) for call in recorded.run.calls]
-            _equal(f"{way}, nested", ("calls", [("ask", ["add"])], outer))
+            outer = [call.name for call in recorded.run.calls]
+            every = [call.name for call in recorded.run.select_calls(nested=True)]
+            _equal(f"{way}, nested", ("calls", ["ask"], outer), ("nested calls", ["ask", "add"], every))
             _equal(f"{way}, nested", ("offered", ["ask"], _offered(recorded.run)))
 
     def test_recorder_attached_twice(self) -> None:
@@ -473,10 +474,6 @@ def _branch_calls(n: int) -> list[ExpectedCall]:
         ExpectedCall("add", {"a": n}, "c2", n + 2),
         ExpectedCall("add", {"a": 10 + n}, "c3", n + 12, step=1),
     ]
-
-
-def _children(call: ToolCall) -> Sequence[ToolCall]:
-    return () if call.execution is None else call.execution.children
 
 
 def _added(call_id: str | None, *, step: int = 0) -> ExpectedCall:

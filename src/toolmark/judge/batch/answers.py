@@ -93,10 +93,7 @@ def _read_answer(entry: Mapping[str, Any], decode: Decode) -> Reply | EndpointEr
     fields = object_or_empty(response)
     status, body = fields.get("status_code"), object_or_empty(fields.get("body"))
     if type(status) is int and status in _STATUSES:
-        message = f"HTTP {status}: {quote(object_or_empty(body.get('error')).get('message'))}"
-        if status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _RETRY:
-            return EndpointError(JudgeOutcome.MALFORMED, message)  # the same request would fail again
-        return EndpointError(JudgeOutcome.TRANSIENT, message, retry=True)
+        return _status_error(status, object_or_empty(body.get("error")).get("message"))
     try:
         reply = decode(body)
     except EndpointError as error:
@@ -104,6 +101,13 @@ def _read_answer(entry: Mapping[str, Any], decode: Decode) -> Reply | EndpointEr
         return EndpointError(JudgeOutcome.MALFORMED, error.message, billed=True)
     request_id = fields.get("request_id")
     return reply.model_copy(update={"request_id": request_id}) if isinstance(request_id, str) else reply
+
+
+def _status_error(status: int, reason: object) -> EndpointError:
+    message = f"HTTP {status}: {quote(reason)}"
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _RETRY:
+        return EndpointError(JudgeOutcome.MALFORMED, message)  # the same request would fail again
+    return EndpointError(JudgeOutcome.TRANSIENT, message, retry=True)
 
 
 def rejected_lines(keys: Sequence[str], errors: Sequence[JsonObject]) -> dict[str, Reply | EndpointError]:

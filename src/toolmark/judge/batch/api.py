@@ -200,7 +200,7 @@ class Batch:
             ```
         """
         manifest = self._open_manifest(self._model())
-        settled = self._keys(manifest, "created") | manifest.lost.keys()  # planned and uploaded shards will be sent
+        settled = {*self._keys(manifest, "created"), *manifest.lost}  # planned and uploaded shards will be sent
         by_key = self._folder.prompts()
         for prompt in prompts:
             by_key.setdefault(self._judge.key_of(prompt), prompt)
@@ -308,7 +308,7 @@ class Batch:
         manifest = self._folder.manifest()
         prompts = self._folder.prompts()
         missing = self._without_verdict(prompts).keys()
-        under_way = missing & self._keys(manifest, *_NOT_COLLECTED)
+        under_way = missing & set(self._keys(manifest, *_NOT_COLLECTED))
         to_send = missing - under_way - manifest.lost.keys()
         lost = {key: lost for key, lost in manifest.lost.items() if key in missing}
         verdicts = len(prompts) - len(missing)
@@ -323,9 +323,13 @@ class Batch:
             raise ConfigurationError("batches need a judge with a cache for the verdicts: Judge(..., cache=...)")
         return model
 
-    def _keys(self, manifest: Manifest, *states: ShardState) -> set[str]:
-        """Return the keys of the requests in shards of these states."""
-        return {key for shard in manifest.shards if shard.state in states for key in self._folder.keys(shard)}
+    def _keys(self, manifest: Manifest, *states: ShardState) -> list[str]:
+        """Return the keys of the requests in shards of these states; one that was sent again stands there again."""
+        keys: list[str] = []
+        for shard in manifest.shards:
+            if shard.state in states:
+                keys += self._folder.keys(shard)
+        return keys
 
     def _without_verdict(self, prompts: Mapping[str, Prompt]) -> dict[str, Prompt]:
         return {key: prompt for key, prompt in prompts.items() if self._judge.cached(prompt) is None}
@@ -348,7 +352,7 @@ class Batch:
         if len(by_key) > before:
             self._folder.write_prompts(by_key)
         manifest = run.manifest
-        settled = self._keys(manifest, *_NOT_COLLECTED) | manifest.lost.keys()
+        settled = {*self._keys(manifest, *_NOT_COLLECTED), *manifest.lost}
         to_send = {key: prompt for key, prompt in self._without_verdict(by_key).items() if key not in settled}
         # The manifest names a shard only after its requests are on disk, so that a crash leaves no shard without them.
         for lines in self._split(run.model, to_send):
@@ -419,19 +423,24 @@ class Batch:
             if content is not None:
                 downloaded.add_file(str(file_id), content, run.model.wire.reply)
         for key, answer in downloaded.answers.items():
-            if isinstance(answer, Reply):
-                result = self._judge.keep(prompts[key], answer)
-                if result.outcome is not JudgeOutcome.OK:
-                    downloaded.problems[key] = Lost(outcome=result.outcome.value, problem=str(result.problem))
-            elif answer.billed:
-                downloaded.problems[key] = _lost(answer)
+            lost = self._cache_verdict(prompts[key], answer)
+            if lost is not None:
+                downloaded.problems[key] = lost
         return downloaded
+
+    def _cache_verdict(self, prompt: Prompt, answer: Reply | EndpointError) -> Lost | None:
+        """Put the verdict of an answer into the cache; return what is wrong with an answer that was billed."""
+        if isinstance(answer, EndpointError):
+            return _lost(answer) if answer.billed else None
+        result = self._judge.keep(prompt, answer)
+        if result.outcome is JudgeOutcome.OK:
+            return None
+        return Lost(outcome=result.outcome.value, problem=str(result.problem))
 
     def _settle(self, run: _Run, shard: Shard, downloaded: ShardAnswers) -> None:
         """Save the state after the answers of a shard, which are all that there will be."""
         answers = rejected_lines(downloaded.keys, shard.errors) | downloaded.answers
-        collected = [other for other in run.manifest.shards if other.state == "collected"]
-        attempts = Counter(key for other in collected for key in self._folder.keys(other))
+        attempts = Counter(self._keys(run.manifest, "collected"))
         unanswered = unusable_response_error("the batch ended before it was answered")
         if downloaded.lacks_answers(shard):
             unanswered = EndpointError(JudgeOutcome.MALFORMED, "the provider has no readable answer to it")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
-from toolmark._internal.json import JsonObject, is_number
+from pydantic import BaseModel, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+
+from toolmark._internal.json import JsonObject
 from toolmark.errors import JudgeError, JudgeOutcome
 from toolmark.judge.batch.files import Manifest
 from toolmark.judge.openai.errors import EndpointError, unusable_response_error
@@ -34,13 +35,73 @@ _MOST_ERRORS = 1000
 _DAY = 24 * 60 * 60
 _LATEST = 10**11
 """The latest point in time that is believed, in seconds since 1970."""
-_ID = re.compile(r"[!-~]{1,1000}")
-_STATUS = re.compile(r"[a-z_]{1,40}")
 
 T = TypeVar("T")
+FormT = TypeVar("FormT", bound=BaseModel)
 
 _Send: TypeAlias = "Callable[[AsyncOpenAI], Awaitable[Any]]"
 """Sends a request, and returns the raw response of OpenAI's client."""
+
+
+def _or_none(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    """Return a checked value, or `None` if it is of another form."""
+    try:
+        return check(value)
+    except ValidationError:
+        return None
+
+
+_Id: TypeAlias = Annotated[str, Field(strict=True, pattern=r"^[!-~]{1,1000}$")]
+_Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=_LATEST)]
+_Time: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=_LATEST, allow_inf_nan=False)]
+
+
+class _File(BaseModel):
+    id: _Id
+
+
+class _Counts(BaseModel):
+    completed: _Count | None = None
+
+
+class _Batch(BaseModel):
+    """A batch. A field that nothing depends on counts as missing if it is of another form."""
+
+    id: _Id
+    status: Annotated[str, Field(strict=True, pattern=r"^[a-z_]{1,40}$")]
+    expires_at: Annotated[_Time | None, WrapValidator(_or_none)] = None
+    output_file_id: _Id | None = None
+    error_file_id: _Id | None = None
+    request_counts: Annotated[_Counts | None, WrapValidator(_or_none)] = None
+    errors: object = None
+
+
+class _Entry(BaseModel):
+    """A batch in the list, as far as it says whose it is."""
+
+    id: _Id
+    input_file_id: _Id
+    created_at: Annotated[_Time | None, WrapValidator(_or_none)] = None
+    metadata: object = None
+    status: object = None
+
+
+class _Page(BaseModel):
+    data: list[JsonObject]
+    has_more: Annotated[bool, Field(strict=True)]
+
+
+def _read(form: type[FormT], body: JsonObject, thing: str) -> FormT:
+    """Return an answer of the provider in its form.
+
+    Raises:
+        EndpointError: A field that something depends on is of another form. It counts as temporary: a page to sign in,
+            or an answer of a proxy, says nothing about the batch.
+    """
+    try:
+        return form.model_validate(body)
+    except ValidationError:
+        raise _unusable(thing, body) from None
 
 
 class Remote:
@@ -59,7 +120,7 @@ class Remote:
         """Upload a file of requests, and return its id."""
         return await self._call(
             lambda client: client.files.with_raw_response.create(file=(name, content), purpose="batch"),
-            lambda file: _id_of(file, "id", "a file"),
+            lambda body: _read(_File, body, "a file").id,
             timeout=_FILE_SECONDS,
         )
 
@@ -113,22 +174,19 @@ class Remote:
         Raises:
             EndpointError: A part of it that may concern this run cannot be read.
         """
-        entries, has_more = body.get("data"), body.get("has_more")
-        if not isinstance(entries, list) or not isinstance(has_more, bool):
-            raise _unusable("a list of batches", body)
-        if not all(isinstance(entry, dict) for entry in entries):
-            raise _unusable("a list of batches", body)
+        page = _read(_Page, body, "a list of batches")
         batches: dict[str, JsonObject] = {}
-        next_id, created = None, None
-        for entry in entries:
-            next_id, created = _id_of(entry, "id", "a batch"), entry.get("created_at")
-            metadata = object_or_empty(entry.get("metadata"))
+        next_id: str | None = None
+        for listed in page.data:
+            entry = _read(_Entry, listed, "a batch")
+            metadata = object_or_empty(entry.metadata)
             named = metadata.get(_SHARD) if metadata.get(_RUN) == self._run else None
-            shard = files.get(_id_of(entry, "input_file_id", "a batch"), named)
-            if shard is not None and entry.get("status") != "failed":
-                batches.setdefault(str(shard), read_batch(entry))
-        is_last = not has_more or (_is_time(created) and created < self._since)
-        return batches, None if is_last else next_id
+            shard = files.get(entry.input_file_id, named)
+            if shard is not None and entry.status != "failed":
+                batches.setdefault(str(shard), read_batch(listed))
+            is_older = entry.created_at is not None and entry.created_at < self._since
+            next_id = None if is_older else entry.id
+        return batches, next_id if page.has_more else None
 
     async def look(self, batch_id: str) -> JsonObject:
         """Return the state of a batch."""
@@ -168,52 +226,34 @@ class Remote:
 
 
 def read_batch(body: JsonObject) -> JsonObject:
-    """Return the provider's state of a batch as fields of a `Shard`; every field is checked.
-
-    Raises:
-        EndpointError: A field that something depends on is of another form. It counts as temporary: a page to sign in,
-            or an answer of a proxy, says nothing about the batch.
-    """
-    status, expires_at = body.get("status"), body.get("expires_at")
-    if not isinstance(status, str) or not _STATUS.fullmatch(status):
-        raise _unusable("a batch", body)
-    fields: JsonObject = {
+    """Return the provider's state of a batch as the fields of a `Shard`; raises `EndpointError` as `_read` does."""
+    batch = _read(_Batch, body, "a batch")
+    return {
         "state": "created",
-        "batch_id": _id_of(body, "id", "a batch"),
-        "status": status,
-        "expires_at": int(expires_at) if _is_time(expires_at) else None,
+        "batch_id": batch.id,
+        "status": batch.status,
+        "expires_at": None if batch.expires_at is None else int(batch.expires_at),
+        "output_file_id": batch.output_file_id,
+        "error_file_id": batch.error_file_id,
+        "answered": batch.request_counts and batch.request_counts.completed,
+        "errors": _errors_of(batch.errors),
     }
-    for name in ("output_file_id", "error_file_id"):
-        fields[name] = None if body.get(name) is None else _id_of(body, name, "a batch")
-    answered = object_or_empty(body.get("request_counts")).get("completed")
-    fields["answered"] = answered if type(answered) is int and 0 <= answered <= _LATEST else None
-    fields["errors"] = _errors_of(body)
-    return fields
 
 
-def _errors_of(body: JsonObject) -> tuple[JsonObject, ...]:
+def _errors_of(errors: object) -> tuple[JsonObject, ...]:
     """Return the errors of a batch, with only the fields that are used, so that any of them can be stored."""
-    entries = object_or_empty(body.get("errors")).get("data")
-    errors: list[JsonObject] = []
+    used: list[JsonObject] = []
+    entries = object_or_empty(errors).get("data")
     for entry in entries[:_MOST_ERRORS] if isinstance(entries, list) else ():
         fields = object_or_empty(entry)
         error: JsonObject = {
             name: str(fields[name])[:LONGEST_QUOTE] for name in ("code", "message") if fields.get(name)
         }
         line = fields.get("line")
-        errors.append({**error, "line": line} if type(line) is int and 0 < line <= _LATEST else error)
-    return tuple(errors)
-
-
-def _id_of(body: JsonObject, name: str, thing: str) -> str:
-    value = body.get(name)
-    if not isinstance(value, str) or not _ID.fullmatch(value):
-        raise _unusable(thing, body)
-    return value
-
-
-def _is_time(value: object) -> TypeGuard[int | float]:
-    return is_number(value) and 0 <= value <= _LATEST
+        if type(line) is int and 0 < line <= _LATEST:
+            error["line"] = line
+        used.append(error)
+    return tuple(used)
 
 
 def _unusable(thing: str, body: object) -> EndpointError:

@@ -109,7 +109,7 @@ def chat_reply(body: JsonObject) -> Reply:
         EndpointError: The response reports an error, or has no choice with a message.
     """
     _raise_reported_error(body)
-    choice = next(iter(_objects(body.get("choices"))), {})
+    choice = next(iter(objects_in(body.get("choices"))), {})
     message = choice.get("message")
     if not isinstance(message, dict):
         raise unusable_response_error(f"the answer has no choice with a message: {quote(body)}")
@@ -125,9 +125,10 @@ def responses_reply(body: JsonObject) -> Reply:
     _raise_reported_error(body)
     if not isinstance(body.get("output"), list):
         raise unusable_response_error(f"the answer has no output: {quote(body)}")
-    messages = [item for item in _objects(body["output"]) if item.get("type") == "message"]
-    parts = [part for message in messages for part in _objects(message.get("content"))]
-    refusals = [str(part.get("refusal")) for part in parts if part.get("type") == "refusal"]
+    parts: list[JsonObject] = []
+    for message in objects_in(body["output"], "message"):
+        parts += objects_in(message.get("content"))
+    refusals = [str(part.get("refusal")) for part in objects_in(parts, "refusal")]
     reason = object_or_empty(body.get("incomplete_details")).get("reason")
     finish = "length" if reason == "max_output_tokens" else reason
     return _reply(body, _text_of(parts), "\n".join(refusals), finish)
@@ -152,7 +153,7 @@ def _decision(answer: object, question: Question) -> Answer:
         return Answer(refusal="the model declined to answer this question")
     probabilities = {
         entry["value"]: float(entry["probability"])
-        for entry in _objects(fields.get("probabilities"))
+        for entry in objects_in(fields.get("probabilities"))
         if isinstance(entry.get("value"), str) and _is_probability(entry.get("probability"))
     }
     if probabilities.keys() != set(question.options):
@@ -222,9 +223,10 @@ def object_or_empty(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _objects(value: object) -> list[JsonObject]:
-    """Return the objects in a list; none if the value is not a list."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def objects_in(value: object, *types: str) -> list[JsonObject]:
+    """Return the objects in a list, or those of some `type`; none if the value is not a list."""
+    objects = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [item for item in objects if item.get("type") in types] if types else objects
 
 
 def _reply(body: JsonObject, text: str, refusal: object, finish: object) -> Reply:
@@ -240,8 +242,8 @@ def _text_of(content: object) -> str:
     """Return the text of a content, which is a text or a list of parts; empty if there is none."""
     if isinstance(content, str):
         return content
-    parts = [part for part in _objects(content) if part.get("type") in ("text", "output_text")]
-    return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    texts = [part.get("text") for part in objects_in(content, "text", "output_text")]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _raise_reported_error(body: JsonObject) -> None:
