@@ -50,7 +50,7 @@ from toolmark.expect import Expect, Schema, expectation_json, read_expectation
 from toolmark.formats import case_from_record, read, read_traces
 from toolmark.formats.traces.read import Traces, read_trace_documents
 from toolmark.judge import Prompt, Reply
-from toolmark.judge.batch.answers import read_answers
+from toolmark.judge.batch.remote import read_answers
 from toolmark.judge.openai.errors import EndpointError
 from toolmark.judge.openai.wire import chat_reply, decisions_answers, read_object, responses_reply
 from toolmark.judge.reply_parsing import parse_reply

@@ -18,7 +18,7 @@ from toolmark._internal.options import require
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolmarkError
 from toolmark.judge.cache import Cache, MemoryCache, cache_key, open_cache
 from toolmark.judge.cost import CostEstimate, Price, Prices, cost_of, estimate_cost, read_prices
-from toolmark.judge.image_parts import ImageAccess
+from toolmark.judge.evidence import ImageAccess
 from toolmark.judge.models import (
     ModelLike,
     check_model,

@@ -23,9 +23,15 @@ from toolmark.calls import CallStatus
 from toolmark.capture import conversations
 from toolmark.cases import LLMTestCase, MLLMImage, Run, RunStatus
 from toolmark.dataset import read_cases
-from toolmark.testing.adapter_hooks import AdapterHooks, NotSupportedError, PlantedFaultError, Recorded
+from toolmark.testing.adapter_hooks import (
+    AdapterHooks,
+    AgentTool,
+    NotSupportedError,
+    PlantedFaultError,
+    Recorded,
+    Scene,
+)
 from toolmark.testing.expected_calls import EITHER, SOME_TEXT, ExpectedCall, compare_calls, require
-from toolmark.testing.scene import AgentTool, Scene
 from toolmark.testing.scripted_model import AskFor, HandOff, StepLike
 from toolmark.testing.tool_doubles import (
     ADD,

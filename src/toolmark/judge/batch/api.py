@@ -34,9 +34,8 @@ from toolmark._internal.options import require
 from toolmark._internal.sync_bridge import run_sync
 from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
-from toolmark.judge.batch.answers import ShardAnswers, rejected_lines
 from toolmark.judge.batch.files import Folder, Lost, Manifest, Shard, ShardState
-from toolmark.judge.batch.remote import TEMPORARY, Remote
+from toolmark.judge.batch.remote import TEMPORARY, Remote, ShardAnswers, rejected_lines
 from toolmark.judge.cache import Cache
 from toolmark.judge.cost import CostEstimate, add_usage
 from toolmark.judge.judge import Judge, JudgeLike
