@@ -525,15 +525,7 @@ def read_call(text: object, parameters: Mapping[str, Collection[str]]) -> tuple[
         InvalidDataError: The text is not such a call, or its arguments are ambiguous.
     """
     quote = short_repr(text)
-    if not isinstance(text, str):
-        raise InvalidDataError(f"expected the text of a call, got {quote}")
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-    except _PARSE_ERRORS as error:
-        raise InvalidDataError(f"expected a Python expression, got {quote}: {error}") from None
-    name = _dotted_name(call.func) if isinstance(call, ast.Call) else None
-    if name is None or not isinstance(call, ast.Call):
-        raise InvalidDataError(f"expected a call of a named function, got {quote}")
+    name, call = _parse_call(text, quote)
     names = list(parameters.get(name, ()))
     if len(call.args) > len(names):
         problem = f"has {len(names)} parameters" if name in parameters else "has no description"
@@ -541,6 +533,18 @@ def read_call(text: object, parameters: Mapping[str, Collection[str]]) -> tuple[
     values: list[tuple[str | None, ast.expr]] = [*zip(names, call.args, strict=False)]
     values += [(keyword.arg, keyword.value) for keyword in call.keywords]
     return name, _literals(values, quote)
+
+
+def _parse_call(text: object, quote: str) -> tuple[str, ast.Call]:
+    if not isinstance(text, str):
+        raise InvalidDataError(f"expected the text of a call, got {quote}")
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+    except _PARSE_ERRORS as error:
+        raise InvalidDataError(f"expected a Python expression, got {quote}: {error}") from None
+    if isinstance(call, ast.Call) and (name := _dotted_name(call.func)):
+        return name, call
+    raise InvalidDataError(f"expected a call of a named function, got {quote}")
 
 
 def _literals(values: Iterable[tuple[str | None, ast.expr]], quote: str) -> JsonObject:

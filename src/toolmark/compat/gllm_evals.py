@@ -274,10 +274,7 @@ _SETTINGS = frozenset(
 
 def _judge(model: object, key: str | None, config: Mapping[str, object] | None) -> Judge | None:
     """Return the judge that the options describe; `None` for a name without a key."""
-    provider, name = getattr(model, "provider", None), getattr(model, "name", None)
-    if isinstance(provider, str) and isinstance(name, str):  # a ModelId
-        path = getattr(model, "path", None)
-        model = "/".join(part for part in (getattr(provider, "value", provider), path, name) if part)
+    model = _name_of(model)
     invoke = getattr(model, "invoke", None)
     if callable(invoke) and isinstance(getattr(model, "model_id", None), str):
         identity: JsonObject = {"model": getattr(model, "model_id")}  # noqa: B009 - the type is not known here
@@ -292,6 +289,14 @@ def _judge(model: object, key: str | None, config: Mapping[str, object] | None) 
     options = _pop_options(settings)
     _check_settings(model, settings)
     return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=str(key), options=options, **settings))
+
+
+def _name_of(model: object) -> object:
+    """Return the name that a `ModelId` stands for, and any other model as it is."""
+    provider, path, name = (getattr(model, part, None) for part in ("provider", "path", "name"))
+    if not isinstance(provider, str) or not isinstance(name, str):
+        return model
+    return "/".join(filter(None, (getattr(provider, "value", provider), path, name)))
 
 
 def _check_settings(model: str, settings: Mapping[str, object]) -> None:

@@ -315,11 +315,8 @@ def read_image(image: MLLMImage, id: str, access: ImageAccess) -> Picture:
 
 def _picture_at_address(url: str, id: str, *, allow_addresses: bool) -> Picture:
     if not allow_addresses:
-        message = (
-            f"the judge would have to fetch the image at {short_repr(url)}; allow it with "
-            "Judge(..., image_addresses=True), or give the image as data"
-        )
-        raise ConfigurationError(message)
+        advice = "allow it with Judge(..., image_addresses=True), or give the image as data"
+        raise ConfigurationError(f"the judge would have to fetch the image at {short_repr(url)}; {advice}")
     if not url.startswith(("https://", "http://")):
         raise InvalidDataError(f"the address of an image must begin with https:, http: or data:, got {short_repr(url)}")
     return Picture(id, url, hashlib.sha256(url.encode()).hexdigest())
@@ -349,11 +346,10 @@ def _read_file(name: str, folder: Path | None) -> bytes:
         InvalidDataError: The file is elsewhere, not a regular file, or cannot be read.
     """
     if folder is None:
-        message = (
-            f"the image {name!r} is a file, and a case may name any file of this machine; name the folder of its "
-            "images with Judge(..., image_folder=...), or give the image as data"
+        advice = "name the folder of its images with Judge(..., image_folder=...), or give the image as data"
+        raise ConfigurationError(
+            f"the image {name!r} is a file, and a case may name any file of this machine; {advice}"
         )
-        raise ConfigurationError(message)
     try:
         # Links are followed here, so that one that leads out of the folder is seen.
         path = (folder / name).resolve(strict=True)

@@ -112,10 +112,8 @@ def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
             prompts.append(prompt_for(criterion, evidence, sample=sample))
             characters += sum(message.characters for message in prompts[-1].messages)
             if characters > judge.max_characters:
-                number = f"{len(prompts)} of {plural(len(open_questions) * judge.samples, 'prompt')}"
-                message = (
-                    f"{number} about this case have {characters:,} characters, which a judge bills; nothing was sent"
-                )
+                number = f"{len(prompts)} of {plural(len(open_questions) * judge.samples, 'prompt')} about this case"
+                message = f"{number} have {characters:,} characters, which a judge bills; nothing was sent"
                 advice = f"raise Judge(..., max_characters={judge.max_characters}), or shorten the case"
                 raise InvalidDataError(f"{message}: {advice}")
     if judge.canary and prompts:

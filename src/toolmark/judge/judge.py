@@ -199,10 +199,8 @@ class Judge:
         if identity is None and isinstance(self._cache, MemoryCache):
             identity = self._object_identity
         if identity is None:
-            message = (
-                f"{self!r} has a cache that others may read, but does not say which model answers; give "
-                "Judge(..., identity={'model': ...}), with whatever else the answers depend on"
-            )
+            advice = "give Judge(..., identity={'model': ...}), with whatever else the answers depend on"
+            message = f"{self!r} has a cache that others may read, but does not say which model answers; {advice}"
             raise ConfigurationError(message)
         return cache_key(prompt, identity)
 

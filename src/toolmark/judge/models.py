@@ -34,11 +34,10 @@ def check_model(model: object) -> ModelLike | None:
     # A class is callable, but it is not a judge.
     if (model is None or is_name or can_judge) and not isinstance(model, type):
         return cast("ModelLike | None", model)
-    message = (
-        "a judge must be the name of a model, an object with complete or decide, a DeepEvalBaseLLM, a function from "
-        f"messages to text, or a Judge; got {short_repr(model)}"
+    kinds = (
+        "the name of a model, an object with complete or decide, a DeepEvalBaseLLM, a function from messages to text"
     )
-    raise ConfigurationError(message)
+    raise ConfigurationError(f"a judge must be {kinds}, or a Judge; got {short_repr(model)}")
 
 
 def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
@@ -57,11 +56,10 @@ def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
 
     client = judge_from_environment() if model is None else OpenAIJudge(model)
     if client is None:
-        message = (
-            "no judge is configured: give judge= the name of a model, a judge or a function, or set "
-            "TOOLMARK_JUDGE_MODEL; see docs/judge.md"
+        advice = (
+            "give judge= the name of a model, a judge or a function, or set TOOLMARK_JUDGE_MODEL; see docs/judge.md"
         )
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"no judge is configured: {advice}")
     return client
 
 

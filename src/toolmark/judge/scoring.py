@@ -61,10 +61,7 @@ def mean(units: Iterable[Part | None]) -> Part | None:
     if not parts:
         return None
     scores = [part.score for part in parts if part.score is not None]
-    return Part(
-        mean_of(scores),
-        low=fsum(part.low for part in parts) / len(parts),
-        high=fsum(part.high for part in parts) / len(parts),
-        decided=sum(part.decided for part in parts),
-        total=sum(part.total for part in parts),
-    )
+    low = fsum(part.low for part in parts) / len(parts)
+    high = fsum(part.high for part in parts) / len(parts)
+    decided, total = sum(part.decided for part in parts), sum(part.total for part in parts)
+    return Part(mean_of(scores), low, high, decided, total)

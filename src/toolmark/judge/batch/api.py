@@ -120,12 +120,9 @@ class Batch:
         Raises:
             ConfigurationError: A limit is out of range.
         """
-        for name, value, most in (
-            ("max_requests", max_requests, MOST_REQUESTS),
-            ("max_bytes", max_bytes, MOST_BYTES),
-            ("max_attempts", max_attempts, MOST_ATTEMPTS),
-        ):
-            require(1 <= value <= most, f"{name} must be from 1 to {most}", value)
+        require(1 <= max_requests <= MOST_REQUESTS, f"max_requests must be from 1 to {MOST_REQUESTS}", max_requests)
+        require(1 <= max_bytes <= MOST_BYTES, f"max_bytes must be from 1 to {MOST_BYTES}", max_bytes)
+        require(1 <= max_attempts <= MOST_ATTEMPTS, f"max_attempts must be from 1 to {MOST_ATTEMPTS}", max_attempts)
         self._folder = Folder(folder)
         self._judge = Judge.of(judge)
         self._max_requests, self._max_bytes, self._max_attempts = max_requests, max_bytes, max_attempts

@@ -40,6 +40,8 @@ _PAUSE = 1.0
 _MOST_PAGES = 1000
 _MOST_ERRORS = 1000
 _DAY = 24 * 60 * 60
+_RETRY = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+_STATUSES = range(HTTPStatus.BAD_REQUEST, 600)
 _LATEST = 10**11
 """The latest point in time that is believed, in seconds since 1970."""
 
@@ -48,6 +50,9 @@ FormT = TypeVar("FormT", bound=BaseModel)
 
 _Send: TypeAlias = "Callable[[AsyncOpenAI], Awaitable[Any]]"
 """Sends a request, and returns the raw response of OpenAI's client."""
+
+Decode: TypeAlias = Callable[[JsonObject], Reply]
+"""Reads the body of an answer, and raises `EndpointError`."""
 
 
 def _or_none(value: object, check: ValidatorFunctionWrapHandler) -> object:
@@ -271,13 +276,6 @@ def _list_request(options: Any) -> _Send:  # noqa: ANN401 - keyword arguments of
     return lambda client: client.batches.with_raw_response.list(limit=_PAGE, **options)
 
 
-Decode = Callable[[JsonObject], Reply]
-"""Reads the body of an answer, and raises `EndpointError`."""
-
-_RETRY = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
-_STATUSES = range(HTTPStatus.BAD_REQUEST, 600)
-
-
 @dataclass(slots=True)
 class ShardAnswers:
     """The answers to the requests of a shard, by their keys, as its downloaded files hold them.
@@ -296,7 +294,7 @@ class ShardAnswers:
 
     def add_file(self, file_id: str, content: bytes, decode: Decode) -> None:
         """Add the answers in a file; they replace earlier answers to the same requests."""
-        answers, unreadable = read_answers(content, self.keys, decode)
+        answers, unreadable = read_answers(content, set(self.keys), decode)
         self.answers |= answers
         self.sizes[file_id] = len(content)
         self.has_answers = self.has_answers and bool(answers)

@@ -31,13 +31,8 @@ _LONGEST_NAME = 64
 _MOST_COUNTS = 40
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_USAGE = (
-    ("prompt_tokens", "input_tokens"),
-    ("input_tokens", "input_tokens"),
-    ("completion_tokens", "output_tokens"),
-    ("output_tokens", "output_tokens"),
-)
-"""Names of token counts in the APIs, and in `Reply`; of two names for one count the later one wins."""
+_USAGE = {"input_tokens": ("prompt_tokens", "input_tokens"), "output_tokens": ("completion_tokens", "output_tokens")}
+"""Names of token counts in `Reply`, and in the APIs; of two names for one count the later one wins."""
 
 
 class Rung(IntEnum):
@@ -200,11 +195,12 @@ def usage_of(body: Mapping[str, Any]) -> dict[str, int]:
     """
     usage = object_or_empty(body.get("usage"))
     counts, total = _counts(usage), dict[str, int]()
-    for name, side in _USAGE:
-        if name in counts:
-            total[side] = counts[name]
-        details = _counts(object_or_empty(usage.get(f"{name}_details")))
-        total = add_usage(total, {key: count for key, count in details.items() if count})
+    for side, names in _USAGE.items():
+        for name in names:
+            if name in counts:
+                total[side] = counts[name]
+            details = _counts(object_or_empty(usage.get(f"{name}_details")))
+            total = add_usage(total, {key: count for key, count in details.items() if count})
     return total
 
 
