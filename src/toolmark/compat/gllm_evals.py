@@ -14,6 +14,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -238,15 +239,12 @@ class DeepEvalToolCorrectnessMetric:
         judge = self._judge if own else Judge(self._judge.model, cache=Path(folder) / "verdicts.db")
         prepared = [self._prepared(record, {}, judge) for record in records]
         batch = Batch(folder, judge)
+        interval, checks = self.batch_status_check_interval, self.batch_max_iterations
         await asyncio.to_thread(batch.submit, [prompt for core, case in prepared for prompt in core.prompts(case)])
-        state = await asyncio.to_thread(
-            batch.poll,
-            batch_status_check_interval=self.batch_status_check_interval,
-            batch_max_iterations=self.batch_max_iterations,
-        )
+        poll = partial(batch.poll, batch_status_check_interval=interval, batch_max_iterations=checks)
+        state = await asyncio.to_thread(poll)
         await asyncio.to_thread(batch.collect)
         if not state.ended:
-            checks = self.batch_max_iterations
             message = f"the batches have not ended after {checks} checks; call again with the same folder to resume"
             raise JudgeError(message, JudgeOutcome.TIMEOUT)
         return [await core.a_measure(case) for core, case in prepared]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -202,19 +203,20 @@ class EvidenceBuilder:
         # Each entry is built once: in a case of many calls, the evidence of every later call shows the earlier ones.
         key = (call.number, is_short, with_result, sends_images)
         if key not in self._calls:
-            images = _ResultImages(call.number, sends_images=sends_images)
-            entry = self._build_call(call, images, is_short=is_short, with_result=with_result)
+            pictures: list[Picture] = []
+            replace = partial(_result_image, number=call.number, pictures=pictures, sends_images=sends_images)
+            entry = self._build_call(call, replace, is_short=is_short, with_result=with_result)
             text = canonical_json(entry)  # without the pictures that are cut off
-            self._calls[key] = entry, [picture for picture in images.pictures if picture.id in text]
+            self._calls[key] = entry, [picture for picture in pictures if picture.id in text]
         return self._calls[key]
 
     def _build_call(
-        self, case_call: CaseCall, images: _ResultImages, *, is_short: bool, with_result: bool
+        self, case_call: CaseCall, replace: Callable[[str, bytes], JsonObject], *, is_short: bool, with_result: bool
     ) -> JsonObject:
         call = case_call.call
         if with_result:
             # Before the redaction, which is for texts: it might take a part of an image for a secret.
-            output = replace_images(call.output, images.replace)
+            output = replace_images(call.output, replace)
             call = call if output is call.output else call.model_copy(update={"output": output})
         call = self._redactor.model(call)
         execution = call.execution or Execution()
@@ -228,22 +230,14 @@ class EvidenceBuilder:
         return entry | _result_fields(call, SHORT_VALUE if is_short else LONGEST_RESULT) if with_result else entry
 
 
-class _ResultImages:
-    """Replaces the images in the result of one call by their ids in the evidence."""
-
-    def __init__(self, number: int, *, sends_images: bool) -> None:
-        self.pictures: list[Picture] = []
-        self._number = number
-        self._sends_images = sends_images
-
-    def replace(self, mime: str, content: bytes) -> JsonObject:
-        """Return what the document shows of an image."""
-        digest = hashlib.sha256(content).hexdigest()
-        if not self._sends_images or len(content) > LARGEST:
-            return {"image": mime, "sha256": digest}
-        url = f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
-        self.pictures.append(Picture(f"c{self._number}-i{len(self.pictures) + 1}", url, digest))
-        return {"image": self.pictures[-1].id, "sha256": digest}
+def _result_image(mime: str, content: bytes, *, number: int, pictures: list[Picture], sends_images: bool) -> JsonObject:
+    """Return what the document shows of an image in the result of a call; add one that is sent to the pictures."""
+    digest = hashlib.sha256(content).hexdigest()
+    if not sends_images or len(content) > LARGEST:
+        return {"image": mime, "sha256": digest}
+    url = f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
+    pictures.append(Picture(f"c{number}-i{len(pictures) + 1}", url, digest))
+    return {"image": pictures[-1].id, "sha256": digest}
 
 
 def _result_fields(call: ToolCall, limit: int) -> JsonObject:

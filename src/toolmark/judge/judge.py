@@ -151,9 +151,7 @@ class Judge:
         self._timeout = None if paced else timeout
         self._slots = _slots(max_concurrency, paced=paced)
         self._lock = threading.Lock()
-        self._pending_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = (
-            WeakKeyDictionary()
-        )
+        self._pending_by_loop = WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]]()
         self._resolved: TextModel | DecisionModel | None = None
 
     @classmethod

@@ -46,7 +46,7 @@ def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
     Raises:
         ConfigurationError: No model is configured.
     """
-    if model is not None and not isinstance(model, str):
+    if not isinstance(model, str | None):
         if isinstance(model, (TextModel, DecisionModel)):
             return model
         if isinstance(model, DeepEvalModel):  # its `generate` returns a text, or a text with its cost
@@ -65,7 +65,7 @@ def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
 
 def is_paced(model: ModelLike | None) -> bool:
     """Return whether a model limits its own concurrency and time; those behind OpenAI's API do."""
-    return model is None or isinstance(model, str) or getattr(model, "paced", False) is True
+    return isinstance(model, str | None) or getattr(model, "paced", False) is True
 
 
 def model_name(model: ModelLike | None) -> str:
