@@ -366,8 +366,9 @@ class Batch:
             line = json_text(request)
             length = len(line.encode()) + 1
             if length > self._max_bytes:
-                message = f"the prompt {prompt.name!r} with the key {key} has {length} bytes, more than a batch may"
-                raise ConfigurationError(f"{message} have ({self._max_bytes}); shorten or leave out its case")
+                message = f"the prompt {prompt.name!r} with the key {key} has {length} bytes"
+                limit = f"more than a batch may have ({self._max_bytes})"
+                raise ConfigurationError(f"{message}, {limit}; shorten or leave out its case")
             if len(part) == self._max_requests or size + length > self._max_bytes:
                 yield part
                 part, size = {}, 0
@@ -398,9 +399,10 @@ class Batch:
             self._settle(run, shard, second)
             return
         missing = len(second.keys) - len(second.answers) + len(second.problems)
-        text = f"{missing} of {plural(len(second.keys), 'answer')} cannot be read"
-        message = f"the batch {shard.batch_id} is {shard.status}, but {text}; collect again, or look at it in the"
-        raise JudgeError(f"{message} provider's console", JudgeOutcome.TRANSIENT)
+        problem = f"{missing} of {plural(len(second.keys), 'answer')} cannot be read"
+        advice = "collect again, or look at it in the provider's console"
+        message = f"the batch {shard.batch_id} is {shard.status}, but {problem}; {advice}"
+        raise JudgeError(message, JudgeOutcome.TRANSIENT)
 
     async def _download(
         self, run: _Run, shard: Shard, prompts: Mapping[str, Prompt], *, again: bool = False

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from toolmark._internal.json import JsonObject
 from toolmark.errors import JudgeError, JudgeOutcome
-from toolmark.judge.batch.files import Manifest
+from toolmark.judge.batch.files import Lost, Manifest, Shard
 from toolmark.judge.openai.errors import EndpointError, unusable_response_error
 from toolmark.judge.openai.wire import LONGEST_QUOTE, object_or_empty, quote, read_object
+from toolmark.judge.protocol import Reply
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
     from toolmark.judge.openai import OpenAIJudge
-from collections.abc import Collection, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from http import HTTPStatus
-
-from toolmark.judge.batch.files import Lost, Shard
-from toolmark.judge.protocol import Reply
 
 TEMPORARY: Final = frozenset({JudgeOutcome.TRANSIENT, JudgeOutcome.TIMEOUT})
 """Outcomes of requests that may succeed later."""
