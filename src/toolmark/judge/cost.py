@@ -6,7 +6,7 @@ The user gives the prices: toolmark ships none, since they change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -162,27 +162,16 @@ class CostEstimate:
 
 
 def estimate_cost(
-    prompts: Iterable[Prompt],
-    key_of: Callable[[Prompt], str],
-    cached: Callable[[Prompt], Reply | None],
-    *,
-    writes_text: bool,
-    price: Price | None,
-    answer_tokens: int | None,
+    prompts: Iterable[tuple[Prompt, Reply | None]], price: Price | None, answer_tokens: int | None, *, writes_text: bool
 ) -> CostEstimate:
-    """Return the estimated cost of prompts; those with the same key count once.
+    """Return the estimated cost of different prompts, each with its reply in the cache.
 
     A model that `writes_text` is a `TextModel`. Any other model is a `DecisionModel`: it reads other messages, and its
     reply has no tokens. `answer_tokens` are those of one reply, `None` to estimate them.
     """
-    keys: set[str] = set()
     new, past = Counter[str](), Counter[str]()
-    for prompt in prompts:
-        key = key_of(prompt)
-        if key in keys:
-            continue
-        keys.add(key)
-        reply = cached(prompt)
+    for prompt, reply in prompts:
+        new["prompts"] += 1
         characters, images = _size(prompt, writes_text=writes_text)
         if reply is None:
             new.update(requests=1, characters=characters, images=int(images > 0))
@@ -196,8 +185,8 @@ def estimate_cost(
     elif not writes_text:
         per_reply = 0
     return CostEstimate(
-        prompts=len(keys),
-        verdicts=len(keys) - new["requests"],
+        prompts=new["prompts"],
+        verdicts=new["prompts"] - new["requests"],
         requests=new["requests"],
         input_tokens=round(new["characters"] * per_character),
         output_tokens=round(new["requests"] * per_reply),

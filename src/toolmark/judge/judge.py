@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -224,14 +224,17 @@ class Judge:
         Raises:
             ToolmarkError: The cache cannot be used, or no judge is configured.
         """
-        return estimate_cost(
-            prompts,
-            self.key_of if self.has_cache else lambda prompt: cache_key(prompt, {}),
-            self.cached,
-            writes_text=isinstance(self.model, TextModel),
-            price=self.price,
-            answer_tokens=answer_tokens,
-        )
+        writes_text = isinstance(self.model, TextModel)
+        return estimate_cost(self._distinct(prompts), self.price, answer_tokens, writes_text=writes_text)
+
+    def _distinct(self, prompts: Iterable[Prompt]) -> Iterator[tuple[Prompt, Reply | None]]:
+        """Yield the first prompt of each key with its cached reply."""
+        keys: set[str] = set()
+        for prompt in prompts:
+            key = self.key_of(prompt) if self.has_cache else cache_key(prompt, {})
+            if key not in keys:
+                keys.add(key)
+                yield prompt, self.cached(prompt)
 
     def keep(self, prompt: Prompt, reply: Reply) -> PromptResult:
         """Return the result of a reply, and cache the reply if it holds a verdict."""
