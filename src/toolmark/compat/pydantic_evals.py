@@ -39,7 +39,6 @@ from toolmark.metrics.base import (
     omission_warnings,
     status_of,
 )
-from toolmark.metrics.comparable_calls import expected_item
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import Finding
 
@@ -81,8 +80,7 @@ class _ToolMetric(PresetMetric):
 
     def _align(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Alignment:
         positions = self._positions(called)
-        items = called_items(called[index] for index in positions)
-        alignment = align([expected_item(call) for call in expected], items, ordered=self._preset.ordered)
+        alignment = super()._align(expected, [called[index] for index in positions])
         return alignment.placed(range(len(expected)), positions)
 
     def _warnings(self, _expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[str]:
