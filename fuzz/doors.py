@@ -50,7 +50,7 @@ from toolmark.expect import Expect, Schema, expectation_json, read_expectation
 from toolmark.formats import case_from_record, read, read_traces
 from toolmark.formats.traces.read import Traces, read_trace_documents
 from toolmark.judge import Prompt, Reply
-from toolmark.judge.batch.answers import read_answers
+from toolmark.judge.batch.remote import read_answers
 from toolmark.judge.openai.errors import EndpointError
 from toolmark.judge.openai.wire import chat_reply, decisions_answers, read_object, responses_reply
 from toolmark.judge.reply_parsing import parse_reply
@@ -486,11 +486,11 @@ def _check_answers(data: bytes) -> None:
     """Check that a line that was changed takes no other answer with it, and is counted where it answers nothing."""
     value = _decoded(data)
     content = "\n".join(value["lines"]).encode("latin-1")
-    answers = read_answers(content, _KEYS, chat_reply)
+    answers, unreadable = read_answers(content, _KEYS, chat_reply)
     for place, key in enumerate(_KEYS):
-        assert place == value["changed"] or isinstance(answers.answers[key], Reply), f"the answer {key} is lost"
+        assert place == value["changed"] or isinstance(answers[key], Reply), f"the answer {key} is lost"
     line = value["lines"][value["changed"]]
-    is_counted = _KEYS[value["changed"]] in answers.answers or answers.unreadable
+    is_counted = _KEYS[value["changed"]] in answers or unreadable
     is_second_answer = any(key in line for key in _KEYS if key != _KEYS[value["changed"]])
     assert is_counted or is_second_answer or not line.strip(), "the changed line is not counted"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolmark import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric
-from toolmark.compat import _pydantic_evaluator
+from toolmark.compat import pydantic_evals
 from toolmark.compat.pydantic_evals import ArgumentCorrectness, evaluator
 from toolmark.errors import MissingPackageError
 
@@ -100,9 +100,9 @@ def test_to_case_builds_the_case(right: Any) -> None:
 
 def test_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the evaluator needs it."""
-    _pydantic_evaluator._evaluator_class.cache_clear()
+    pydantic_evals._evaluator_class.cache_clear()
     monkeypatch.setitem(sys.modules, "pydantic_evals.evaluators", None)
     monkeypatch.setitem(sys.modules, "pydantic_evals", None)
     with pytest.raises(MissingPackageError, match="pip install pydantic-evals"):
         evaluator(METRIC)
-    _pydantic_evaluator._evaluator_class.cache_clear()
+    pydantic_evals._evaluator_class.cache_clear()

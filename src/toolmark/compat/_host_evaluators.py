@@ -110,10 +110,8 @@ def _refuse_earlier_calls(inputs: object) -> None:
     """Refuse input messages with calls: whether the output messages repeat them is unknown, so they may count twice."""
     before = _fields(inputs, ("messages",)).get("messages")
     if isinstance(before, (list, tuple)) and before and read(list(before), path="$.messages").run.calls:
-        raise InvalidDataError(
-            "the messages of the inputs contain calls already, which the messages of the outputs may repeat; "
-            "select the calls that count with to_case="
-        )
+        problem = "the messages of the inputs contain calls already, which the messages of the outputs may repeat"
+        raise InvalidDataError(f"{problem}; select the calls that count with to_case=")
 
 
 def _input_text(value: object) -> dict[str, Any]:

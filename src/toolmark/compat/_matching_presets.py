@@ -76,13 +76,13 @@ class PresetMetric(CallMetric):
 
     @property
     def _options(self) -> Sequence[str]:
-        values = {option: getattr(self, option) for option in self._labels}
-        defaults = {entry.name: entry.default for entry in fields(self)}
-        return [
-            self._labels[option].format(printable(str(value)))
-            for option, value in values.items()
-            if value != defaults[option]
-        ]
+        entries = {entry.name: entry for entry in fields(self)}
+        texts: list[str] = []
+        for option, text in self._labels.items():
+            value = getattr(self, option)
+            if value != entries[option].default:
+                texts.append(text.format(printable(str(value))))
+        return texts
 
     @property
     @abstractmethod
@@ -158,13 +158,11 @@ class RuleTemplate(Template):
     def ratio(self, called: dict[str, Any]) -> Ratio:
         """Return the similarity of called arguments; values that are redacted on either side are left out."""
         expected, called, _ = without_marks(dict(self.tree), called)
-        differences = iter(self.rule(expected, called))
-        first = next(differences, None)
-        if first is None:
+        wrong = {difference.path[:1] for difference in self.rule(expected, called)}
+        if not wrong:
             return ONE
         if not self.by_argument or not expected:
             return ZERO
-        wrong = {first.path[:1], *(difference.path[:1] for difference in differences)}
         return len(expected) - len(wrong), len(expected)
 
     def mismatches(self, called: dict[str, Any]) -> Mismatches:

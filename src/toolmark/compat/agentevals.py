@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast, get_args
 
 from toolmark._internal.json import JsonObject, short_repr
@@ -53,8 +53,6 @@ _PRESETS: Final[Mapping[TrajectoryMatchMode, Preset]] = {
     "subset": Preset("subset", allowed="missing"),
     "superset": Preset("superset", allowed="unexpected"),
 }
-
-_Step: TypeAlias = "tuple[str | None, int] | None"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +155,14 @@ class TrajectoryMatch(PresetMetric):
 
     def _unused_paths(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Iterator[str]:
         """Yield a warning for each argument path that no call has: a misspelled one would compare nothing."""
+        on_both_sides = {call.name for call in expected} & {call.name for call in called}
         for tool, paths in self._overrides.items():
-            sides = [[call.arguments for call in calls if call.name == tool] for calls in (expected, called)]
-            if not isinstance(paths, tuple) or not all(sides):
+            if tool not in on_both_sides or not isinstance(paths, tuple):
                 continue
-            for path in _absent(paths, list(chain(*sides))):
-                yield f"no call of {tool!r}, expected or called, has the argument {path!r}, so it was not compared"
+            arguments = [call.arguments for call in (*expected, *called) if call.name == tool]
+            for path in paths:
+                if all(_at(one, path) is ABSENT for one in arguments):
+                    yield f"no call of {tool!r}, expected or called, has the argument {path!r}, so it was not compared"
 
 
 def _check_override(tool: str, override: object) -> object:
@@ -217,11 +217,6 @@ def _differences_at_paths(expected: JsonObject, called: JsonObject, *, paths: Se
             yield Difference("wrong_argument", keys, left, right)
 
 
-def _absent(paths: Sequence[str], calls: Sequence[JsonObject]) -> list[str]:
-    """Return the paths that the arguments of no call have."""
-    return [path for path in paths if all(_at(arguments, path) is ABSENT for arguments in calls)]
-
-
 def _at(arguments: JsonObject, path: str) -> Any:  # noqa: ANN401 - a JSON value, or ABSENT
     """Return the value at a dotted path; a key that equals the whole rest of the path takes precedence."""
     value: Any = arguments
@@ -235,21 +230,21 @@ def _at(arguments: JsonObject, path: str) -> Any:  # noqa: ANN401 - a JSON value
     return ABSENT
 
 
-def _steps(calls: Sequence[ToolCall]) -> list[_Step]:
-    """Return the agent and step of each call; `None` where the step was not recorded."""
+def _steps(calls: Sequence[ToolCall]) -> list[tuple[int | None, str | None]]:
+    """Return the step, `None` where it was not recorded, and the agent of each call."""
     executions = [call.execution or Execution() for call in calls]
-    return [None if one.step is None else (one.agent, one.step) for one in executions]
+    return [(execution.step, execution.agent) for execution in executions]
 
 
 def _step_starts(calls: Sequence[ToolCall]) -> list[bool]:
     """Return for each call whether it begins a step; a call without a recorded step is a separate step."""
     steps = _steps(calls)
-    return [step is None or step != before for before, step in zip([None, *steps], steps, strict=False)]
+    return [step[0] is None or step != before for before, step in zip([None, *steps], steps, strict=False)]
 
 
 def _step_findings(expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[Finding]:
     """Return where neighbouring calls share a step on one side only, if the steps of all calls are recorded."""
-    if None in _steps(expected) or None in _steps(called):
+    if any(step is None for step, _ in (*_steps(expected), *_steps(called))):
         return []
     findings: list[Finding] = []
     for index, (apart, called_apart) in enumerate(zip(_step_starts(expected), _step_starts(called), strict=True)):

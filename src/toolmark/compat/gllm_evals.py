@@ -14,11 +14,13 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from toolmark._internal.json import JsonObject, within_limits
-from toolmark.calls import ToolCall, ToolCallParams, ToolSpec, read_tool_spec
+from toolmark._internal.model import drop_none
+from toolmark.calls import Execution, ToolCall, ToolCallParams, ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
 from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, JudgeOutcome, ToolmarkWarning
 from toolmark.formats.messages.field_readers import Notes
@@ -35,6 +37,8 @@ from toolmark.result import MetricResult
 
 STEP_KIND = "tool_call"
 """The `kind` of every step; metrics read no other steps."""
+
+_NO_EXECUTION = Execution()
 
 
 class TrajectoryParser:
@@ -60,7 +64,7 @@ class TrajectoryParser:
         _warn(notes.warnings)
         placed: list[tuple[int, int, JsonObject]] = []
         for position, call in enumerate(run.calls):
-            source = (call.execution and call.execution.source) or ""
+            source = (call.execution or _NO_EXECUTION).source or ""
             step = _step(call, call.id or source)
             output = step.pop("output", None)
             placed.append((_message(source), position, step))
@@ -235,15 +239,12 @@ class DeepEvalToolCorrectnessMetric:
         judge = self._judge if own else Judge(self._judge.model, cache=Path(folder) / "verdicts.db")
         prepared = [self._prepared(record, {}, judge) for record in records]
         batch = Batch(folder, judge)
+        interval, checks = self.batch_status_check_interval, self.batch_max_iterations
         await asyncio.to_thread(batch.submit, [prompt for core, case in prepared for prompt in core.prompts(case)])
-        state = await asyncio.to_thread(
-            batch.poll,
-            batch_status_check_interval=self.batch_status_check_interval,
-            batch_max_iterations=self.batch_max_iterations,
-        )
+        poll = partial(batch.poll, batch_status_check_interval=interval, batch_max_iterations=checks)
+        state = await asyncio.to_thread(poll)
         await asyncio.to_thread(batch.collect)
         if not state.ended:
-            checks = self.batch_max_iterations
             message = f"the batches have not ended after {checks} checks; call again with the same folder to resume"
             raise JudgeError(message, JudgeOutcome.TIMEOUT)
         return [await core.a_measure(case) for core, case in prepared]
@@ -271,10 +272,7 @@ _SETTINGS = frozenset(
 
 def _judge(model: object, key: str | None, config: Mapping[str, object] | None) -> Judge | None:
     """Return the judge that the options describe; `None` for a name without a key."""
-    provider, name = getattr(model, "provider", None), getattr(model, "name", None)
-    if isinstance(provider, str) and isinstance(name, str):  # a ModelId
-        path = getattr(model, "path", None)
-        model = "/".join(part for part in (getattr(provider, "value", provider), path, name) if part)
+    model = _name_of(model)
     invoke = getattr(model, "invoke", None)
     if callable(invoke) and isinstance(getattr(model, "model_id", None), str):
         identity: JsonObject = {"model": getattr(model, "model_id")}  # noqa: B009 - the type is not known here
@@ -289,6 +287,14 @@ def _judge(model: object, key: str | None, config: Mapping[str, object] | None) 
     options = _pop_options(settings)
     _check_settings(model, settings)
     return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=str(key), options=options, **settings))
+
+
+def _name_of(model: object) -> object:
+    """Return the name that a `ModelId` stands for, and any other model as it is."""
+    provider, path, name = (getattr(model, part, None) for part in ("provider", "path", "name"))
+    if not isinstance(provider, str) or not isinstance(name, str):
+        return model
+    return "/".join(filter(None, (getattr(provider, "value", provider), path, name)))
 
 
 def _check_settings(model: str, settings: Mapping[str, object]) -> None:
@@ -336,15 +342,14 @@ def _step(call: ToolCall, call_id: str | None) -> JsonObject:
 
 
 def _requested(call: ToolCall) -> object:
-    return None if call.execution is None else call.execution.requested_parameters
+    return (call.execution or _NO_EXECUTION).requested_parameters
 
 
 def _output(call: ToolCall) -> JsonObject:
     """Return the `output` of a step; empty if the call was not answered."""
     if "output" in call.model_fields_set:
         return {"output": call.output}
-    output = None if call.execution is None else call.execution.model_output
-    return {} if output is None else {"output": output}
+    return drop_none({"output": (call.execution or _NO_EXECUTION).model_output})
 
 
 def _without_output(call: ToolCall) -> ToolCall:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from toolmark._internal.model import drop_none
 from toolmark.cases import AnyCase
 from toolmark.compat._host_evaluators import Feedback, case_of, failed_feedback, feedback_of, names_of
 from toolmark.errors import ToolmarkError
@@ -13,6 +14,8 @@ from toolmark.metrics import MetricLike
 from toolmark.redact import DEFAULT, Redactor
 
 __all__ = ["evaluator"]
+
+_VALUES = {True: "pass", False: "fail", None: None}
 
 
 class LangSmithEvaluator(Protocol):
@@ -63,18 +66,16 @@ def evaluator(
         try:
             case = read_case(inputs, outputs, reference_outputs)
         except ToolmarkError as error:
-            return [_entry(feedback) for feedback in failed_feedback(error, names, redactor)]
-        results = evaluate([case], metrics, show_progress=False).cases[0].results
-        return [_entry(feedback_of(result, name, redactor)) for result, name in zip(results, names, strict=True)]
+            feedback = failed_feedback(error, names, redactor)
+        else:
+            results = evaluate([case], metrics, show_progress=False).cases[0].results
+            feedback = [feedback_of(result, name, redactor) for result, name in zip(results, names, strict=True)]
+        return list(map(_entry, feedback))
 
     return toolmark_evaluator
 
 
 def _entry(feedback: Feedback) -> dict[str, Any]:
     """Return feedback in LangSmith's form."""
-    entry: dict[str, Any] = {"key": feedback.name, "score": feedback.score}
-    if feedback.passed is not None:
-        entry["value"] = "pass" if feedback.passed else "fail"
-    if feedback.comment is not None:
-        entry["comment"] = feedback.comment
-    return entry
+    optional = drop_none({"value": _VALUES[feedback.passed], "comment": feedback.comment})
+    return {"key": feedback.name, "score": feedback.score, **optional}

@@ -8,14 +8,16 @@ dataset of pydantic-evals.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib import import_module
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from toolmark._internal.options import require, require_one_of
 from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import AnyCase
+from toolmark.compat._host_evaluators import Feedback, case_of, failed_feedback, feedback_of, has_expectation, names_of
 from toolmark.compat._matching_presets import (
     Preset,
     PresetMetric,
@@ -24,7 +26,8 @@ from toolmark.compat._matching_presets import (
     key_differences,
     ruled_item,
 )
-from toolmark.compat._pydantic_evaluator import evaluator_of
+from toolmark.errors import MissingPackageError, NotMeasuredError, ToolmarkError
+from toolmark.evaluation.run import evaluate_async
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment
 from toolmark.metrics import MetricLike
@@ -36,7 +39,6 @@ from toolmark.metrics.base import (
     omission_warnings,
     status_of,
 )
-from toolmark.metrics.comparable_calls import expected_item
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import Finding
 
@@ -78,8 +80,7 @@ class _ToolMetric(PresetMetric):
 
     def _align(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> Alignment:
         positions = self._positions(called)
-        items = called_items(called[index] for index in positions)
-        alignment = align([expected_item(call) for call in expected], items, ordered=self._preset.ordered)
+        alignment = super()._align(expected, [called[index] for index in positions])
         return alignment.placed(range(len(expected)), positions)
 
     def _warnings(self, _expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> list[str]:
@@ -266,4 +267,66 @@ def evaluator(
         MissingPackageError: pydantic-evals is not installed.
         ConfigurationError: `metric` is not a metric.
     """
-    return evaluator_of(metric, to_case, redactor)
+    (name,) = names_of([metric])
+    return _evaluator_class()(_Measuring(metric, _case_of if to_case is None else to_case, redactor, name))
+
+
+def _case_of(context: Any) -> AnyCase:  # noqa: ANN401 - of pydantic-evals
+    """Return the case of a context; its expected output or else its metadata is the reference."""
+    expected = context.expected_output
+    return case_of(context.inputs, context.output, expected if has_expectation(expected) else context.metadata)
+
+
+@dataclass(frozen=True)
+class _Measuring:
+    """A metric that measures the cases of pydantic-evals' contexts."""
+
+    metric: MetricLike
+    to_case: Callable[[Any], AnyCase]
+    redactor: Redactor = field(repr=False)  # its patterns fill a page
+    name: str
+
+    async def feedback(self, context: Any) -> Feedback:  # noqa: ANN401 - of pydantic-evals
+        try:
+            case = self.to_case(context)
+        except ToolmarkError as error:
+            return failed_feedback(error, [self.name], self.redactor)[0]
+        report = await evaluate_async([case], [self.metric], show_progress=False)
+        return feedback_of(report.cases[0].results[0], self.name, self.redactor)
+
+
+@cache
+def _evaluator_class() -> type[Any]:
+    """Return the class of these evaluators, built on first use since its base is pydantic-evals'.
+
+    Raises:
+        MissingPackageError: pydantic-evals is not installed.
+    """
+    try:
+        evaluators: Any = import_module("pydantic_evals.evaluators")
+    except ModuleNotFoundError as error:
+        message = "an evaluator of pydantic-evals needs the package 'pydantic-evals', which is not installed"
+        raise MissingPackageError(f"{message}: pip install pydantic-evals", name="pydantic_evals") from error
+
+    @dataclass(repr=False)
+    class ToolmarkEvaluator(evaluators.Evaluator):  # type: ignore[misc]  # their package may be missing
+        """One metric of toolmark."""
+
+        measuring: _Measuring
+
+        async def evaluate(self, ctx: Any) -> dict[str, Any]:  # noqa: ANN401 - of pydantic-evals
+            name, feedback = self.measuring.name, await self.measuring.feedback(ctx)
+            if feedback.failed:
+                raise NotMeasuredError(printable(feedback.comment or ""))
+            if feedback.score is None:
+                return {name: evaluators.EvaluationReason("skipped", feedback.comment)}
+            score = evaluators.EvaluationReason(float(feedback.score), feedback.comment)
+            return {name: score, f"{name} passed": bool(feedback.passed)}
+
+        def get_default_evaluation_name(self) -> str:
+            return self.measuring.name
+
+        def build_serialization_arguments(self) -> dict[str, Any]:
+            return {"measuring": self.measuring.name}
+
+    return ToolmarkEvaluator

@@ -3,8 +3,8 @@
 from toolmark.judge.cache import Cache, MemoryCache, SqliteCache
 from toolmark.judge.calibration import Agreement, Label, calibrate
 from toolmark.judge.cost import CostEstimate, Price
-from toolmark.judge.isolation import run_isolated
 from toolmark.judge.judge import Judge, JudgeLike, PromptResult
+from toolmark.judge.models import run_isolated
 from toolmark.judge.protocol import (
     Answer,
     Answers,

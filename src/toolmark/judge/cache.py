@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
-from toolmark._internal.json import canonical_json, short_repr
+from toolmark._internal.json import canonical_json
+from toolmark._internal.options import require
 from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.judge.protocol import Prompt, Reply
 
@@ -155,10 +156,9 @@ def open_cache(cache: object) -> Cache | None:
         return cache
     if cache == "memory":
         return MemoryCache()
-    if isinstance(cache, (str, os.PathLike)):
-        return SqliteCache(cast("str | os.PathLike[str]", cache))
-    message = f"cache must be 'memory', a path, None or an object with get and put, got {short_repr(cache)}"
-    raise ConfigurationError(message)
+    is_path = isinstance(cache, (str, os.PathLike))
+    require(is_path, "cache must be 'memory', a path, None or an object with get and put", cache)
+    return SqliteCache(cast("str | os.PathLike[str]", cache))
 
 
 def _close(process: int, connection: sqlite3.Connection) -> None:

@@ -98,11 +98,9 @@ class Agreement:
             raise ConfigurationError(f"{self.criterion}: the correction needs human labels of both kinds, yes and no")
         q1, q0 = self.sensitivity.value, self.specificity.value
         if q0 + q1 <= 1:
-            message = (
-                f"{self.criterion}: sensitivity {q1:.3f} + specificity {q0:.3f} must be above 1 for a correction: this "
-                "judge is not better than chance; use another judge or another wording"
-            )
-            raise ConfigurationError(message)
+            shares = f"{self.criterion}: sensitivity {q1:.3f} + specificity {q0:.3f} must be above 1 for a correction"
+            advice = "this judge is not better than chance; use another judge or another wording"
+            raise ConfigurationError(f"{shares}: {advice}")
         value = _clamp((yes / total + q0 - 1) / (q0 + q1 - 1))
         # The interval is around adjusted shares, so it may miss the unadjusted value: widen it to hold that.
         low, high = self._interval(yes, total)
@@ -153,24 +151,19 @@ def calibrate(labels: Iterable[Label | Mapping[str, Any]], *, confidence: float 
         tables.setdefault(one.criterion, Counter())[one.human, one.judge.value] += 1
     if not tables:
         raise ConfigurationError("labels must not be empty: there is nothing to calibrate with")
-    return {criterion: _agreement(criterion, table, confidence) for criterion, table in sorted(tables.items())}
-
-
-def _agreement(criterion: str, table: Counter[tuple[str, str]], confidence: float) -> Agreement:
-    yes_yes, yes_no = table["yes", "yes"], table["yes", "no"]
-    no_yes, no_no = table["no", "yes"], table["no", "no"]
-    return Agreement(
-        criterion=criterion,
-        yes_yes=yes_yes,
-        yes_no=yes_no,
-        no_yes=no_yes,
-        no_no=no_no,
-        undecided=table["yes", "cannot_tell"] + table["no", "cannot_tell"],
-        kappa=_kappa(yes_yes, yes_no, no_yes, no_no, confidence),
-        sensitivity=share_estimate(yes_yes, yes_yes + yes_no, confidence),
-        specificity=share_estimate(no_no, no_yes + no_no, confidence),
-        confidence=confidence,
-    )
+    agreements: dict[str, Agreement] = {}
+    for criterion, table in sorted(tables.items()):
+        yes_yes, yes_no = table["yes", "yes"], table["yes", "no"]
+        no_yes, no_no = table["no", "yes"], table["no", "no"]
+        agreements[criterion] = Agreement(
+            *(criterion, yes_yes, yes_no, no_yes, no_no),
+            undecided=table["yes", "cannot_tell"] + table["no", "cannot_tell"],
+            kappa=_kappa(yes_yes, yes_no, no_yes, no_no, confidence),
+            sensitivity=share_estimate(yes_yes, yes_yes + yes_no, confidence),
+            specificity=share_estimate(no_no, no_yes + no_no, confidence),
+            confidence=confidence,
+        )
+    return agreements
 
 
 def _kappa(yes_yes: int, yes_no: int, no_yes: int, no_no: int, confidence: float) -> Estimate | None:

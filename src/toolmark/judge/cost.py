@@ -6,7 +6,7 @@ The user gives the prices: toolmark ships none, since they change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -143,68 +143,40 @@ class CostEstimate:
     def __str__(self) -> str:
         """Return the numbers of prompts and tokens, how the tokens were estimated, and the cost."""
         settled = f", {self.settled:,} under way or given up" if self.settled else ""
-        head = (
-            f"{plural(self.prompts, 'question')}: {self.verdicts:,} in the cache{settled}, {self.requests:,} to be sent"
-        )
+        text = f"{plural(self.prompts, 'question')}: {self.verdicts:,} in the cache{settled}"
+        text += f", {self.requests:,} to be sent"
         if not self.requests:
-            return head
-        return f"{head}\n{self._tokens_text()}\n{self._cost_text()}"
-
-    def _tokens_text(self) -> str:
-        basis = f"{CHARACTERS_PER_TOKEN} characters a token"
-        if self.answers:
-            basis = f"as {self.answers} answers in the cache"
+            return text
+        basis = (
+            f"as {self.answers} answers in the cache" if self.answers else f"{CHARACTERS_PER_TOKEN} characters a token"
+        )
         basis += f", {self.answer_tokens:.4g} tokens an answer"
         if self.images:
             basis += f"; {plural(self.images, 'question')} with images, which are not counted"
-        return f"about {_rounded(self.input_tokens)} tokens in, {_rounded(self.output_tokens)} out ({basis})"
-
-    def _cost_text(self) -> str:
+        text += f"\nabout {_rounded(self.input_tokens)} tokens in, {_rounded(self.output_tokens)} out ({basis})\n"
         if self.price is None or self.cost is None:
-            return "the cost is unknown, since no price is given"
+            return f"{text}the cost is unknown, since no price is given"
+        price = f"{self.price.input:g} in and {self.price.output:g} out a million tokens"
         half = ", halved for a batch" if self.batch else ""
-        price = f"{self.price.input:g} in and {self.price.output:g} out a million tokens{half}"
-        return f"about {_rounded(self.cost)} in all, at {price}"
-
-
-def _distinct(prompts: Iterable[Prompt], key_of: Callable[[Prompt], str]) -> Iterator[Prompt]:
-    """Yield the first prompt of each key."""
-    keys: set[str] = set()
-    for prompt in prompts:
-        key = key_of(prompt)
-        if key not in keys:
-            keys.add(key)
-            yield prompt
+        return f"{text}about {_rounded(self.cost)} in all, at {price}{half}"
 
 
 def estimate_cost(
-    prompts: Iterable[Prompt],
-    key_of: Callable[[Prompt], str],
-    cached: Callable[[Prompt], Reply | None],
-    *,
-    writes_text: bool,
-    price: Price | None,
-    answer_tokens: int | None,
+    prompts: Iterable[tuple[Prompt, Reply | None]], price: Price | None, answer_tokens: int | None, *, writes_text: bool
 ) -> CostEstimate:
-    """Return the estimated cost of prompts.
+    """Return the estimated cost of different prompts, each with its reply in the cache.
 
-    Args:
-        prompts: The prompts; those with the same key count once.
-        key_of: Returns the key of a prompt in the cache.
-        cached: Returns the reply in the cache; `None` if there is none.
-        writes_text: The model is a `TextModel`, which writes its reply. Any other model is a `DecisionModel`: it reads
-            other messages, and its reply has no tokens.
-        price: Price of a million tokens; `None` if unknown.
-        answer_tokens: Tokens of one reply; `None` to estimate them.
+    A model that `writes_text` is a `TextModel`. Any other model is a `DecisionModel`: it reads other messages, and its
+    reply has no tokens. `answer_tokens` are those of one reply, `None` to estimate them.
     """
     new, past = Counter[str](), Counter[str]()
-    for prompt in _distinct(prompts, key_of):
+    for prompt, reply in prompts:
         new["prompts"] += 1
-        reply = cached(prompt)
         characters, images = _size(prompt, writes_text=writes_text)
         if reply is None:
             new.update(requests=1, characters=characters, images=int(images > 0))
-        elif not images and _is_usage_of_one_request(reply):
+        # The usage of a reply after failed attempts has the tokens of all of them.
+        elif not images and reply.attempts == 1 and reply.usage.keys() >= _TOKEN_COUNTS:
             past.update({name: reply.usage[name] for name in _TOKEN_COUNTS})
             past.update(requests=1, characters=characters)
     answers, per_character, per_reply = _token_rates(past)
@@ -223,11 +195,6 @@ def estimate_cost(
         answer_tokens=per_reply,
         price=price,
     )
-
-
-def _is_usage_of_one_request(reply: Reply) -> bool:
-    """Return whether the usage of a reply has the tokens of one request; after failed attempts it has those of all."""
-    return reply.attempts == 1 and reply.usage.keys() >= _TOKEN_COUNTS
 
 
 def _token_rates(past: Counter[str]) -> tuple[int, float, float]:

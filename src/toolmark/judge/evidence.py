@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from toolmark._internal.images import replace_images
-from toolmark._internal.json import JsonObject, canonical_json
-from toolmark.calls import CallStatus, ToolCall, ToolSpec
+from toolmark._internal.images import DATA_URL, image_type, replace_images
+from toolmark._internal.json import JsonObject, canonical_json, short_repr
+from toolmark.calls import CallStatus, Execution, ToolCall, ToolSpec
 from toolmark.cases import MLLMImage
-from toolmark.judge.image_parts import LARGEST, ImageAccess, Picture, read_image
+from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.judge.interactions import CaseCall, CaseMessage, Unit
 from toolmark.redact import Redactor
 
@@ -34,6 +36,30 @@ MOST_DONE = 200
 """Calls before the one in question that are shown; earlier ones are counted."""
 MOST_RESULT_IMAGES = 20
 """Images in results that one question sends, those of the latest calls; of others it shows type and hash."""
+LARGEST = 20_000_000
+"""Bytes of the largest image that is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image with its id in the evidence, a `data:` URL or address, and the SHA-256 of its bytes or address."""
+
+    id: str
+    url: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageAccess:
+    """What may be read of images: files in a folder (`None`: no file), and whether addresses may be passed on.
+
+    Nothing is ever fetched here. An image at an address is passed on as that address, and only if the user allowed it:
+    the judge's provider then fetches it. A file is read only from the folder that the user named: a case does not say
+    who made it, and a data set could name any file of this machine.
+    """
+
+    folder: Path | None = None
+    addresses: bool = False
 
 
 _NO_IMAGES = ImageAccess()
@@ -101,11 +127,10 @@ class EvidenceBuilder:
         earlier = self._messages(recent, pictures)
         # The limits hold for the calls of all these messages together.
         visible = self._calls_with_results([call for message in recent for call in message.calls], pictures)
-        by_id = {call["id"]: call for call in visible}
         for entry, message in zip(earlier, recent, strict=True):
             if message.calls:
-                ids = [f"c{call.number}" for call in message.calls]
-                entry["calls"] = [by_id[name] for name in ids if name in by_id]
+                ids = {f"c{call.number}" for call in message.calls}
+                entry["calls"] = [call for call in visible if call["id"] in ids]
                 _note_left_out(entry, "calls", len(message.calls) - len(entry["calls"]))
         document: JsonObject = {"earlier": earlier, "request": self._messages(unit.request, pictures)}
         _note_left_out(document, "earlier", len(unit.earlier) - MOST_EARLIER)
@@ -151,8 +176,6 @@ class EvidenceBuilder:
     ) -> list[JsonObject]:
         """Return calls with their results, and add the images in these to the pictures.
 
-        Older calls are truncated more, so that the document stays bounded.
-
         Older results are truncated more, so that the document stays bounded. Calls that were asked at once with
         `judged` are shown without a result.
         """
@@ -180,27 +203,25 @@ class EvidenceBuilder:
         # Each entry is built once: in a case of many calls, the evidence of every later call shows the earlier ones.
         key = (call.number, is_short, with_result, sends_images)
         if key not in self._calls:
-            images = _ResultImages(call.number, sends_images=sends_images)
-            entry = self._build_call(call, images, is_short=is_short, with_result=with_result)
-            text = canonical_json(entry)
-            self._calls[key] = (
-                entry,
-                [picture for picture in images.pictures if picture.id in text],
-            )  # some may be cut off
+            pictures: list[Picture] = []
+            replace = partial(_result_image, number=call.number, pictures=pictures, sends_images=sends_images)
+            entry = self._build_call(call, replace, is_short=is_short, with_result=with_result)
+            text = canonical_json(entry)  # without the pictures that are cut off
+            self._calls[key] = entry, [picture for picture in pictures if picture.id in text]
         return self._calls[key]
 
     def _build_call(
-        self, case_call: CaseCall, images: _ResultImages, *, is_short: bool, with_result: bool
+        self, case_call: CaseCall, replace: Callable[[str, bytes], JsonObject], *, is_short: bool, with_result: bool
     ) -> JsonObject:
         call = case_call.call
         if with_result:
             # Before the redaction, which is for texts: it might take a part of an image for a secret.
-            output = replace_images(call.output, images.replace)
+            output = replace_images(call.output, replace)
             call = call if output is call.output else call.model_copy(update={"output": output})
         call = self._redactor.model(call)
-        execution = call.execution
+        execution = call.execution or Execution()
         arguments: Any = call.arguments
-        if execution is not None and execution.status is CallStatus.INVALID_ARGUMENTS:
+        if execution.status is CallStatus.INVALID_ARGUMENTS:
             arguments = execution.requested_parameters
         limit = SHORT_VALUE if is_short else LONGEST_TEXT
         entry: JsonObject = {"id": f"c{case_call.number}", **_field("name", call.name, limit)}
@@ -209,28 +230,20 @@ class EvidenceBuilder:
         return entry | _result_fields(call, SHORT_VALUE if is_short else LONGEST_RESULT) if with_result else entry
 
 
-class _ResultImages:
-    """Replaces the images in the result of one call by their ids in the evidence."""
-
-    def __init__(self, number: int, *, sends_images: bool) -> None:
-        self.pictures: list[Picture] = []
-        self._number = number
-        self._sends_images = sends_images
-
-    def replace(self, mime: str, content: bytes) -> JsonObject:
-        """Return what the document shows of an image."""
-        digest = hashlib.sha256(content).hexdigest()
-        if not self._sends_images or len(content) > LARGEST:
-            return {"image": mime, "sha256": digest}
-        url = f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
-        self.pictures.append(Picture(f"c{self._number}-i{len(self.pictures) + 1}", url, digest))
-        return {"image": self.pictures[-1].id, "sha256": digest}
+def _result_image(mime: str, content: bytes, *, number: int, pictures: list[Picture], sends_images: bool) -> JsonObject:
+    """Return what the document shows of an image in the result of a call; add one that is sent to the pictures."""
+    digest = hashlib.sha256(content).hexdigest()
+    if not sends_images or len(content) > LARGEST:
+        return {"image": mime, "sha256": digest}
+    url = f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
+    pictures.append(Picture(f"c{number}-i{len(pictures) + 1}", url, digest))
+    return {"image": pictures[-1].id, "sha256": digest}
 
 
 def _result_fields(call: ToolCall, limit: int) -> JsonObject:
     """Return what came of a redacted call: its status and error, or its result."""
-    execution = call.execution
-    if execution is not None and execution.status is not CallStatus.OK:
+    execution = call.execution or Execution()
+    if execution.status is not CallStatus.OK:
         error = execution.error if execution.error is not None else execution.model_output
         return {"status": execution.status.value, **_field("error", error, limit)}
     if "output" in call.model_fields_set and call.captured("output"):
@@ -240,10 +253,9 @@ def _result_fields(call: ToolCall, limit: int) -> JsonObject:
 
 def _in_parallel(other: CaseCall, call: CaseCall) -> bool:
     """Return whether one model message asked for both calls, so that neither depends on the other's result."""
-    first, second = other.call.execution, call.call.execution
-    if other.turn != call.turn or first is None or second is None or first.step is None:
-        return False
-    return (first.step, first.agent) == (second.step, second.agent)
+    first, second = other.call.execution or Execution(), call.call.execution or Execution()
+    in_one_step = (other.turn, first.step, first.agent) == (call.turn, second.step, second.agent)
+    return in_one_step and first.step is not None
 
 
 def _field(name: str, value: Any, limit: int) -> JsonObject:  # noqa: ANN401 - a JSON value
@@ -268,3 +280,79 @@ def _evidence(document: JsonObject, pictures: Sequence[Picture]) -> Evidence:
         ids.append(document["call"]["id"])
     ids += [picture.id for picture in pictures]
     return Evidence(document, tuple(dict.fromkeys(ids)), tuple(pictures))
+
+
+def read_image(image: MLLMImage, id: str, access: ImageAccess) -> Picture:
+    """Return an image under an id.
+
+    Raises:
+        ConfigurationError: The image is an address or a file, and these are not allowed.
+        InvalidDataError: The image is missing, outside of the folder, too large, not a PNG, JPEG, GIF or WebP image, or
+            contradicts its `mime_type`.
+    """
+    if image.url is not None and not image.url.startswith("data:"):
+        return _picture_at_address(image.url, id, allow_addresses=access.addresses)
+    name = repr(image.path) if image.path is not None else "given as data"
+    content, declared = _read_content(image, access.folder)
+    if len(content) > LARGEST:
+        message = f"the image {name} has {len(content):,} bytes or more; a judge is sent at most {LARGEST:,}"
+        raise InvalidDataError(message)
+    # The type is read from the bytes, so that a file that is not an image is never sent, whatever its name.
+    mime = image_type(content)
+    if mime is None:
+        raise InvalidDataError(f"the image {name} is not a PNG, JPEG, GIF or WebP; it begins with {content[:12]!r}")
+    if declared is not None and declared.lower().replace("image/jpg", "image/jpeg") != mime:
+        raise InvalidDataError(f"the image {name} declares {declared!r}, but its bytes are {mime!r}; correct mime_type")
+    text = base64.b64encode(content).decode("ascii")
+    return Picture(id, f"data:{mime};base64,{text}", hashlib.sha256(content).hexdigest())
+
+
+def _picture_at_address(url: str, id: str, *, allow_addresses: bool) -> Picture:
+    if not allow_addresses:
+        advice = "allow it with Judge(..., image_addresses=True), or give the image as data"
+        raise ConfigurationError(f"the judge would have to fetch the image at {short_repr(url)}; {advice}")
+    if not url.startswith(("https://", "http://")):
+        raise InvalidDataError(f"the address of an image must begin with https:, http: or data:, got {short_repr(url)}")
+    return Picture(id, url, hashlib.sha256(url.encode()).hexdigest())
+
+
+def _read_content(image: MLLMImage, folder: Path | None) -> tuple[bytes, str | None]:
+    """Return the bytes of an image, at most one more than is allowed of a file, and the declared type."""
+    if image.path is not None:
+        return _read_file(image.path, folder), image.mime_type
+    if image.data is not None:
+        return base64.b64decode(image.data), image.mime_type
+    match = DATA_URL.fullmatch(image.url or "")
+    if match is None:
+        message = f"a data: URL of an image must have the form data:image/png;base64,..., got {short_repr(image.url)}"
+        raise InvalidDataError(message)
+    try:
+        return base64.b64decode(match["data"], validate=True), image.mime_type or match["mime"]
+    except ValueError as error:
+        raise InvalidDataError(f"the data: URL of an image does not hold base64 text: {error}") from None
+
+
+def _read_file(name: str, folder: Path | None) -> bytes:
+    """Return the bytes of a file in a folder, at most one more than is allowed; a relative name is one in the folder.
+
+    Raises:
+        ConfigurationError: There is no folder.
+        InvalidDataError: The file is elsewhere, not a regular file, or cannot be read.
+    """
+    if folder is None:
+        advice = "name the folder of its images with Judge(..., image_folder=...), or give the image as data"
+        raise ConfigurationError(
+            f"the image {name!r} is a file, and a case may name any file of this machine; {advice}"
+        )
+    try:
+        # Links are followed here, so that one that leads out of the folder is seen.
+        path = (folder / name).resolve(strict=True)
+        if not path.is_relative_to(folder.resolve()):
+            raise InvalidDataError(f"the image {name!r} must lie in image_folder {str(folder)!r}, got {str(path)!r}")
+        # Opening a named pipe waits for another program, and a device may have no end.
+        if not path.is_file():
+            raise InvalidDataError(f"the image {name!r} must be a regular file; give another path")
+        with path.open("rb") as file:
+            return file.read(LARGEST + 1)
+    except (OSError, ValueError, RuntimeError) as error:  # the last for links in a circle
+        raise InvalidDataError(f"the image {name!r} cannot be read: {error}") from error

@@ -92,7 +92,19 @@ def judging(
             _settle(question, list(islice(remaining, judge.samples)), tools)
     # The canaries were asked last, so their answers are what is left.
     warnings, is_compromised = check_canaries(list(remaining))
-    return _judgement(judge, units, questions, [*notes, *warnings], results, is_compromised=is_compromised)
+    unit_results, selections, argument_parts = _score_units(units, questions)
+    requests = sum(result.requests for result in results)
+    return Judgement(
+        units=unit_results,
+        questions=tuple(questions),
+        selection=scoring.mean(selections),
+        arguments=scoring.mean(argument_parts),
+        failures=dict(_failures(questions)),
+        notes=(*notes, *warnings),
+        judge=_judge_info(judge, results, is_compromised=is_compromised),
+        usage=add_usage(*[result.usage for result in results], {"requests": requests}),
+        cost=_total_cost([result.cost for result in results]),
+    )
 
 
 def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
@@ -112,10 +124,8 @@ def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
             prompts.append(prompt_for(criterion, evidence, sample=sample))
             characters += sum(message.characters for message in prompts[-1].messages)
             if characters > judge.max_characters:
-                number = f"{len(prompts)} of {plural(len(open_questions) * judge.samples, 'prompt')}"
-                message = (
-                    f"{number} about this case have {characters:,} characters, which a judge bills; nothing was sent"
-                )
+                number = f"{len(prompts)} of {plural(len(open_questions) * judge.samples, 'prompt')} about this case"
+                message = f"{number} have {characters:,} characters, which a judge bills; nothing was sent"
                 advice = f"raise Judge(..., max_characters={judge.max_characters}), or shorten the case"
                 raise InvalidDataError(f"{message}: {advice}")
     if judge.canary and prompts:
@@ -220,38 +230,21 @@ def _lower_median(lists: Sequence[Sequence[str]]) -> Sequence[str]:
     return sorted(lists, key=len)[(len(lists) - 1) // 2]
 
 
-def _judgement(
-    judge: Judge,
-    units: Sequence[Unit],
-    questions: Sequence[JudgeQuestion],
-    notes: Sequence[str],
-    results: Sequence[PromptResult],
-    *,
-    is_compromised: bool,
-) -> Judgement:
-    """Return the scores of all units."""
-    unit_results: list[UnitResult] = []
+def _score_units(
+    units: Sequence[Unit], questions: Sequence[JudgeQuestion]
+) -> tuple[tuple[UnitResult, ...], list[Part], list[Part | None]]:
+    """Return the results of all units, their selection scores and their argument scores."""
+    results: list[UnitResult] = []
     selections: list[Part] = []
     arguments: list[Part | None] = []
     for unit in units:
         answers = tuple(question.judged for question in questions if question.unit == unit.index)
         selection, argument = _unit_scores(answers)
         scores: dict[str, Any] = {"selection": selection.score, "arguments": argument and argument.score}
-        unit_results.append(UnitResult(index=unit.index, turns=unit.turns, questions=answers, **scores))
+        results.append(UnitResult(index=unit.index, turns=unit.turns, questions=answers, **scores))
         selections.append(selection)
         arguments.append(argument)
-    requests = sum(result.requests for result in results)
-    return Judgement(
-        units=tuple(unit_results),
-        questions=tuple(questions),
-        selection=scoring.mean(selections),
-        arguments=scoring.mean(arguments),
-        failures=dict(_failures(questions)),
-        notes=tuple(notes),
-        judge=_judge_info(judge, results, is_compromised=is_compromised),
-        usage=add_usage(*[result.usage for result in results], {"requests": requests}),
-        cost=_total_cost([result.cost for result in results]),
-    )
+    return tuple(results), selections, arguments
 
 
 def _judge_info(judge: Judge, results: Sequence[PromptResult], *, is_compromised: bool) -> dict[str, str]:

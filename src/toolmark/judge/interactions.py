@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
 from typing import TypeAlias
 
 from toolmark.calls import ToolCall
@@ -103,12 +103,9 @@ def units_of(case: ConversationalTestCase) -> tuple[tuple[Unit, ...], list[str]]
 
 def _messages_of(turns: Sequence[Turn]) -> list[CaseMessage]:
     messages: list[CaseMessage] = []
-    number = 0
+    numbers = count(1)
     for index, turn in enumerate(turns):
-        calls: list[CaseCall] = []
-        for position, call in enumerate(turn.tools_called or ()):
-            number += 1
-            calls.append(CaseCall(number, call, index, position))
+        calls = [CaseCall(next(numbers), call, index, place) for place, call in enumerate(turn.tools_called or ())]
         messages.append(CaseMessage(index + 1, turn.role, turn.content, tuple(calls)))
     return messages
 

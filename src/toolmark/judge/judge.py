@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from toolmark._internal.options import require
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolmarkError
 from toolmark.judge.cache import Cache, MemoryCache, cache_key, open_cache
 from toolmark.judge.cost import CostEstimate, Price, Prices, cost_of, estimate_cost, read_prices
-from toolmark.judge.image_parts import ImageAccess
+from toolmark.judge.evidence import ImageAccess
 from toolmark.judge.models import (
     ModelLike,
     check_model,
@@ -151,9 +151,7 @@ class Judge:
         self._timeout = None if paced else timeout
         self._slots = _slots(max_concurrency, paced=paced)
         self._lock = threading.Lock()
-        self._pending_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = (
-            WeakKeyDictionary()
-        )
+        self._pending_by_loop = WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]]()
         self._resolved: TextModel | DecisionModel | None = None
 
     @classmethod
@@ -199,10 +197,8 @@ class Judge:
         if identity is None and isinstance(self._cache, MemoryCache):
             identity = self._object_identity
         if identity is None:
-            message = (
-                f"{self!r} has a cache that others may read, but does not say which model answers; give "
-                "Judge(..., identity={'model': ...}), with whatever else the answers depend on"
-            )
+            advice = "give Judge(..., identity={'model': ...}), with whatever else the answers depend on"
+            message = f"{self!r} has a cache that others may read, but does not say which model answers; {advice}"
             raise ConfigurationError(message)
         return cache_key(prompt, identity)
 
@@ -228,14 +224,17 @@ class Judge:
         Raises:
             ToolmarkError: The cache cannot be used, or no judge is configured.
         """
-        return estimate_cost(
-            prompts,
-            self.key_of if self.has_cache else lambda prompt: cache_key(prompt, {}),
-            self.cached,
-            writes_text=isinstance(self.model, TextModel),
-            price=self.price,
-            answer_tokens=answer_tokens,
-        )
+        writes_text = isinstance(self.model, TextModel)
+        return estimate_cost(self._distinct(prompts), self.price, answer_tokens, writes_text=writes_text)
+
+    def _distinct(self, prompts: Iterable[Prompt]) -> Iterator[tuple[Prompt, Reply | None]]:
+        """Yield the first prompt of each key with its cached reply."""
+        keys: set[str] = set()
+        for prompt in prompts:
+            key = self.key_of(prompt) if self.has_cache else cache_key(prompt, {})
+            if key not in keys:
+                keys.add(key)
+                yield prompt, self.cached(prompt)
 
     def keep(self, prompt: Prompt, reply: Reply) -> PromptResult:
         """Return the result of a reply, and cache the reply if it holds a verdict."""

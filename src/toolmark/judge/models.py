@@ -6,10 +6,10 @@ import asyncio
 import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from contextvars import copy_context
-from typing import TypeAlias, TypeVar, cast
+from contextvars import Context, copy_context
+from typing import Any, TypeAlias, TypeVar, cast
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
@@ -34,11 +34,10 @@ def check_model(model: object) -> ModelLike | None:
     # A class is callable, but it is not a judge.
     if (model is None or is_name or can_judge) and not isinstance(model, type):
         return cast("ModelLike | None", model)
-    message = (
-        "a judge must be the name of a model, an object with complete or decide, a DeepEvalBaseLLM, a function from "
-        f"messages to text, or a Judge; got {short_repr(model)}"
+    kinds = (
+        "the name of a model, an object with complete or decide, a DeepEvalBaseLLM, a function from messages to text"
     )
-    raise ConfigurationError(message)
+    raise ConfigurationError(f"a judge must be {kinds}, or a Judge; got {short_repr(model)}")
 
 
 def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
@@ -47,7 +46,7 @@ def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
     Raises:
         ConfigurationError: No model is configured.
     """
-    if model is not None and not isinstance(model, str):
+    if not isinstance(model, str | None):
         if isinstance(model, (TextModel, DecisionModel)):
             return model
         if isinstance(model, DeepEvalModel):  # its `generate` returns a text, or a text with its cost
@@ -57,17 +56,16 @@ def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
 
     client = judge_from_environment() if model is None else OpenAIJudge(model)
     if client is None:
-        message = (
-            "no judge is configured: give judge= the name of a model, a judge or a function, or set "
-            "TOOLMARK_JUDGE_MODEL; see docs/judge.md"
+        advice = (
+            "give judge= the name of a model, a judge or a function, or set TOOLMARK_JUDGE_MODEL; see docs/judge.md"
         )
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"no judge is configured: {advice}")
     return client
 
 
 def is_paced(model: ModelLike | None) -> bool:
     """Return whether a model limits its own concurrency and time; those behind OpenAI's API do."""
-    return model is None or isinstance(model, str) or getattr(model, "paced", False) is True
+    return isinstance(model, str | None) or getattr(model, "paced", False) is True
 
 
 def model_name(model: ModelLike | None) -> str:
@@ -183,3 +181,12 @@ async def _run_in_thread(function: Callable[[], T]) -> T:
 
     threading.Thread(target=run, name="toolmark-judge-function", daemon=True).start()
     return await asyncio.wrap_future(future)
+
+
+async def run_isolated(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return what `work` returns, awaited in an empty context: no context variable of the caller is set in it.
+
+    Recorders, callbacks and traces of agent frameworks find their run by context variables. A judge that is asked while
+    an agent runs is not part of that run, so it must not inherit them.
+    """
+    return await Context().run(lambda: asyncio.ensure_future(work()))

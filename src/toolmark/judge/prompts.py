@@ -128,12 +128,7 @@ def _reply_schema(ids: tuple[str, ...], *, lists_missing: bool) -> JsonObject:
         properties["missing"] = _id_list(tuple(name for name in ids if name.startswith("t")))
     # The verdict comes last: a model that writes it first only justifies it afterwards.
     properties["verdict"] = {"type": "string", "enum": ["yes", "no", "cannot_tell"]}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _id_list(ids: tuple[str, ...]) -> JsonObject:

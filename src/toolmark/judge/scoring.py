@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 
+from toolmark.stats.number_checks import mean_of
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -59,6 +61,7 @@ def mean(units: Iterable[Part | None]) -> Part | None:
     if not parts:
         return None
     scores = [part.score for part in parts if part.score is not None]
-    decided, total = (sum(getattr(part, name) for part in parts) for name in ("decided", "total"))
-    low, high = (fsum(getattr(part, name) for part in parts) / len(parts) for name in ("low", "high"))
-    return Part(fsum(scores) / len(scores) if scores else None, low, high, decided, total)
+    low = fsum(part.low for part in parts) / len(parts)
+    high = fsum(part.high for part in parts) / len(parts)
+    decided, total = sum(part.decided for part in parts), sum(part.total for part in parts)
+    return Part(mean_of(scores), low, high, decided, total)

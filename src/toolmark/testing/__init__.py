@@ -14,15 +14,13 @@ class TestMyAdapter(AdapterContract):  # pytest collects the inherited tests
 ```
 """
 
-from toolmark.testing.adapter_hooks import NotSupportedError, Recorded
+from toolmark.testing.adapter_hooks import AgentTool, NotSupportedError, Recorded, Scene
 from toolmark.testing.contract import AdapterContract
 from toolmark.testing.fake_openai.batches import BatchPlan
 from toolmark.testing.fake_openai.http import ReceivedRequest
 from toolmark.testing.fake_openai.replies import HttpFault, Reply
 from toolmark.testing.fake_openai.server import FakeOpenAI
-from toolmark.testing.judge_prompts import VERDICT_SCHEMA, sample_prompt
-from toolmark.testing.samples import sample_runs
-from toolmark.testing.scene import AgentTool, Scene
+from toolmark.testing.samples import VERDICT_SCHEMA, sample_prompt, sample_runs
 from toolmark.testing.scripted_model import AskFor, HandOff, ScriptedModel, ScriptEndedError, Step
 from toolmark.testing.tool_doubles import ADD, BOOM, ToolDouble, flaky_tool
 

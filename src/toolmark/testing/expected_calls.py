@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolmark._internal.json import short_repr
-from toolmark.calls import CallOrigin, CallStatus, Execution, ToolCall
+from toolmark.calls import CallOrigin, CallStatus, ToolCall
 from toolmark.matching.json_compare import ABSENT, json_equal, outputs_equal
 
 SOME_TEXT: Final = object()
@@ -52,22 +52,7 @@ class ExpectedCall:
         execution = call.execution
         if execution is None:
             return ["execution: expected one, got none"]
-        rows = [row for row in self._fields(call, execution) if not _agree(row[1], row[2])]
-        output = call.output if "output" in call.model_fields_set else ABSENT
-        if not self._accepts_output(output):
-            rows.append(("output", self.output, output))
-        lines = [
-            f"{field}: expected {_expected_text(expected)}, got {short_repr(got, 120)}" for field, expected, got in rows
-        ]
-        return lines + compare_calls(self.children, execution.children, "children")
-
-    def _accepts_output(self, output: object) -> bool:
-        if self.output is EITHER or output is self.output:
-            return True
-        return ABSENT not in (output, self.output) and outputs_equal(self.output, output)
-
-    def _fields(self, call: ToolCall, execution: Execution) -> list[tuple[str, object, object]]:
-        return [
+        fields: list[tuple[str, object, object]] = [
             ("name", self.name, call.name),
             ("input_parameters", self.arguments, call.arguments),
             ("id", self.id, call.id),
@@ -79,6 +64,20 @@ class ExpectedCall:
             ("error", self.error, execution.error),
             ("requested_parameters", self.requested, execution.requested_parameters),
         ]
+        rows = [row for row in fields if not _agree(row[1], row[2])]
+        output = call.output if "output" in call.model_fields_set else ABSENT
+        if not self._accepts_output(output):
+            rows.append(("output", self.output, output))
+        lines: list[str] = []
+        for name, expected, got in rows:
+            text = "some text" if expected is SOME_TEXT else short_repr(expected, 120)
+            lines.append(f"{name}: expected {text}, got {short_repr(got, 120)}")
+        return lines + compare_calls(self.children, execution.children, "children")
+
+    def _accepts_output(self, output: object) -> bool:
+        if self.output is EITHER or output is self.output:
+            return True
+        return ABSENT not in (output, self.output) and outputs_equal(self.output, output)
 
 
 def compare_calls(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], what: str) -> list[str]:
@@ -102,7 +101,3 @@ def _agree(expected: object, got: object) -> bool:
     if expected is SOME_TEXT:
         return isinstance(got, str) and bool(got)
     return expected is EITHER or json_equal(expected, got)
-
-
-def _expected_text(expected: object) -> str:
-    return "some text" if expected is SOME_TEXT else short_repr(expected, 120)

@@ -1,11 +1,14 @@
-"""Sample runs, for tests of code that processes runs."""
+"""Sample runs, for tests of code that processes runs, and a sample prompt, for tests of judges."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from typing import Final
 
+from toolmark._internal.json import JsonObject
 from toolmark.capture import Outcome, Request, RunBuilder
 from toolmark.cases import Run, RunStatus
+from toolmark.judge import ImagePart, Message, Prompt, Question
 from toolmark.testing.tool_doubles import ADD, BOOM, SLOW
 
 _NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
@@ -111,3 +114,44 @@ def _handoff() -> Run:
     builder.model_asked([Request("add", {"a": 1, "b": 2}, "c1")], agent="bob")
     _ran(builder, "c1", "add", {"a": 1, "b": 2}, 3)
     return _ended(builder)
+
+
+VERDICT_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "evidence": {"type": "array", "items": {"enum": ["c1"]}},
+        "reasoning": {"type": "string"},
+        "verdict": {"enum": ["yes", "no", "cannot_tell"]},
+    },
+    "required": ["evidence", "reasoning", "verdict"],
+    "additionalProperties": False,
+}
+"""JSON Schema of a reply to `sample_prompt`: `{"evidence": ["c1"], "reasoning": "...", "verdict": "yes"}`."""
+
+
+def sample_prompt(
+    text: str = "Was the call right?", *, images: tuple[str, ...] = (), name: str = "tool_selection"
+) -> Prompt:
+    """Return a prompt for tests of judges: a system message, and one of the user with the text and the images.
+
+    Prompts of different texts or images have different keys in a cache.
+
+    Args:
+        text: The question.
+        images: URLs of images that follow the text.
+        name: Name of the prompt and of its schema.
+    """
+    content: str | tuple[str | ImagePart, ...] = text
+    if images:
+        content = (text, *(ImagePart(url=url) for url in images))
+    messages = (Message(role="system", content="You judge tool calls."), Message(role="user", content=content))
+    return Prompt(
+        name=name,
+        version="sample",
+        messages=messages,
+        reply_schema=VERDICT_SCHEMA,
+        state=messages,
+        question=Question(id="q1", text=text),
+        ids=("c1",),
+        content={"text": text, "images": list(images)},
+    )

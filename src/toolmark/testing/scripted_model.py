@@ -113,10 +113,8 @@ class Script(Generic[StepT]):
         """
         with self._lock:
             if self._used >= len(self.steps):
-                raise ScriptEndedError(
-                    f"the model was asked {self._used + 1} times, but its script has {len(self.steps)} steps; "
-                    "add what it should say next"
-                )
+                problem = f"the model was asked {self._used + 1} times, but its script has {len(self.steps)} steps"
+                raise ScriptEndedError(f"{problem}; add what it should say next")
             self._used += 1
             return self.steps[self._used - 1]
 

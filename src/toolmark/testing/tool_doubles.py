@@ -50,26 +50,18 @@ class ToolDouble:
         properties = {name: {"type": kind.rstrip("?")} for name, kind in arguments.items()}
         required = [name for name, kind in arguments.items() if not kind.endswith("?")]
         schema = {"type": "object", "properties": properties, "required": required}
-        return cls(
-            name=function.__name__,
-            description=(function.__doc__ or function.__name__).splitlines()[0],
-            function=function,
-            input_schema=schema,
-            coroutine=coroutine or _in_a_loop(function),
-        )
+        description = (function.__doc__ or function.__name__).splitlines()[0]
+
+        @functools.wraps(function)
+        async def called_in_a_loop(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+            return function(*args, **kwargs)
+
+        return cls(function.__name__, description, function, schema, coroutine or called_in_a_loop)
 
     @property
     def spec(self) -> ToolSpec:
         """The specification for an agent."""
         return ToolSpec(name=self.name, description=self.description, input_schema=self.input_schema)
-
-
-def _in_a_loop(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    @functools.wraps(function)
-    async def coroutine(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
-        return function(*args, **kwargs)
-
-    return coroutine
 
 
 def add(a: int, b: int = 2) -> int:

@@ -30,14 +30,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolmark._internal.json import JsonObject, json_text
-from toolmark._internal.model import drop_none
 from toolmark._internal.options import require
 from toolmark._internal.sync_bridge import run_sync
 from toolmark._internal.text import plural
 from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
-from toolmark.judge.batch.answers import AnswerFile, read_answers, rejected_lines
 from toolmark.judge.batch.files import Folder, Lost, Manifest, Shard, ShardState
-from toolmark.judge.batch.remote import TEMPORARY, Remote, RemoteBatch
+from toolmark.judge.batch.remote import TEMPORARY, Remote, ShardAnswers, rejected_lines
 from toolmark.judge.cache import Cache
 from toolmark.judge.cost import CostEstimate, add_usage
 from toolmark.judge.judge import Judge, JudgeLike
@@ -56,12 +54,11 @@ MOST_ATTEMPTS: Final = 100
 LONGEST_INTERVAL: Final = 120.0
 """Maximum seconds between two status checks."""
 
-_NOT_COLLECTED: Final[tuple[ShardState, ...]] = ("planned", "uploaded", "created")
-_NOT_UPLOADED: Final = {"state": "planned", "file_id": None}
+_UNSENT: Final[tuple[ShardState, ...]] = ("planned", "uploaded")
+_NOT_COLLECTED: Final[tuple[ShardState, ...]] = (*_UNSENT, "created")
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _GROWTH = 1.5
 _GRACE = 3600
-_DAY = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +120,9 @@ class Batch:
         Raises:
             ConfigurationError: A limit is out of range.
         """
-        for name, value, most in (
-            ("max_requests", max_requests, MOST_REQUESTS),
-            ("max_bytes", max_bytes, MOST_BYTES),
-            ("max_attempts", max_attempts, MOST_ATTEMPTS),
-        ):
-            require(1 <= value <= most, f"{name} must be from 1 to {most}", value)
+        require(1 <= max_requests <= MOST_REQUESTS, f"max_requests must be from 1 to {MOST_REQUESTS}", max_requests)
+        require(1 <= max_bytes <= MOST_BYTES, f"max_bytes must be from 1 to {MOST_BYTES}", max_bytes)
+        require(1 <= max_attempts <= MOST_ATTEMPTS, f"max_attempts must be from 1 to {MOST_ATTEMPTS}", max_attempts)
         self._folder = Folder(folder)
         self._judge = Judge.of(judge)
         self._max_requests, self._max_bytes, self._max_attempts = max_requests, max_bytes, max_attempts
@@ -202,7 +196,7 @@ class Batch:
             ```
         """
         manifest = self._open_manifest(self._model())
-        settled = self._keys(manifest, "created") | manifest.lost.keys()  # planned and uploaded shards will be sent
+        settled = {*self._keys(manifest, "created"), *manifest.lost}  # planned and uploaded shards will be sent
         by_key = self._folder.prompts()
         for prompt in prompts:
             by_key.setdefault(self._judge.key_of(prompt), prompt)
@@ -225,24 +219,14 @@ class Batch:
             JudgeError: The provider refuses; batches that were created before remain.
             ConfigurationError: The folder belongs to another judge or is in use, or the judge has no batches.
         """
-        judge = self._model()
+        model = self._model()
         with self._folder.locked():
-            manifest = self._open_manifest(judge)
+            run = _Run(self._folder, self._open_manifest(model), model)
             # A program that ended after it created a batch and before it wrote that down leaves such a shard.
-            doubtful = any(shard.state in ("planned", "uploaded") for shard in manifest.shards)
-            manifest = self._plan(manifest, judge, prompts)
-            run_sync(self._send(manifest, judge, search=doubtful))
+            is_doubtful = any(shard.state in _UNSENT for shard in run.manifest.shards)
+            self._plan(run, prompts)
+            run_sync(run.send(search=is_doubtful))
         return self.state()
-
-    def _check_status_once(self) -> None:
-        """Ask the provider for the state of each batch; a temporary error is no reason to stop waiting."""
-        with self._folder.locked():
-            manifest = self._folder.manifest()
-            try:
-                run_sync(self._check_status(manifest, self._model()))
-            except JudgeError as error:
-                if error.outcome not in TEMPORARY:
-                    raise
 
     def poll(
         self,
@@ -269,7 +253,13 @@ class Batch:
             message = "batch_status_check_interval must be at least 0 and batch_max_iterations at least 1"
             raise ConfigurationError(f"{message}, got {interval!r} and {batch_max_iterations!r}")
         while True:
-            self._check_status_once()
+            with self._folder.locked():
+                run = _Run(self._folder, self._folder.manifest(), self._model())
+                try:
+                    run_sync(run.check_status())
+                except JudgeError as error:  # a temporary one is no reason to stop waiting
+                    if error.outcome not in TEMPORARY:
+                        raise
             state = self.state()
             if on_state is not None:
                 on_state(state)
@@ -290,18 +280,17 @@ class Batch:
                 are, also of the other batches, are in the cache.
             ConfigurationError: There is no batch, or the folder is in use.
         """
-        judge = self._model()
+        model = self._model()
         failure: JudgeError | None = None
         with self._folder.locked():
-            manifest = self._folder.manifest()
+            run = _Run(self._folder, self._folder.manifest(), model)
             prompts = self._folder.prompts()
-            for shard in manifest.shards:
+            for shard in run.manifest.shards:
                 if shard.state == "created" and shard.status in _ENDED:
                     try:
-                        manifest = self._folder.save(self._collect_shard(manifest, shard, judge, prompts))
+                        run_sync(self._collect(run, shard, prompts))
                     except JudgeError as error:  # the answers of the other batches are paid for, too
                         failure = failure or error
-                        manifest = self._folder.manifest()
         if failure is not None:
             raise failure
         return self.state()
@@ -315,7 +304,7 @@ class Batch:
         manifest = self._folder.manifest()
         prompts = self._folder.prompts()
         missing = self._without_verdict(prompts).keys()
-        under_way = missing & self._keys(manifest, *_NOT_COLLECTED)
+        under_way = missing & set(self._keys(manifest, *_NOT_COLLECTED))
         to_send = missing - under_way - manifest.lost.keys()
         lost = {key: lost for key, lost in manifest.lost.items() if key in missing}
         verdicts = len(prompts) - len(missing)
@@ -330,22 +319,26 @@ class Batch:
             raise ConfigurationError("batches need a judge with a cache for the verdicts: Judge(..., cache=...)")
         return model
 
-    def _keys(self, manifest: Manifest, *states: ShardState) -> set[str]:
-        """Return the keys of the requests in shards of these states."""
-        return {key for shard in manifest.shards if shard.state in states for key in self._folder.keys(shard)}
+    def _keys(self, manifest: Manifest, *states: ShardState) -> list[str]:
+        """Return the keys of the requests in shards of these states; one that was sent again stands there again."""
+        keys: list[str] = []
+        for shard in manifest.shards:
+            if shard.state in states:
+                keys += self._folder.keys(shard)
+        return keys
 
     def _without_verdict(self, prompts: Mapping[str, Prompt]) -> dict[str, Prompt]:
         return {key: prompt for key, prompt in prompts.items() if self._judge.cached(prompt) is None}
 
-    def _open_manifest(self, judge: OpenAIJudge) -> Manifest:
+    def _open_manifest(self, model: OpenAIJudge) -> Manifest:
         """Return the state of the run in the folder, or of a new one."""
-        manifest = self._folder.find_manifest() or Manifest.new(judge.identity)
-        if manifest.model != judge.identity:
-            message = f"{str(self.folder)!r} holds batches of {manifest.model}, not of {judge.identity}"
+        manifest = self._folder.find_manifest() or Manifest.new(model.identity)
+        if manifest.model != model.identity:
+            message = f"{str(self.folder)!r} holds batches of {manifest.model}, not of {model.identity}"
             raise ConfigurationError(f"{message}; use another folder")
         return manifest
 
-    def _plan(self, manifest: Manifest, judge: OpenAIJudge, prompts: Iterable[Prompt]) -> Manifest:
+    def _plan(self, run: _Run, prompts: Iterable[Prompt]) -> None:
         """Write what is to be sent: prompts and requests first, then the manifest that names them."""
         by_key = self._folder.prompts()
         before = len(by_key)
@@ -354,28 +347,28 @@ class Batch:
                 by_key.setdefault(self._judge.key_of(prompt), prompt)
         if len(by_key) > before:
             self._folder.write_prompts(by_key)
-        settled = self._keys(manifest, *_NOT_COLLECTED) | manifest.lost.keys()
+        manifest = run.manifest
+        settled = {*self._keys(manifest, *_NOT_COLLECTED), *manifest.lost}
         to_send = {key: prompt for key, prompt in self._without_verdict(by_key).items() if key not in settled}
         # The manifest names a shard only after its requests are on disk, so that a crash leaves no shard without them.
-        for lines in self._split(judge, to_send):
+        for lines in self._split(run.model, to_send):
             shard = Shard(name=f"{len(manifest.shards) + 1:04d}", requests=len(lines))
             self._folder.write_shard(shard, lines)
             manifest = manifest.with_shard(shard)
-        return self._folder.save(manifest)
+        run.save(manifest)
 
-    def _split(self, judge: OpenAIJudge, prompts: Mapping[str, Prompt]) -> Iterator[dict[str, str]]:
+    def _split(self, model: OpenAIJudge, prompts: Mapping[str, Prompt]) -> Iterator[dict[str, str]]:
         """Yield the requests, as lines by their keys, in parts that the provider accepts."""
         part: dict[str, str] = {}
         size = 0
         for key, prompt in prompts.items():
-            request = {"custom_id": key, "method": "POST", "url": judge.wire.path, "body": judge.body_of(prompt)}
+            request = {"custom_id": key, "method": "POST", "url": model.wire.path, "body": model.body_of(prompt)}
             line = json_text(request)
             length = len(line.encode()) + 1
             if length > self._max_bytes:
-                message = (
-                    f"the prompt {prompt.name!r} with the key {key} has {length} bytes, more than a batch may have"
-                )
-                raise ConfigurationError(f"{message} ({self._max_bytes}); shorten or leave out its case")
+                message = f"the prompt {prompt.name!r} with the key {key} has {length} bytes"
+                limit = f"more than a batch may have ({self._max_bytes})"
+                raise ConfigurationError(f"{message}, {limit}; shorten or leave out its case")
             if len(part) == self._max_requests or size + length > self._max_bytes:
                 yield part
                 part, size = {}, 0
@@ -384,131 +377,57 @@ class Batch:
         if part:
             yield part
 
-    async def _create(self, remote: Remote, shard: Shard, manifest: Manifest, since: float) -> RemoteBatch:
-        try:
-            return await remote.create(shard.name, str(shard.file_id), since)
-        except JudgeError as error:
-            # The provider may not know the file, which it deletes after a while; uploading it again is free.
-            if error.outcome not in TEMPORARY:
-                self._folder.save(manifest.with_shard(shard.model_copy(update=_NOT_UPLOADED)))
-            raise
-
-    async def _send(self, manifest: Manifest, judge: OpenAIJudge, *, search: bool) -> None:
-        """Upload and create what is not created yet; with `search`, look first for batches that were not recorded."""
-        remote = Remote(judge, manifest.run)
-        since = manifest.created - _DAY  # clocks differ
-        files = {str(shard.file_id): shard.name for shard in manifest.shards if shard.state == "uploaded"}
-        unrecorded = await remote.find(since, files) if search else {}
-        for planned in manifest.shards:
-            if planned.state not in ("planned", "uploaded"):
-                continue
-            shard, batch = planned, unrecorded.get(planned.name)
-            # Each step is saved before the next one, so that a crash repeats at most a step that costs nothing.
-            if batch is None and shard.file_id is None:
-                content = self._folder.requests_path(shard).read_bytes()
-                file_id = await remote.upload(f"toolmark-{shard.name}.jsonl", content)
-                shard = shard.model_copy(update={"state": "uploaded", "file_id": file_id})
-                manifest = self._folder.save(manifest.with_shard(shard))
-            if batch is None:
-                batch = await self._create(remote, shard, manifest, since)
-            manifest = self._folder.save(manifest.with_shard(_with_batch(shard, batch)))
-
-    async def _check_status(self, manifest: Manifest, judge: OpenAIJudge) -> None:
-        """Record the provider's state of every batch that has not ended."""
-        remote = Remote(judge, manifest.run)
-        for shard in manifest.shards:
-            if shard.state != "created" or shard.status in _ENDED:
-                continue
-            current = _with_batch(shard, await self._look(remote, manifest, shard))
-            if current != shard:
-                manifest = self._folder.save(manifest.with_shard(current))
-            _check_not_overdue(current)
-
-    async def _look(self, remote: Remote, manifest: Manifest, shard: Shard) -> RemoteBatch:
-        """Return the provider's state of a batch, which is looked for in the list if its id is unknown there."""
-        try:
-            return await remote.look(str(shard.batch_id))
-        except JudgeError as error:
-            if error.outcome in TEMPORARY:
-                raise
-            batches = await remote.find(manifest.created - _DAY, {str(shard.file_id): shard.name})
-            batch = batches.get(shard.name)
-            if batch is None or batch.id == shard.batch_id:
-                raise
-            return batch
-
-    def _collect_shard(
-        self, manifest: Manifest, shard: Shard, judge: OpenAIJudge, prompts: Mapping[str, Prompt]
-    ) -> Manifest:
-        """Put the verdicts of a shard into the cache, and return the state in which it is collected.
+    async def _collect(self, run: _Run, shard: Shard, prompts: Mapping[str, Prompt]) -> None:
+        """Put the verdicts of a shard into the cache, and save the state in which it is collected.
 
         Raises:
             JudgeError: Requests are not accounted for; the verdicts of the others are in the cache.
         """
-        remote = Remote(judge, manifest.run)
-        first: _Downloaded | None = None
+        first: ShardAnswers | None = None
         try:
-            first = self._downloaded(remote, shard, judge, prompts)
-            if not first.is_doubtful(shard) or run_sync(self._is_final(remote, first, None)):
-                return self._settled(manifest, shard, first)
+            first = await self._download(run, shard, prompts)
+            if await run.are_final(shard, first, None):
+                self._settle(run, shard, first)
+                return
         except JudgeError as error:
             if error.outcome in TEMPORARY:
                 raise
         # Also the id of a file may have been a wrong answer.
-        shard = _with_batch(shard, run_sync(self._look(remote, manifest, shard)))
-        manifest = self._folder.save(manifest.with_shard(shard))
-        second = self._downloaded(remote, shard, judge, prompts, again=True)
-        if not second.is_doubtful(shard) or run_sync(self._is_final(remote, second, first)):
-            return self._settled(manifest, shard, second)
+        shard = run.record(shard, await run.look(shard))
+        second = await self._download(run, shard, prompts, again=True)
+        if await run.are_final(shard, second, first):
+            self._settle(run, shard, second)
+            return
         missing = len(second.keys) - len(second.answers) + len(second.problems)
-        text = f"{missing} of {plural(len(second.keys), 'answer')} cannot be read"
-        message = f"the batch {shard.batch_id} is {shard.status}, but {text}; collect again, or look at it in the"
-        raise JudgeError(f"{message} provider's console", JudgeOutcome.TRANSIENT)
+        problem = f"{missing} of {plural(len(second.keys), 'answer')} cannot be read"
+        advice = "collect again, or look at it in the provider's console"
+        message = f"the batch {shard.batch_id} is {shard.status}, but {problem}; {advice}"
+        raise JudgeError(message, JudgeOutcome.TRANSIENT)
 
-    async def _is_final(self, remote: Remote, downloaded: _Downloaded, earlier: _Downloaded | None) -> bool:
-        """Return whether every file of answers is whole: it has the size that the provider states.
-
-        Where the provider states none, an `earlier` download must have had the same answers.
-        """
-        if not downloaded.has_answers:
-            return False
-        for file_id, size in downloaded.sizes.items():
-            stated = await remote.size(file_id)
-            if stated != size and not (stated is None and downloaded.confirms(earlier)):
-                return False
-        return True
-
-    def _downloaded(
-        self,
-        remote: Remote,
-        shard: Shard,
-        judge: OpenAIJudge,
-        prompts: Mapping[str, Prompt],
-        *,
-        again: bool = False,
-    ) -> _Downloaded:
+    async def _download(
+        self, run: _Run, shard: Shard, prompts: Mapping[str, Prompt], *, again: bool = False
+    ) -> ShardAnswers:
         """Store the files of answers before anything reads them, and put their verdicts into the cache.
 
         Files that are on disk already are only downloaded `again`.
         """
-        keys = self._folder.keys(shard)
-        files: list[AnswerFile] = []
-        answers: dict[str, Reply | EndpointError] = {}
-        sizes: dict[str, int] = {}
+        downloaded = ShardAnswers(self._folder.keys(shard))
+        # The output comes last: of two answers to one request, that of the output counts.
         for kind, file_id in (("error", shard.error_file_id), ("output", shard.output_file_id)):
             content = self._folder.read_answers(shard, kind)
             if file_id is not None and (content is None or again):
-                content = run_sync(remote.download(file_id))
+                content = await run.remote.download(file_id)
                 self._folder.write_answers(shard, kind, content)
             if content is not None:
-                sizes[str(file_id)] = len(content)
-                files.append(read_answers(content, keys, judge.wire.reply))
-                answers |= files[-1].answers  # of two answers to one request, that of the output counts
-        problems = {key: self._problem(prompts[key], answer) for key, answer in answers.items()}
-        return _Downloaded(keys, files, sizes, answers, drop_none(problems))
+                downloaded.add_file(str(file_id), content, run.model.wire.reply)
+        for key, answer in downloaded.answers.items():
+            lost = self._cache_verdict(prompts[key], answer)
+            if lost is not None:
+                downloaded.problems[key] = lost
+        return downloaded
 
-    def _problem(self, prompt: Prompt, answer: Reply | EndpointError) -> Lost | None:
-        """Put a reply into the cache; return what is wrong with an answer that was billed."""
+    def _cache_verdict(self, prompt: Prompt, answer: Reply | EndpointError) -> Lost | None:
+        """Put the verdict of an answer into the cache; return what is wrong with an answer that was billed."""
         if isinstance(answer, EndpointError):
             return _lost(answer) if answer.billed else None
         result = self._judge.keep(prompt, answer)
@@ -516,19 +435,14 @@ class Batch:
             return None
         return Lost(outcome=result.outcome.value, problem=str(result.problem))
 
-    def _attempts(self, manifest: Manifest) -> Counter[str]:
-        """Return how often each request was in a shard that is collected."""
-        collected = [shard for shard in manifest.shards if shard.state == "collected"]
-        return Counter(key for shard in collected for key in self._folder.keys(shard))
-
-    def _settled(self, manifest: Manifest, shard: Shard, downloaded: _Downloaded) -> Manifest:
-        """Return the state after the answers of a shard, which are all that there will be."""
+    def _settle(self, run: _Run, shard: Shard, downloaded: ShardAnswers) -> None:
+        """Save the state after the answers of a shard, which are all that there will be."""
         answers = rejected_lines(downloaded.keys, shard.errors) | downloaded.answers
-        attempts = self._attempts(manifest)
+        attempts = Counter(self._keys(run.manifest, "collected"))
         unanswered = unusable_response_error("the batch ended before it was answered")
         if downloaded.lacks_answers(shard):
             unanswered = EndpointError(JudgeOutcome.MALFORMED, "the provider has no readable answer to it")
-        lost = {**manifest.lost, **downloaded.problems}
+        lost = {**run.manifest.lost, **downloaded.problems}
         for key in downloaded.keys:
             answer = answers.get(key, unanswered)
             is_last = attempts[key] + 1 >= self._max_attempts
@@ -536,44 +450,94 @@ class Batch:
                 lost.setdefault(key, _lost(answer))
         usage = add_usage(*[answer.usage for answer in answers.values() if isinstance(answer, Reply)])
         done = shard.model_copy(update={"state": "collected", "usage": usage})
-        return manifest.with_shard(done).model_copy(update={"lost": lost})
+        run.save(run.manifest.with_shard(done).model_copy(update={"lost": lost}))
 
 
-@dataclass(frozen=True, slots=True)
-class _Downloaded:
-    """The files of answers of a shard with their sizes by id, and the answers in them by the keys of its requests.
+class _Run:
+    """A run of batches while its folder is locked; each change of its state is saved before the next step."""
 
-    `problems` holds the requests that were paid for, and whose answer holds no verdict.
-    """
+    def __init__(self, folder: Folder, manifest: Manifest, model: OpenAIJudge) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.model = model
+        self.remote = Remote(model, manifest)
 
-    keys: list[str]
-    files: list[AnswerFile]
-    sizes: dict[str, int]
-    answers: dict[str, Reply | EndpointError]
-    problems: dict[str, Lost]
+    def save(self, manifest: Manifest) -> None:
+        self.manifest = self.folder.save(manifest)
 
-    @property
-    def has_answers(self) -> bool:
-        """Whether every file holds an answer; a page to sign in holds none, however often it is sent."""
-        return bool(self.files) and all(file.answers for file in self.files)
+    def record(self, shard: Shard, fields: Mapping[str, Any]) -> Shard:
+        """Save a shard with changed fields, and return it."""
+        shard = shard.model_copy(update=fields)
+        self.save(self.manifest.with_shard(shard))
+        return shard
 
-    def lacks_answers(self, shard: Shard) -> bool:
-        """Return whether the provider may have answered a request whose answer is not here."""
-        if len(self.answers) == len(self.keys):
+    async def send(self, *, search: bool) -> None:
+        """Upload and create what is not created yet; with `search`, look first for batches that were not recorded."""
+        unsent = [shard for shard in self.manifest.shards if shard.state in _UNSENT]
+        files = {str(shard.file_id): shard.name for shard in unsent if shard.state == "uploaded"}
+        unrecorded = await self.remote.find(files) if search else {}
+        for planned in unsent:
+            shard, batch = planned, unrecorded.get(planned.name)
+            # Each step is saved before the next one, so that a crash repeats at most a step that costs nothing.
+            if batch is None and shard.file_id is None:
+                content = self.folder.read_requests(shard)
+                file_id = await self.remote.upload(f"toolmark-{shard.name}.jsonl", content)
+                shard = self.record(shard, {"state": "uploaded", "file_id": file_id})
+            if batch is None:
+                batch = await self._create(shard)
+            self.record(shard, batch)
+
+    async def _create(self, shard: Shard) -> JsonObject:
+        try:
+            return await self.remote.create(shard.name, str(shard.file_id))
+        except JudgeError as error:
+            # The provider may not know the file, which it deletes after a while; uploading it again is free.
+            if error.outcome not in TEMPORARY:
+                self.record(shard, {"state": "planned", "file_id": None})
+            raise
+
+    async def check_status(self) -> None:
+        """Record the provider's state of every batch that has not ended."""
+        for shard in self.manifest.shards:
+            if shard.state != "created" or shard.status in _ENDED:
+                continue
+            fields = await self.look(shard)
+            current = shard.model_copy(update=fields)
+            if current != shard:
+                self.record(shard, fields)
+            # The provider ends a batch when it expires; one that it forgot would be waited for without end.
+            if current.status not in _ENDED and time.time() > (current.expires_at or math.inf) + _GRACE:
+                message = f"the batch {current.batch_id} has not ended an hour after it expired"
+                raise JudgeError(f"{message}; look at it in the provider's console", JudgeOutcome.FATAL)
+
+    async def look(self, shard: Shard) -> JsonObject:
+        """Return the provider's state of a batch, which is looked for in the list if its id is unknown there."""
+        try:
+            return await self.remote.look(str(shard.batch_id))
+        except JudgeError as error:
+            if error.outcome in TEMPORARY:
+                raise
+            batches = await self.remote.find({str(shard.file_id): shard.name})
+            batch = batches.get(shard.name)
+            if batch is None or batch["batch_id"] == shard.batch_id:
+                raise
+            return batch
+
+    async def are_final(self, shard: Shard, downloaded: ShardAnswers, earlier: ShardAnswers | None) -> bool:
+        """Return whether another download would have no more verdicts: every file has the size that is stated of it.
+
+        Where the provider states none, an `earlier` download must have had the same answers.
+        """
+        if not downloaded.is_doubtful(shard):
+            return True
+        if not (downloaded.sizes and downloaded.has_answers):
             return False
-        counted = sum(isinstance(answer, Reply) or answer.billed for answer in self.answers.values())
-        is_short = shard.answered is not None and counted < shard.answered
-        return shard.status == "completed" or is_short or not all(file.is_whole for file in self.files)
-
-    def is_doubtful(self, shard: Shard) -> bool:
-        """Return whether another download may have more verdicts."""
-        return bool(self.problems) or self.lacks_answers(shard)
-
-    def confirms(self, other: _Downloaded | None) -> bool:
-        """Return whether an earlier download had the same answers."""
-        if other is None:
-            return False
-        return (other.answers.keys(), other.problems) == (self.answers.keys(), self.problems)
+        is_confirmed = earlier is not None and downloaded.confirms(earlier)
+        for file_id, size in downloaded.sizes.items():
+            stated = await self.remote.size(file_id)
+            if stated != size and not (stated is None and is_confirmed):
+                return False
+        return True
 
 
 class _OfflineModel:
@@ -586,20 +550,6 @@ class _OfflineModel:
     async def complete(self, prompt: Prompt, /) -> Reply:
         message = f"no verdict on {prompt.name} was collected, and this judge sends nothing; submit the prompt again"
         raise JudgeError(message, JudgeOutcome.ABORTED)
-
-
-def _with_batch(shard: Shard, batch: RemoteBatch) -> Shard:
-    """Return a shard with the provider's state of its batch."""
-    names = ("status", "expires_at", "output_file_id", "error_file_id", "answered", "errors")
-    fields = {name: getattr(batch, name) for name in names}
-    return shard.model_copy(update={**fields, "state": "created", "batch_id": batch.id})
-
-
-def _check_not_overdue(shard: Shard) -> None:
-    # The provider ends a batch when it expires; one that it forgot would be waited for without end.
-    if shard.status not in _ENDED and time.time() > (shard.expires_at or math.inf) + _GRACE:
-        message = f"the batch {shard.batch_id} has not ended an hour after it expired"
-        raise JudgeError(f"{message}; look at it in the provider's console", JudgeOutcome.FATAL)
 
 
 def _lost(error: EndpointError) -> Lost:

@@ -157,29 +157,25 @@ class Folder:
 
     def write_shard(self, shard: Shard, lines: Mapping[str, str]) -> None:
         """Write the requests of a shard, lines by their keys."""
-        _write_lines(self.requests_path(shard), lines.values())
+        _write_lines(self.path / f"requests-{shard.name}.jsonl", lines.values())
         _write_lines(self.path / f"keys-{shard.name}.txt", lines)
 
+    def read_requests(self, shard: Shard) -> bytes:
+        """Return the requests of a shard as they are uploaded."""
+        return (self.path / f"requests-{shard.name}.jsonl").read_bytes()
+
     def write_answers(self, shard: Shard, kind: str, content: bytes) -> None:
-        """Write a file of answers."""
-        write_bytes(self.answers_path(shard, kind), content)
+        """Write a file of answers (`output`) or of errors (`error`)."""
+        write_bytes(self.path / f"{kind}-{shard.name}.jsonl", content)
 
     def read_answers(self, shard: Shard, kind: str) -> bytes | None:
         """Return the content of a file of answers as it was downloaded; `None` if it was not."""
-        path = self.answers_path(shard, kind)
+        path = self.path / f"{kind}-{shard.name}.jsonl"
         return path.read_bytes() if path.exists() else None
-
-    def requests_path(self, shard: Shard) -> Path:
-        """Return the path of the requests of a shard."""
-        return self.path / f"requests-{shard.name}.jsonl"
 
     def keys(self, shard: Shard) -> list[str]:
         """Return the keys of the requests of a shard, line by line."""
         return (self.path / f"keys-{shard.name}.txt").read_text(encoding="ascii").split()
-
-    def answers_path(self, shard: Shard, kind: str) -> Path:
-        """Return the path of the answers of a shard (`output`), or of its errors (`error`)."""
-        return self.path / f"{kind}-{shard.name}.jsonl"
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:

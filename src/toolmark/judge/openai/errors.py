@@ -18,15 +18,11 @@ if TYPE_CHECKING:
     import openai
 
 _LONGEST_MESSAGE = 300
-_PERMANENT = frozenset(
-    {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
-)
-_ACCOUNT_CODES = frozenset(
-    {
-        *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"),
-        *("invalid_api_key", "model_not_found"),
-    }
-)
+_PERMANENT = {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+_ACCOUNT_CODES = {
+    *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"),
+    *("invalid_api_key", "model_not_found"),
+}
 _PERMANENT_CODES = _ACCOUNT_CODES | {"unsupported_parameter", "unsupported_value", "unknown_parameter"}
 """Error codes that every request with the same settings gets."""
 

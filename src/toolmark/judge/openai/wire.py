@@ -31,13 +31,8 @@ _LONGEST_NAME = 64
 _MOST_COUNTS = 40
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_USAGE = (
-    ("prompt_tokens", "input_tokens"),
-    ("input_tokens", "input_tokens"),
-    ("completion_tokens", "output_tokens"),
-    ("output_tokens", "output_tokens"),
-)
-"""Names of token counts in the APIs, and in `Reply`; of two names for one count the later one wins."""
+_USAGE = {"input_tokens": ("prompt_tokens", "input_tokens"), "output_tokens": ("completion_tokens", "output_tokens")}
+"""Names of token counts in `Reply`, and in the APIs; of two names for one count the later one wins."""
 
 
 class Rung(IntEnum):
@@ -109,10 +104,10 @@ def chat_reply(body: JsonObject) -> Reply:
         EndpointError: The response reports an error, or has no choice with a message.
     """
     _raise_reported_error(body)
-    choice = next(iter(_objects(body.get("choices"))), {})
+    choice = next(iter(objects_in(body.get("choices"))), {})
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise unusable_response_error(f"the answer has no choice with a message: {_quote(body)}")
+        raise unusable_response_error(f"the answer has no choice with a message: {quote(body)}")
     return _reply(body, _text_of(message.get("content")), message.get("refusal"), choice.get("finish_reason"))
 
 
@@ -124,10 +119,11 @@ def responses_reply(body: JsonObject) -> Reply:
     """
     _raise_reported_error(body)
     if not isinstance(body.get("output"), list):
-        raise unusable_response_error(f"the answer has no output: {_quote(body)}")
-    messages = [item for item in _objects(body["output"]) if item.get("type") == "message"]
-    parts = [part for message in messages for part in _objects(message.get("content"))]
-    refusals = [str(part.get("refusal")) for part in parts if part.get("type") == "refusal"]
+        raise unusable_response_error(f"the answer has no output: {quote(body)}")
+    parts: list[JsonObject] = []
+    for message in objects_in(body["output"], "message"):
+        parts += objects_in(message.get("content"))
+    refusals = [str(part.get("refusal")) for part in objects_in(parts, "refusal")]
     reason = object_or_empty(body.get("incomplete_details")).get("reason")
     finish = "length" if reason == "max_output_tokens" else reason
     return _reply(body, _text_of(parts), "\n".join(refusals), finish)
@@ -142,7 +138,7 @@ def decisions_answers(body: JsonObject, questions: Sequence[Question]) -> dict[s
     _raise_reported_error(body)
     answers = body.get("answers")
     if not isinstance(answers, list) or len(answers) != len(questions):
-        raise unusable_response_error(f"expected one answer for each of {len(questions)} questions: {_quote(body)}")
+        raise unusable_response_error(f"expected one answer for each of {len(questions)} questions: {quote(body)}")
     return {question.id: _decision(answer, question) for question, answer in zip(questions, answers, strict=True)}
 
 
@@ -152,12 +148,12 @@ def _decision(answer: object, question: Question) -> Answer:
         return Answer(refusal="the model declined to answer this question")
     probabilities = {
         entry["value"]: float(entry["probability"])
-        for entry in _objects(fields.get("probabilities"))
+        for entry in objects_in(fields.get("probabilities"))
         if isinstance(entry.get("value"), str) and _is_probability(entry.get("probability"))
     }
     if probabilities.keys() != set(question.options):
         raise unusable_response_error(
-            f"question {question.id!r} has no probability for each of its options: {_quote(answer)}"
+            f"question {question.id!r} has no probability for each of its options: {quote(answer)}"
         )
     return Answer(probabilities=probabilities)
 
@@ -177,8 +173,8 @@ def read_object(content: bytes) -> JsonObject:
         value = parse_json_value(text, allow_nan=True)
         if isinstance(value, dict):
             return cast("JsonObject", _without_surrogates(value) if _SURROGATE.search(text) else value)
-    quote = short_repr(text, LONGEST_QUOTE)
-    raise unusable_response_error(f"the answer is not a JSON object; is the address that of an API? It begins {quote}")
+    problem = f"the answer is not a JSON object; is the address that of an API? It begins {quote(text)}"
+    raise unusable_response_error(problem)
 
 
 def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - a JSON value
@@ -199,11 +195,12 @@ def usage_of(body: Mapping[str, Any]) -> dict[str, int]:
     """
     usage = object_or_empty(body.get("usage"))
     counts, total = _counts(usage), dict[str, int]()
-    for name, side in _USAGE:
-        if name in counts:
-            total[side] = counts[name]
-        details = _counts(object_or_empty(usage.get(f"{name}_details")))
-        total = add_usage(total, {key: count for key, count in details.items() if count})
+    for side, names in _USAGE.items():
+        for name in names:
+            if name in counts:
+                total[side] = counts[name]
+            details = _counts(object_or_empty(usage.get(f"{name}_details")))
+            total = add_usage(total, {key: count for key, count in details.items() if count})
     return total
 
 
@@ -222,9 +219,10 @@ def object_or_empty(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _objects(value: object) -> list[JsonObject]:
-    """Return the objects in a list; none if the value is not a list."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def objects_in(value: object, *types: str) -> list[JsonObject]:
+    """Return the objects in a list, or those of some `type`; none if the value is not a list."""
+    objects = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [item for item in objects if item.get("type") in types] if types else objects
 
 
 def _reply(body: JsonObject, text: str, refusal: object, finish: object) -> Reply:
@@ -240,8 +238,8 @@ def _text_of(content: object) -> str:
     """Return the text of a content, which is a text or a list of parts; empty if there is none."""
     if isinstance(content, str):
         return content
-    parts = [part for part in _objects(content) if part.get("type") in ("text", "output_text")]
-    return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    texts = [part.get("text") for part in objects_in(content, "text", "output_text")]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _raise_reported_error(body: JsonObject) -> None:
@@ -249,10 +247,11 @@ def _raise_reported_error(body: JsonObject) -> None:
     error = body.get("error")
     if error:
         message = error.get("message") if isinstance(error, dict) else error
-        raise unusable_response_error(f"the endpoint reports an error: {short_repr(message, LONGEST_QUOTE)}")
+        raise unusable_response_error(f"the endpoint reports an error: {quote(message)}")
 
 
-def _quote(value: object) -> str:
+def quote(value: object) -> str:
+    """Return the beginning of a value for an error message."""
     return short_repr(value, LONGEST_QUOTE)
 
 

@@ -7,7 +7,7 @@ import socket
 import socketserver
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.policy import HTTP
@@ -164,16 +164,12 @@ class Handler(BaseHTTPRequestHandler):
         if fault.ending != "whole":
             pieces = [body[: int(len(body) * fault.share)]]
         elif fault.pause and not is_stream:
-            pieces = _slow_pieces(body)
+            size = -(-len(body) // _SLOW_PIECES)  # rounded up
+            pieces = [body[start : start + size] for start in range(0, len(body), size)]
         # An answer that is cut announces more than it sends, so that the client notices.
         length = len(body) if fault.ending == "cut" else sum(map(len, pieces))
         self._send_head(fault, None if is_stream else length)
         self.close_connection = fault.ending == "cut"
-        self._send_pieces(fault, pieces, is_stream, closing)
-
-    def _send_pieces(
-        self, fault: HttpFault, pieces: Iterable[bytes], is_stream: bool, closing: threading.Event
-    ) -> None:
         for number, piece in enumerate(filter(None, pieces)):  # an empty chunk would end the stream
             if number and closing.wait(fault.pause):
                 self.close_connection = True
@@ -191,11 +187,6 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in {**headers, "x-request-id": new_id("req"), **fault.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-
-
-def _slow_pieces(body: bytes) -> list[bytes]:
-    size = -(-len(body) // _SLOW_PIECES)  # rounded up
-    return [body[start : start + size] for start in range(0, len(body), size)]
 
 
 def _read_form(content: bytes, content_type: str) -> JsonObject:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from toolmark._internal.json import JsonObject, json_text, parse_json
 from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.testing.fake_openai import chat, responses
 from toolmark.testing.fake_openai.batches import Batches, BatchPlan
+from toolmark.testing.fake_openai.forms import chat_body, chat_events, responses_body, responses_events
 from toolmark.testing.fake_openai.http import Listener, ReceivedRequest, Transmission
-from toolmark.testing.fake_openai.replies import HttpFault, Reply, ReplyLike
+from toolmark.testing.fake_openai.replies import HttpFault, ReplyLike
 from toolmark.testing.scripted_model import Script
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 _CHAT = "/v1/chat/completions"
-_FORMS = {_CHAT: (chat.body, chat.events), "/v1/responses": (responses.body, responses.events)}
+_FORMS = {_CHAT: (chat_body, chat_events), "/v1/responses": (responses_body, responses_events)}
 _SCRIPTED = (*_FORMS, "/v1/decisions")
 _MODELS = "/v1/models"
 
@@ -219,19 +219,12 @@ def _transmission(fault: HttpFault, request: ReceivedRequest) -> Transmission:
     if reply.events is not None and not request.streams:
         raise ConfigurationError("the reply has `events`, but no stream was requested; give it a `body`")
     to_body, to_events = _FORMS[path]
-    if request.streams:
-        events = to_events(reply, request) if reply.events is None else reply.events
-        return _stream(fault, reply, events, is_chat=path == _CHAT)
-    return Transmission(fault, [json_text(to_body(reply, request)).encode()])
-
-
-def _stream(fault: HttpFault, reply: Reply, events: Iterable[JsonObject], *, is_chat: bool) -> Transmission:
-    pieces = [_event(event, named=not is_chat) for event in events]
-    if is_chat and reply.failure is None:
+    if not request.streams:
+        return Transmission(fault, [json_text(to_body(reply, request)).encode()])
+    pieces: list[bytes] = []
+    for event in to_events(reply, request) if reply.events is None else reply.events:
+        name = "" if path == _CHAT else f"event: {event.get('type', 'message')}\n"
+        pieces.append(f"{name}data: {json_text(event)}\n\n".encode())
+    if path == _CHAT and reply.failure is None:
         pieces.append(b"data: [DONE]\n\n")
     return Transmission(fault, pieces, is_stream=True)
-
-
-def _event(event: JsonObject, *, named: bool) -> bytes:
-    name = f"event: {event.get('type', 'message')}\n" if named else ""
-    return f"{name}data: {json_text(event)}\n\n".encode()
