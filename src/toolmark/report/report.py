@@ -491,9 +491,8 @@ class Report:
 
     def print(self, title: str = "Evaluation") -> None:
         """Print the report to the terminal; see `toolmark.report.terminal.print_report` for more options."""
-        from toolmark.report.terminal import print_report  # noqa: PLC0415 - loaded only when printing
-
-        print_report(self, title=title)
+        # By name, as below: renderers import this module, and are loaded only when used.
+        import_module("toolmark.report.terminal").print_report(self, title=title)
 
     def __str__(self) -> str:
         """Return one line per metric: mean and counts."""
@@ -501,9 +500,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return the totals and the worst cases for a notebook."""
-        from toolmark.report.html.notebook import report_fragment  # noqa: PLC0415 - loaded only in notebooks
-
-        return report_fragment(self)
+        fragment: str = import_module("toolmark.report.html.notebook").report_fragment(self)
+        return fragment
 
 
 def _imported(package: str) -> Any:  # noqa: ANN401 - a module without types
