@@ -20,9 +20,9 @@ from toolmark._internal.options import require, require_one_of
 from toolmark._internal.text import plural, printable
 from toolmark.errors import ConfigurationError, MissingPackageError, NotSentError
 from toolmark.redact import DEFAULT
-from toolmark.report.export.evaluation_records import EvaluationSpan, events_of, spans_of
+from toolmark.report.export.evaluation_records import Record, nanoseconds, records_of
+from toolmark.report.export.otel_emitter import emit_as_events, emit_as_spans
 from toolmark.report.export.otel_exporter import Answers, CountingExporter, capture_log
-from toolmark.report.otel import sent_events, sent_spans
 from toolmark.report.report import Report
 
 _INSTALL: Final = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
@@ -64,40 +64,40 @@ def send_events(report: Report) -> int:
         InvalidDataError: See `toolmark.report.otel.emit_events`; nothing was sent.
         NotSentError: Not every event was accepted; the message says how many were, and why.
     """
-    events = events_of(report, None, DEFAULT)
+    moment, records = nanoseconds(None), records_of(report, DEFAULT, scores_only=False)
     sdk, export = _sdk("_logs"), _sdk("_logs.export")
-    with _exporters(_LOGS, len(events)) as exporters:
+    with _exporters(_LOGS, len(records)) as exporters:
         provider = sdk.LoggerProvider(resource=_resource(), shutdown_on_exit=False)
         for exporter in exporters:
             provider.add_log_record_processor(export.SimpleLogRecordProcessor(exporter))
-        return sent_events(events, provider)
+        return emit_as_events(records, moment, provider)
 
 
 def send_spans(report: Report) -> int:
     """Send a report as spans with the ids of `evaluation_spans`; the rest is as in `send_events`."""
-    spans = spans_of(report, None, DEFAULT)
+    moment, records = nanoseconds(None), records_of(report, DEFAULT)
     sdk, export, sampling = _sdk("trace"), _sdk("trace.export"), _sdk("trace.sampling")
-    with _exporters(_TRACES, len(spans)) as exporters:
+    with _exporters(_TRACES, len(records)) as exporters:
         provider = sdk.TracerProvider(
-            resource=_resource(), sampler=sampling.ALWAYS_ON, id_generator=_Ids(spans), shutdown_on_exit=False
+            resource=_resource(), sampler=sampling.ALWAYS_ON, id_generator=_Ids(records), shutdown_on_exit=False
         )
         for exporter in exporters:
             provider.add_span_processor(export.SimpleSpanProcessor(exporter))
-        return sent_spans(spans, provider)
+        return emit_as_spans(records, moment, provider)
 
 
 class _Ids:
     """An id generator of the SDK that returns the ids that the spans already have."""
 
-    def __init__(self, spans: Sequence[EvaluationSpan]) -> None:
-        self._traces = iter([int(span.trace, 16) for span in spans])
-        self._spans = iter([int(span.span, 16) for span in spans])
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._traces = iter([record.span_ids[0] for record in records])
+        self._spans = iter([record.span_ids[1] for record in records])
 
     def generate_trace_id(self) -> int:
-        return next(self._traces)
+        return int(next(self._traces), 16)
 
     def generate_span_id(self) -> int:
-        return next(self._spans)
+        return int(next(self._spans), 16)
 
     def is_trace_id_random(self) -> bool:
         return False
