@@ -16,6 +16,7 @@ from toolmark._internal.text import printable_lines
 from toolmark.expect import Approx, Expect, Ignore, Plan
 from toolmark.matching.json_compare import json_equal
 from toolmark.report import CaseResult
+from toolmark.report.html.calls import problem_text
 from toolmark.report.html.texts import clip, value_clip
 from toolmark.report.html.timeline import timeline
 from toolmark.report.html.totals import headline, histogram, segments
@@ -111,13 +112,13 @@ def test_times_give_a_scale_of_time() -> None:
 
     assert line is not None
     assert line["timed"]
-    assert [(bar["label"], bar["name"], bar["level"], bar["at"], bar["width"]) for bar in line["bars"]] == [
+    assert [(bar.call.label, bar.call.name, bar.call.level, bar.at, bar.width) for bar in line["bars"]] == [
         ("c1", "a", 0, 0, 500),
         ("", "inner", 1, 100, 100),
         ("c2", "b", 0, 500, 500),
     ]
-    assert [(bar["problem"], bar["failed"]) for bar in line["bars"]] == [("", False), ("", False), ("error", True)]
-    assert [bar["words"] for bar in line["bars"]] == ["+0 s, 5 s", "+1 s, 1 s", "+5 s, 5 s"]
+    assert [problem_text(bar.call.execution) for bar in line["bars"]] == ["", "", "error"]
+    assert [bar.words for bar in line["bars"]] == ["+0 s, 5 s", "+1 s, 1 s", "+5 s, 5 s"]
 
 
 def stepped(*steps: int | None, agent: str | None = None) -> list[ToolCall]:
@@ -131,8 +132,8 @@ def test_without_times_calls_of_one_step_are_parallel() -> None:
 
     assert line is not None
     assert not line["timed"]
-    assert [bar["at"] for bar in line["bars"]] == [0, 0, 250, 500, 750]
-    assert [bar["words"] for bar in line["bars"]] == [
+    assert [bar.at for bar in line["bars"]] == [0, 0, 250, 500, 750]
+    assert [bar.words for bar in line["bars"]] == [
         "step 1, 2 at once",
         "step 1, 2 at once",
         "step 2",
@@ -146,8 +147,8 @@ def test_steps_of_other_turns_and_agents_are_other_steps() -> None:
     turns = timeline([stepped(0), stepped(0)])
     agents = timeline([[*stepped(0, agent="a"), *stepped(0, agent="b")]])
 
-    assert [bar["at"] for bar in turns["bars"]] == [0, 500] if turns else False
-    assert [bar["at"] for bar in agents["bars"]] == [0, 500] if agents else False
+    assert [bar.at for bar in turns["bars"]] == [0, 500] if turns else False
+    assert [bar.at for bar in agents["bars"]] == [0, 500] if agents else False
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_bars_stay_on_the_scale() -> None:
 
     for bars in (line, late):
         assert bars is not None
-        assert all(bar["width"] > 0 and bar["at"] >= 0 and bar["at"] + bar["width"] <= 1000 for bar in bars["bars"])
+        assert all(bar.width > 0 and bar.at >= 0 and bar.at + bar.width <= 1000 for bar in bars["bars"])
 
 
 def test_calls_nested_without_end_have_one_here() -> None:
@@ -191,7 +192,7 @@ def test_calls_nested_without_end_have_one_here() -> None:
     deep, wide = timeline([[call, call]]), timeline([[ToolCall(name="a")] * 250])
 
     assert deep is not None
-    assert max(bar["level"] for bar in deep["bars"]) == 8
+    assert max(bar.call.level for bar in deep["bars"]) == 8
     assert wide is not None
     assert (len(wide["bars"]), wide["hidden"]) == (200, 50)
 

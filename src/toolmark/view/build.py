@@ -14,10 +14,10 @@ from toolmark._internal.text import number_text, printable
 from toolmark.analysis.comparison import Difference, compare, pair_cases
 from toolmark.errors import ConfigurationError
 from toolmark.report import CaseResult, Comparison, Report
-from toolmark.report.html.results import case_problem, case_verdict, worst_first
 from toolmark.report.redaction import redact
 from toolmark.report.text.breakdown import argument_of, group_of
-from toolmark.report.text.ordering import result_verdict
+from toolmark.report.text.first_problem import case_problem
+from toolmark.report.text.ordering import case_verdict, result_verdict, worst_case_first
 from toolmark.result import MetricResult
 from toolmark.stats.bootstrap import RESAMPLES
 from toolmark.view.index import INDEXES, SCHEMA, Index, storable
@@ -251,7 +251,7 @@ def _name(cases: Sequence[_Case]) -> None:
 def _order(cases: Sequence[_Case]) -> None:
     """Set the places of the listed cases in each order."""
     listed = [case for case in cases if case.key is not None]
-    worst = sorted(listed, key=lambda case: (case.file, _change_rank(case), *worst_first(case.result)))
+    worst = sorted(listed, key=lambda case: (case.file, _change_rank(case), *worst_case_first(case.result)))
     named = sorted(listed, key=lambda case: _natural(case.key or ""))
     for name, ordered in (("worst", worst), ("order", listed), ("name", named)):
         for place, case in enumerate(ordered):

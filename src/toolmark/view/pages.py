@@ -116,7 +116,7 @@ class Pages:
     def _case_view(self, case: CaseInFile, toolsets: dict[str, dict[str, Any]], pictures: Pictures) -> dict[str, Any]:
         entry = redact(self._files[case.file].load(case.position, case.line))
         content = redact_content(entry.case, DEFAULT)
-        return case_view(entry, content, ("now", "before")[case.file], {}, toolsets, pictures)
+        return case_view(entry, content, ("now", "before")[case.file], toolsets, pictures)
 
     def error(self, heading: str, message: str) -> str:
         """Return a page about an error."""

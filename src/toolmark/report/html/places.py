@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from toolmark._internal.text import printable
 from toolmark.report.report import Report
-from toolmark.report.text.breakdown import Line, Table, breakdowns, tool_matrix
+from toolmark.report.text.breakdown import Line, Matrix, Table, breakdowns, tool_matrix
 
 _MOST_LINES = 50
 _SHADES = 5
@@ -29,8 +29,8 @@ class Place(NamedTuple):
     name: str
     cases: int
     first: int
-    tool: str = ""
-    argument: str = ""
+    tool: str
+    argument: str
 
 
 class Places:
@@ -52,16 +52,13 @@ class Places:
         self.tool_table, self.argument_table = breakdowns(report)
         self.tools = self._lines("Tools", self.tool_table)
         self.arguments = self._lines("Arguments", self.argument_table)
-        self.called: Sequence[str] = ()
+        matrix = tool_matrix(report) or Matrix((), (), 0)
+        self.called, self.hidden_tools = matrix.called, matrix.hidden
         self.matrix: list[tuple[str, list[dict[str, Any]]]] = []
-        self.hidden_tools = 0
-        matrix = tool_matrix(report)
-        if matrix is not None:
-            self.called, self.hidden_tools = matrix.called, matrix.hidden
-            for expected, cells in matrix.rows:
-                total = sum(amount for amount, _ in cells)
-                row = zip(self.called, cells, strict=True)
-                self.matrix.append((expected, [self._cell(expected, called, total, *cell) for called, cell in row]))
+        for expected, cells in matrix.rows:
+            total = sum(len(cases) for cases in cells)
+            row = [self._cell(expected, *cell, total) for cell in zip(self.called, cells, strict=True)]
+            self.matrix.append((expected, row))
 
     def of(self, case: int) -> list[int]:
         """Return the numbers of the places of a case."""
@@ -71,28 +68,26 @@ class Places:
         lines: list[tuple[Line, Place | None]] = []
         for line in table.lines[:_MOST_LINES]:
             name = f"{line.tool}({line.argument})" if line.argument else line.tool
-            place = self._place(group, name, line.cases)
-            lines.append((line, place and place._replace(tool=line.tool, argument=line.argument)))
+            lines.append((line, self._place(group, name, line.cases, line.tool, line.argument)))
         return lines
 
-    def _cell(self, expected: str, called: str, total: int, amount: int, cases: Sequence[int]) -> dict[str, Any]:
+    def _cell(self, expected: str, called: str, cases: Sequence[int], total: int) -> dict[str, Any]:
+        """Return a cell of the matrix; `cases` has the case of each of its calls."""
+        name = f"{called} in place of {expected}"
+        if not called or not expected:
+            name = f"{called} not expected" if called else f"{expected} not called"
         is_right = expected == called
-        place = None
-        if not is_right:
-            name = f"{called} in place of {expected}"
-            if not called or not expected:
-                name = f"{called} not expected" if called else f"{expected} not called"
-            place = self._place("Expected and called tools", name, cases)
-        return {"amount": amount, "share": amount / total, "is_right": is_right, "place": place}
+        place = None if is_right else self._place("Expected and called tools", name, sorted({*cases}))
+        return {"amount": len(cases), "share": len(cases) / total, "is_right": is_right, "place": place}
 
-    def _place(self, group: str, name: str, cases: Sequence[int]) -> Place | None:
+    def _place(self, group: str, name: str, cases: Sequence[int], tool: str = "", argument: str = "") -> Place | None:
         listed = [case for case in cases if case in self._on_page]
         if not listed:
             return None
         number = sum(map(len, self.groups.values()))
         for case in listed:
             self._numbers[case].append(number)
-        place = Place(number, printable(name), len(cases), listed[0])
+        place = Place(number, printable(name), len(cases), listed[0], tool, argument)
         self.groups[group].append(place)
         return place
 

@@ -1,17 +1,12 @@
-"""A result on the page: its verdict, its reason, both sides, and what a judge decided."""
+"""A result on the page: its reason, both sides, and what a judge decided."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 from toolmark._internal.text import number_text, printable
 from toolmark.cases import AnyCase
-from toolmark.report.html.texts import LONGEST_LINE
-from toolmark.report.report import CaseResult
-from toolmark.report.text.first_problem import first_problem
-from toolmark.report.text.ordering import VERDICTS, Verdict, result_verdict
-from toolmark.report.text.phrases import one_line, usage_facts
+from toolmark.report.text.phrases import usage_facts
 from toolmark.report.text.side_by_side import rows
 from toolmark.result import FindingKind, MetricResult, QuestionResult
 
@@ -25,27 +20,6 @@ _SIDE_BY_SIDE = frozenset[FindingKind](
 )
 
 
-def case_verdict(case: CaseResult) -> Verdict:
-    """Return the worst verdict of any metric on a case."""
-    verdicts: list[Verdict] = [result_verdict(result) for result in case.own_results]
-    return min(verdicts, key=VERDICTS.index) if verdicts else "skipped"
-
-
-def worst_first(case: CaseResult) -> tuple[int, float, int]:
-    """Return a sort key for cases: the worst verdict, then the lowest score, then the position."""
-    scores = [result.score for result in case.own_results if result.score is not None]
-    return VERDICTS.index(case_verdict(case)), min(scores, default=0.0), case.index
-
-
-def case_problem(case: CaseResult) -> str:
-    """Return where the worst result of a case first goes wrong, else the first line of its reason."""
-    worst = min(case.own_results, key=lambda result: VERDICTS.index(result_verdict(result)), default=None)
-    if worst is None:
-        return ""
-    reason = "" if worst.passed else (worst.reason or "").split("\n", 1)[0]
-    return first_problem(worst) or one_line(reason, LONGEST_LINE)
-
-
 def result_view(result: MetricResult, case: AnyCase) -> dict[str, Any]:
     """Return the template data of a redacted result."""
     lines = rows(result, case, nested=True, longest=_LONGEST_SIDE)
@@ -53,17 +27,12 @@ def result_view(result: MetricResult, case: AnyCase) -> dict[str, Any]:
     repeated = {f"Note: {printable(text).rstrip('.')}." for text in result.warnings}
     if lines:
         repeated |= {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE}
-    reason = _reason_without(result, repeated)
-    findings = [] if lines else [one.message for one in result.findings if one.message not in reason]
-    return {"result": result, "reason": reason, "rows": lines, "findings": findings}
-
-
-def _reason_without(result: MetricResult, repeated: Collection[str]) -> str:
-    """Return the reason of a result without some lines; empty if its error says the same."""
     reason = result.reason or ""
     if reason == f"Not measured: {str(result.error).partition(': ')[2]}":
-        return ""
-    return "\n".join(line for line in reason.split("\n") if line not in repeated)
+        reason = ""  # the error says the same
+    reason = "\n".join(line for line in reason.split("\n") if line not in repeated)
+    findings = [] if lines else [one.message for one in result.findings if one.message not in reason]
+    return {"result": result, "reason": reason, "rows": lines, "findings": findings}
 
 
 def judge_facts(result: MetricResult) -> list[str]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from operator import add
 from typing import Any, NamedTuple, TypeAlias
 
-from toolmark._internal.text import number_text, shorten
+from toolmark._internal.text import number_text
 from toolmark.calls import Execution, ToolCall
-from toolmark.report.html.calls import DEEPEST, MOST_CALLS, is_failure, problem_text
-from toolmark.report.html.texts import LONGEST_NAME
+from toolmark.report.html.calls import DEEPEST, MOST_CALLS
 
 _WIDTH = 1000
 _THINNEST = 6.0
@@ -18,8 +16,6 @@ _FEWEST = 2
 
 _Step: TypeAlias = "tuple[int, str | None, int]"
 """Turn, agent and step: calls that were requested at once have it in common."""
-_Bar: TypeAlias = tuple[float, float, str]
-"""Start and width of a bar, and the words beside it."""
 
 
 class _Placed(NamedTuple):
@@ -32,33 +28,43 @@ class _Placed(NamedTuple):
     step: _Step
 
 
+class _Bar(NamedTuple):
+    """A bar of a call: its start and width on a scale of 1000, and the words beside it."""
+
+    call: _Placed
+    at: float
+    width: float
+    words: str
+
+
 def timeline(turns: Sequence[Sequence[ToolCall]]) -> dict[str, Any] | None:
     """Return the template data of a timeline of the calls of each turn; `None` with fewer than two calls.
 
     `timed` tells a scale of time from one of steps; `bars` are in the order of the calls, with the calls inside a call
-    behind it; `hidden` is the number of calls left out. A bar starts `at` a place on a scale of 1000.
+    behind it; `hidden` is the number of calls left out.
     """
     placed = list(_place_calls(turns))
     if len(placed) < _FEWEST:
         return None
     drawn = placed[:MOST_CALLS]
     starts = _starts(drawn)
-    bars = _bars_by_time(drawn, starts) if starts else _bars_by_step(drawn)
-    return {
-        "timed": bool(starts),
-        "bars": [_draw(one, *bar) for one, bar in zip(drawn, bars, strict=True)],
-        "hidden": len(placed) - len(drawn),
-    }
+    bars: list[_Bar] = []
+    for bar in _bars_by_time(drawn, starts) if starts else _bars_by_step(drawn):
+        at = min(bar.at, _WIDTH - _THINNEST)
+        bars.append(bar._replace(at=round(at, 1), width=round(min(bar.width, _WIDTH - at), 1)))
+    return {"timed": bool(starts), "bars": bars, "hidden": len(placed) - len(drawn)}
 
 
 def _place_calls(turns: Sequence[Sequence[ToolCall]]) -> Iterator[_Placed]:
-    calls = [(turn, position, call) for turn, calls in enumerate(turns) for position, call in enumerate(calls)]
-    for number, (turn, position, call) in enumerate(calls, 1):
-        # A call without a step is alone: no recorded step is negative.
-        step: _Step = (turn, None, -1 - position)
-        if call.execution is not None and call.execution.step is not None:
-            step = (turn, call.execution.agent, call.execution.step)
-        yield from _with_inside(call, f"c{number}", 0, step)
+    number = 0
+    for turn, calls in enumerate(turns):
+        for position, call in enumerate(calls):
+            number += 1
+            # A call without a step is alone: no recorded step is negative.
+            step: _Step = (turn, None, -1 - position)
+            if call.execution is not None and call.execution.step is not None:
+                step = (turn, call.execution.agent, call.execution.step)
+            yield from _with_inside(call, f"c{number}", 0, step)
 
 
 def _with_inside(call: ToolCall, label: str, level: int, step: _Step) -> Iterator[_Placed]:
@@ -80,35 +86,23 @@ def _starts(placed: Sequence[_Placed]) -> list[float]:
 
 
 def _bars_by_time(placed: Sequence[_Placed], starts: Sequence[float]) -> Iterator[_Bar]:
-    seconds = [one.execution.duration or 0.0 for one in placed]
-    total = max(map(add, starts, seconds)) or 1.0
-    for one, start, duration in zip(placed, starts, seconds, strict=True):
+    timed = [(one, start, one.execution.duration or 0.0) for one, start in zip(placed, starts, strict=True)]
+    total = max(start + duration for _, start, duration in timed) or 1.0
+    for one, start, duration in timed:
         took = "" if one.execution.duration is None else f", {_seconds(duration)}"
-        yield start / total * _WIDTH, max(duration / total * _WIDTH, _THINNEST), f"+{_seconds(start)}{took}"
+        width = max(duration / total * _WIDTH, _THINNEST)
+        yield _Bar(one, start / total * _WIDTH, width, f"+{_seconds(start)}{took}")
 
 
 def _bars_by_step(placed: Sequence[_Placed]) -> Iterator[_Bar]:
-    steps = {step: index for index, step in enumerate(dict.fromkeys(one.step for one in placed))}
+    steps = list(dict.fromkeys(one.step for one in placed))
     at_once = Counter(one.step for one in placed if not one.level)
     width = _WIDTH / len(steps)
     for one in placed:
+        index = steps.index(one.step)
         together = f", {at_once[one.step]} at once" if at_once[one.step] > 1 else ""
         inside = ", inside" if one.level else ""
-        yield steps[one.step] * width, width * 0.94, f"step {steps[one.step] + 1}{together}{inside}"
-
-
-def _draw(one: _Placed, at: float, width: float, words: str) -> dict[str, Any]:
-    at = min(at, _WIDTH - _THINNEST)
-    return {
-        "label": one.label,
-        "name": shorten(one.name, LONGEST_NAME),
-        "level": one.level,
-        "problem": problem_text(one.execution),
-        "failed": is_failure(one.execution),
-        "at": round(at, 1),
-        "width": round(min(width, _WIDTH - at), 1),
-        "words": words,
-    }
+        yield _Bar(one, index * width, width * 0.94, f"step {index + 1}{together}{inside}")
 
 
 def _seconds(value: float) -> str:

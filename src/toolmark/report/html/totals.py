@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolmark._internal.text import plural
-from toolmark.report.html.results import case_verdict
 from toolmark.report.report import Report
-from toolmark.report.text.ordering import VERDICTS, Verdict
+from toolmark.report.text.ordering import VERDICTS, Verdict, case_verdict
 from toolmark.result import MetricResult
 
 _BINS = 10

@@ -7,7 +7,6 @@ as markup.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -89,9 +88,6 @@ def alarm(amount: int) -> Text:
     return Text(f"{amount:,}", style="bold red" if amount else "")
 
 
-def interval_cell(interval: Interval | None, text: Callable[[float], str], *, neutral: float) -> Text:
-    """Return an interval, dim if it includes the neutral value and so shows nothing."""
-    if interval is None:
-        return Text("-")
-    style = "dim" if interval.low <= neutral <= interval.high else ""
-    return Text(f"{text(interval.low)} to {text(interval.high)}", style=style)
+def interval_cell(text: str, interval: Interval | None, *, neutral: float) -> Text:
+    """Return the text of an interval, dim if it includes the neutral value and so shows nothing."""
+    return Text(text, style="dim" if interval is not None and interval.low <= neutral <= interval.high else "")

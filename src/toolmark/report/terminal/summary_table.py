@@ -11,17 +11,8 @@ from toolmark._internal.text import join_first, plural, printable
 from toolmark.report.redaction import redact
 from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.console import NARROW, alarm, make_table, print_line, print_more, print_trimmed
-from toolmark.report.text.phrases import (
-    INTERRUPTED,
-    INTERVALS,
-    PASS_AT_K_LEGEND,
-    estimates_text,
-    flaky_text,
-    judging_text,
-    number_or_dash,
-    one_line,
-    pass_at_k_rows,
-)
+from toolmark.report.text import phrases
+from toolmark.report.text.phrases import number_or_dash, one_line
 from toolmark.report.text.warning_kinds import warning_kinds
 
 _LABEL = 24
@@ -33,7 +24,7 @@ def print_summary(console: Console, report: Report) -> None:
     """Print the totals over all results, and why cases could not be measured."""
     summaries = report.summaries
     if report.interrupted:
-        print_line(console, INTERRUPTED, "bold red", indent=1)
+        print_line(console, phrases.INTERRUPTED, "bold red", indent=1)
     table = make_table("mean", "passed", "failed", "skipped", "errors", first="metric")
     for one in summaries:
         title = f"{printable(one.metric)} (threshold={one.threshold:g})"
@@ -62,13 +53,16 @@ def print_summary(console: Console, report: Report) -> None:
 
 def _print_estimates(console: Console, summaries: Sequence[MetricSummary]) -> None:
     """Print intervals and the cost of judging, for the metrics that have them."""
-    lines = [(summary, list(filter(None, (estimates_text(summary), judging_text(summary))))) for summary in summaries]
+    lines = [
+        (summary, list(filter(None, (phrases.estimates_text(summary), phrases.judging_text(summary)))))
+        for summary in summaries
+    ]
     if any(texts for _, texts in lines):
         console.print()
         for summary, texts in lines:
             _print_block(console, summary.metric if len(summaries) > 1 else "", texts)
-    if any(map(estimates_text, summaries)):
-        print_line(console, INTERVALS, "dim", indent=1)
+    if any(map(phrases.estimates_text, summaries)):
+        print_line(console, phrases.INTERVALS, "dim", indent=1)
 
 
 def _print_block(console: Console, metric: str, texts: Sequence[str]) -> None:
@@ -86,14 +80,16 @@ def _print_trials(console: Console, summaries: Sequence[TrialSummary]) -> None:
         amount = f"{plural(trials.trials, 'trial')} of each of {plural(trials.goldens, 'golden')}"
         _print_block(console, trials.metric if len(summaries) > 1 else "", [amount])
         table = make_table("k", "pass@k", "pass^k", "goldens")
-        for row in pass_at_k_rows(trials):
+        for row in phrases.pass_at_k_rows(trials):
             table.add_row(*row)
         print_trimmed(console, table)
         if trials.flaky:
-            names = join_first([redact(flaky_text(flaky)) for flaky in trials.flaky], _MAX_FLAKY, count_rest=True)
+            names = join_first(
+                [redact(phrases.flaky_text(flaky)) for flaky in trials.flaky], _MAX_FLAKY, count_rest=True
+            )
             print_line(console, f"{len(trials.flaky)} flaky: {names}", "yellow", indent=1)
     if summaries:
-        print_line(console, PASS_AT_K_LEGEND, "dim", indent=1)
+        print_line(console, phrases.PASS_AT_K_LEGEND, "dim", indent=1)
         console.print()
 
 
