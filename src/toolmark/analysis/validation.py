@@ -21,21 +21,19 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from itertools import combinations, compress
-from operator import not_
-from typing import Any, NamedTuple
+from itertools import combinations
+from typing import Any, NamedTuple, TypeVar
 
 from toolmark._internal.json import canonical_json, is_number, short_repr, to_json_value
 from toolmark._internal.options import require
 from toolmark._internal.text import join_first, plural
 from toolmark.agents import DEFAULT_CONCURRENCY
 from toolmark.analysis.field_paths import Place, name_of, path_of, values_at
-from toolmark.analysis.scores import count_warned
 from toolmark.cases import AnyCase
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.evaluation.run import evaluate, listed_cases
 from toolmark.metrics import MetricLike
-from toolmark.report import AUCDifference, MetricValidity, MisrankedCase, Report, Validity
+from toolmark.report import AUCDifference, MetricValidity, MisrankedCase, Validity
 from toolmark.result import TOLERANCE, MetricResult, ResultStatus
 from toolmark.stats import auc, auc_within, auc_within_interval, balanced_accuracy
 from toolmark.stats.bootstrap import RESAMPLES, interval_of
@@ -46,6 +44,8 @@ MIN_RUNS = 20
 """Default number of scored cases that a metric needs: on fewer, an AUC is mostly chance."""
 
 _MAX_NAMES = 3
+
+_T = TypeVar("_T")
 
 
 def validate(
@@ -112,6 +112,8 @@ def validate(
     bootstrap: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
     names = [name_of(listed, place) for place in values]
     runs = _Runs(list(values), names, good, keys, cluster is not None, bootstrap)
+    columns = [_Column(results) for results in zip(*(case.results for case in report.cases), strict=True)]
+    rows = [column for column in columns if len(column.scores) >= min_runs]
     return Validity(
         label=path_of(label),
         positive_from=float(positive_from),
@@ -121,22 +123,24 @@ def validate(
         bad=len(good) - sum(good),
         min_runs=min_runs,
         notes=tuple(notes),
-        **_figures(report, runs, min_runs),
+        metrics=tuple(_validity(column, runs) for column in rows),
+        dropped=tuple(_counts(column, runs) for column in columns if column not in rows),
+        differences=tuple(_difference(one, other, runs) for one, other in combinations(rows, 2)),
+        hardest_good=_hardest(rows, runs, good=True),
+        hardest_bad=_hardest(rows, runs, good=False),
         **bootstrap,
     )
 
 
-def _figures(report: Report, runs: _Runs, min_runs: int) -> dict[str, Any]:
-    """Return the fields of a `Validity` about its metrics."""
-    columns = [_Column(results) for results in zip(*(case.results for case in report.cases), strict=True)]
-    rows = [column for column in columns if len(column.scores) >= min_runs]
-    return {
-        "metrics": tuple(_validity(column, runs) for column in rows),
-        "dropped": tuple(_counts(column, runs) for column in columns if column not in rows),
-        "differences": tuple(_difference(one, other, runs) for one, other in combinations(rows, 2)),
-        "hardest_good": _hardest(rows, runs, good=True),
-        "hardest_bad": _hardest(rows, runs, good=False),
-    }
+class _Runs(NamedTuple):
+    """The labelled cases: position among all cases, name, label and cluster of each, and how they are resampled."""
+
+    places: list[int]
+    names: list[str]
+    good: list[bool]
+    keys: list[str]
+    clustered: bool
+    bootstrap: dict[str, Any]
 
 
 class _Column:
@@ -154,43 +158,33 @@ class _Column:
         """
         key = tuple(places)
         if key not in self._resampled:
-            self._resampled[key] = resampled_aucs(
-                [self.scores[place] for place in places],
-                [runs.good[place] for place in places],
-                [runs.keys[place] for place in places],
-                resamples=runs.bootstrap["resamples"],
-                seed=runs.bootstrap["seed"],
-            )
+            scores, good, keys = _at(self.scores, places), _at(runs.good, places), _at(runs.keys, places)
+            resamples, seed = runs.bootstrap["resamples"], runs.bootstrap["seed"]
+            self._resampled[key] = resampled_aucs(scores, good, keys, resamples=resamples, seed=seed)
         return self._resampled[key]
 
 
-class _Runs(NamedTuple):
-    """The labelled cases: position among all cases, name, label and cluster of each, and how they are resampled."""
-
-    places: list[int]
-    names: list[str]
-    good: list[bool]
-    keys: list[str]
-    clustered: bool
-    bootstrap: dict[str, Any]
+def _at(values: Sequence[_T] | dict[int, _T], places: Iterable[int]) -> list[_T]:
+    """Return the values at some positions."""
+    return [values[place] for place in places]
 
 
 def _validity(column: _Column, runs: _Runs) -> MetricValidity:
     """Return the validity of one metric."""
-    scores = list(column.scores.values())
-    good, keys = [runs.good[place] for place in column.scores], [runs.keys[place] for place in column.scores]
-    passed = [bool(column.results[place].passed) for place in column.scores]
-    areas = column.resampled_aucs(list(column.scores), runs)
-    return replace(
+    places = list(column.scores)
+    scores, good, keys = _at(column.scores, places), _at(runs.good, places), _at(runs.keys, places)
+    validity = replace(
         _counts(column, runs),
         auc=auc(scores, good),
-        interval=interval_of(areas, len(set(keys)), runs.bootstrap["confidence"]),
-        auc_within=auc_within(scores, good, keys) if runs.clustered else None,
-        interval_within=auc_within_interval(scores, good, keys, **runs.bootstrap) if runs.clustered else None,
-        balanced_accuracy=balanced_accuracy(passed, good),
-        mean_good=mean_of(list(compress(scores, good))),
-        mean_bad=mean_of(list(compress(scores, map(not_, good)))),
+        interval=interval_of(column.resampled_aucs(places, runs), len(set(keys)), runs.bootstrap["confidence"]),
+        balanced_accuracy=balanced_accuracy([bool(result.passed) for result in _at(column.results, places)], good),
+        mean_good=mean_of([score for score, fine in zip(scores, good, strict=True) if fine]),
+        mean_bad=mean_of([score for score, fine in zip(scores, good, strict=True) if not fine]),
     )
+    if not runs.clustered:
+        return validity
+    interval = auc_within_interval(scores, good, keys, **runs.bootstrap)
+    return replace(validity, auc_within=auc_within(scores, good, keys), interval_within=interval)
 
 
 def _counts(column: _Column, runs: _Runs) -> MetricValidity:
@@ -208,24 +202,17 @@ def _counts(column: _Column, runs: _Runs) -> MetricValidity:
         skipped=statuses[ResultStatus.SKIPPED],
         failed=statuses[ResultStatus.FAILED],
         unscored=tuple(unscored.most_common()),
-        warned=count_warned(column.results[place] for place in column.scores),
-        auc=None,
-        interval=None,
-        auc_within=None,
-        interval_within=None,
-        balanced_accuracy=None,
-        mean_good=None,
-        mean_bad=None,
+        warned=sum(bool(column.results[place].warnings) for place in column.scores),
     )
 
 
 def _difference(one: _Column, other: _Column, runs: _Runs) -> AUCDifference:
     """Return the difference of two metrics on the cases that both score."""
     both = [place for place in one.scores if place in other.scores]
-    good = [runs.good[place] for place in both]
-    area, other_area = (auc([column.scores[place] for place in both], good) for column in (one, other))
+    good = _at(runs.good, both)
+    area, other_area = auc(_at(one.scores, both), good), auc(_at(other.scores, both), good)
     differences = differences_of(one.resampled_aucs(both, runs), other.resampled_aucs(both, runs))
-    clusters = len({runs.keys[place] for place in both})
+    clusters = len({*_at(runs.keys, both)})
     return AUCDifference(
         metric=one.results[0].metric,
         other=other.results[0].metric,
@@ -235,41 +222,42 @@ def _difference(one: _Column, other: _Column, runs: _Runs) -> AUCDifference:
     )
 
 
-def _common_places(columns: Sequence[_Column], runs: _Runs, *, good: bool) -> list[int]:
-    """Return the places of the good or the bad cases that all metrics score."""
-    places = [place for place, fine in enumerate(runs.good) if fine is good]
-    return [place for place in places if all(place in column.scores for column in columns)]
-
-
 def _hardest(columns: Sequence[_Column], runs: _Runs, *, good: bool) -> MisrankedCase | None:
-    """Return the good or the bad case that all metrics misrank most.
+    """Return the good or the bad case that all metrics misrank most; `None` if each is ranked right by a metric.
 
     It is the one whose least share over the metrics is highest, then the one with the highest mean, then the first.
     """
-    places = _common_places(columns, runs, good=good)
-    shares_of_metrics = [_misranked_shares(column, runs, places, good=good) for column in columns]
-    ranks = {
-        place: (min(shares), math.fsum(shares))
-        for place, shares in zip(places, zip(*shares_of_metrics, strict=True), strict=bool(columns))
-    }
-    hardest = max(ranks, key=lambda place: ranks[place], default=None)  # the first of several
-    if hardest is None or not ranks[hardest][0]:  # each case is ranked right by a metric
+    kind = [place for place, fine in enumerate(runs.good) if fine is good]
+    others = [
+        sorted(score for place, score in column.scores.items() if runs.good[place] is not good) for column in columns
+    ]
+    hardest, highest = None, (0.0, 0.0)
+    for place in kind:
+        if not all(place in column.scores for column in columns):
+            continue
+        shares = [
+            _misranked(column.scores[place], rest, good=good) for column, rest in zip(columns, others, strict=True)
+        ]
+        rank = min(shares, default=0.0), math.fsum(shares)
+        if rank[0] and rank > highest:
+            hardest, highest = place, rank
+    if hardest is None:
         return None
-    scores = tuple(column.scores[hardest] for column in columns)
     return MisrankedCase(
-        index=runs.places[hardest], case=runs.names[hardest], scores=scores, misranked=ranks[hardest][0]
+        index=runs.places[hardest],
+        case=runs.names[hardest],
+        scores=tuple(column.scores[hardest] for column in columns),
+        misranked=highest[0],
     )
 
 
-def _misranked_shares(column: _Column, runs: _Runs, places: Sequence[int], *, good: bool) -> list[float]:
-    """Return for each place the share of cases of the other kind on its wrong side, ties counting one half."""
-    others = sorted(score for place, score in column.scores.items() if runs.good[place] is not good)
-    shares: list[float] = []
-    for place in places:
-        below, up_to = bisect_left(others, column.scores[place]), bisect_right(others, column.scores[place])
-        wrong = 2 * len(others) - below - up_to if good else below + up_to
-        shares.append(wrong / (2 * len(others)) if others else 0.0)
-    return shares
+def _misranked(score: float, others: Sequence[float], *, good: bool) -> float:
+    """Return the share of sorted scores of the other kind on the wrong side of a score, ties counting one half."""
+    if not others:
+        return 0.0
+    below, up_to = bisect_left(others, score), bisect_right(others, score)
+    wrong = 2 * len(others) - below - up_to if good else below + up_to
+    return wrong / (2 * len(others))
 
 
 def _first_line(result: MetricResult) -> str:

@@ -46,13 +46,13 @@ class MetricValidity:
     failed: int
     unscored: tuple[tuple[str, int], ...]
     warned: int
-    auc: float | None
-    interval: Interval | None
-    auc_within: float | None
-    interval_within: Interval | None
-    balanced_accuracy: float | None
-    mean_good: float | None
-    mean_bad: float | None
+    auc: float | None = None
+    interval: Interval | None = None
+    auc_within: float | None = None
+    interval_within: Interval | None = None
+    balanced_accuracy: float | None = None
+    mean_good: float | None = None
+    mean_bad: float | None = None
 
     @property
     def scored(self) -> int:
