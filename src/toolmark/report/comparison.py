@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,7 @@ class _CaseInBoth:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        plain: dict[str, Any] = to_json_value(self)
-        return plain
+        return dict(to_json_value(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +156,7 @@ class MetricComparison:
         """Return the difference, its interval and the changes on one line."""
         if self.difference is None:
             return f"{self.metric}: no case has a score in both"
-        interval = self.interval
-        within = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
+        within = within_text(self.interval, difference_text)
         return (
             f"{self.metric}: {difference_text(self.difference)}{within} over {plural(self.paired, 'case')}; "
             f"{len(self.regressions)} worse, {len(self.improvements)} better, p {number_text(self.corrected or 0.0)}"
@@ -229,8 +227,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
         plain = {**to_json_value(self), "metrics": [metric.to_dict() for metric in self.metrics]}
-        json_values: dict[str, Any] = replace_nonfinite(plain)
-        return json_values
+        return dict(replace_nonfinite(plain))
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return `to_dict()` as JSON text."""
@@ -254,6 +251,11 @@ def _metric_failures(metric: MetricComparison, alpha: float | None, *, allow_mis
     if metric.missing and not allow_missing:
         are = "is" if len(metric.missing) == 1 else "are"
         yield f"{metric.metric}: {plural(len(metric.missing), 'case')} passed in A and {are} not in B"
+
+
+def within_text(interval: Interval | None, text: Callable[[float], str]) -> str:
+    """Return an interval in parentheses behind a number: ` (0.31 to 0.69)`; empty for `None`."""
+    return "" if interval is None else f" ({text(interval.low)} to {text(interval.high)})"
 
 
 def case_label(case: str, occurrence: int) -> str:
