@@ -1,12 +1,17 @@
-"""Messages and calls of a case, as the page and its timeline show them."""
+"""Messages and calls of a case, and the timeline of its calls.
+
+The timeline has one bar a call, on a scale of time if all times are known, else by step.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
+from toolmark._internal.text import number_text
 from toolmark.calls import CallStatus, Execution, ToolCall
 from toolmark.cases import (
     ConversationalTestCase,
@@ -23,6 +28,10 @@ MOST_CALLS = 200
 """Calls of one message, or inside one call, that are shown."""
 DEEPEST = 8
 """Levels of calls inside each other that are shown."""
+
+_WIDTH = 1000
+_THINNEST = 6.0
+_FEWEST = 2
 
 Content: TypeAlias = "str | list[str | MLLMImage] | None"
 
@@ -102,3 +111,99 @@ def count_calls(calls: Sequence[ToolCall]) -> int:
 def handoff_text(handoff: Handoff) -> str:
     """Return the agents between which control passed."""
     return f"{handoff.from_agent or '?'} to {handoff.to_agent or '?'}"
+
+
+_Step: TypeAlias = "tuple[int, str | None, int]"
+"""Turn, agent and step: calls that were requested at once have it in common."""
+
+
+class _Placed(NamedTuple):
+    """A call with its label (empty inside another call), the number of calls around it, and its step."""
+
+    name: str
+    execution: Execution
+    label: str
+    level: int
+    step: _Step
+
+
+class _Bar(NamedTuple):
+    """A bar of a call: its start and width on a scale of 1000, and the words beside it."""
+
+    call: _Placed
+    at: float
+    width: float
+    words: str
+
+
+def timeline(turns: Sequence[Sequence[ToolCall]]) -> dict[str, Any] | None:
+    """Return the template data of a timeline of the calls of each turn; `None` with fewer than two calls.
+
+    `timed` tells a scale of time from one of steps; `bars` are in the order of the calls, with the calls inside a call
+    behind it; `hidden` is the number of calls left out.
+    """
+    placed = list(_place_calls(turns))
+    if len(placed) < _FEWEST:
+        return None
+    drawn = placed[:MOST_CALLS]
+    starts = _starts(drawn)
+    bars: list[_Bar] = []
+    for bar in _bars_by_time(drawn, starts) if starts else _bars_by_step(drawn):
+        at = min(bar.at, _WIDTH - _THINNEST)
+        bars.append(bar._replace(at=round(at, 1), width=round(min(bar.width, _WIDTH - at), 1)))
+    return {"timed": bool(starts), "bars": bars, "hidden": len(placed) - len(drawn)}
+
+
+def _place_calls(turns: Sequence[Sequence[ToolCall]]) -> Iterator[_Placed]:
+    number = 0
+    for turn, calls in enumerate(turns):
+        for position, call in enumerate(calls):
+            number += 1
+            # A call without a step is alone: no recorded step is negative.
+            step: _Step = (turn, None, -1 - position)
+            if call.execution is not None and call.execution.step is not None:
+                step = (turn, call.execution.agent, call.execution.step)
+            yield from _with_inside(call, f"c{number}", 0, step)
+
+
+def _with_inside(call: ToolCall, label: str, level: int, step: _Step) -> Iterator[_Placed]:
+    execution = call.execution or Execution()
+    yield _Placed(call.name, execution, label, level, step)
+    if level < DEEPEST:
+        for child in execution.children:
+            yield from _with_inside(child, "", level + 1, step)
+
+
+def _starts(placed: Sequence[_Placed]) -> list[float]:
+    """Return when each call began, in seconds after the first; empty unless all are known."""
+    starts: list[Any] = [one.execution.started_at for one in placed]
+    try:
+        first = min(starts)
+        return [(start - first).total_seconds() for start in starts]
+    except TypeError:  # a time is unknown, or only some have a time zone, so that they cannot be compared
+        return []
+
+
+def _bars_by_time(placed: Sequence[_Placed], starts: Sequence[float]) -> Iterator[_Bar]:
+    timed = [(one, start, one.execution.duration or 0.0) for one, start in zip(placed, starts, strict=True)]
+    total = max(start + duration for _, start, duration in timed) or 1.0
+    for one, start, duration in timed:
+        took = "" if one.execution.duration is None else f", {_seconds(duration)}"
+        width = max(duration / total * _WIDTH, _THINNEST)
+        yield _Bar(one, start / total * _WIDTH, width, f"+{_seconds(start)}{took}")
+
+
+def _bars_by_step(placed: Sequence[_Placed]) -> Iterator[_Bar]:
+    steps = list(dict.fromkeys(one.step for one in placed))
+    at_once = Counter(one.step for one in placed if not one.level)
+    width = _WIDTH / len(steps)
+    for one in placed:
+        index = steps.index(one.step)
+        together = f", {at_once[one.step]} at once" if at_once[one.step] > 1 else ""
+        inside = ", inside" if one.level else ""
+        yield _Bar(one, index * width, width * 0.94, f"step {index + 1}{together}{inside}")
+
+
+def _seconds(value: float) -> str:
+    """Return a time in seconds, or in milliseconds if it is shorter than one."""
+    return f"{value * 1000:.3g} ms" if 0 < value < 1 else f"{number_text(round(value, 2))} s"

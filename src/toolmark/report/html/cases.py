@@ -7,14 +7,14 @@ from typing import Any
 from urllib.parse import quote
 
 from toolmark._internal.json import canonical_json
-from toolmark._internal.text import plural, shorten, unique_labels
+from toolmark._internal.text import plural, printable, shorten, unique_labels
 from toolmark.calls import ToolSpec
 from toolmark.cases import AnyCase, Run
-from toolmark.report.html.calls import MOST_CALLS, messages_of
-from toolmark.report.html.results import result_view
+from toolmark.report.html.calls import MOST_CALLS, messages_of, timeline
 from toolmark.report.html.texts import Pictures
-from toolmark.report.html.timeline import timeline
 from toolmark.report.report import CaseResult
+from toolmark.report.text.side_by_side import rows
+from toolmark.result import FindingKind, MetricResult
 
 MOST_MESSAGES = 200
 """Messages of a conversation that are shown."""
@@ -24,6 +24,14 @@ MOST_TOOLS = 300
 """Tools of one set that are shown."""
 
 _LONGEST_ANCHOR = 120
+_LONGEST_SIDE = 400
+
+_SIDE_BY_SIDE = frozenset[FindingKind](
+    {
+        *("missing", "unexpected", "out_of_order", "not_parallel", "forbidden", "not_compared"),
+        *("wrong_argument", "missing_argument", "extra_argument", "wrong_output", "wrong_type"),
+    }
+)
 
 
 def case_view(
@@ -65,7 +73,7 @@ def case_view(
         "anchor": anchor,
         "content": case,
         "expected": expected,
-        "results": [result_view(result, entry.case) for result in entry.own_results],
+        "results": [_result_view(result, entry.case) for result in entry.own_results],
         "required_texts": _required_texts(case, entry),
         "links": links,
         "labels": labels,
@@ -81,6 +89,21 @@ def case_view(
         "run": run,
         "warnings": [text for text in (run.notes if run else ()) if text not in repeated],
     }
+
+
+def _result_view(result: MetricResult, case: AnyCase) -> dict[str, Any]:
+    """Return the template data of a redacted result."""
+    lines = rows(result, case, nested=True, longest=_LONGEST_SIDE)
+    # The reason does not repeat warnings, nor what the rows show; findings do not repeat the rows or the reason.
+    repeated = {f"Note: {printable(text).rstrip('.')}." for text in result.warnings}
+    if lines:
+        repeated |= {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE}
+    reason = result.reason or ""
+    if reason == f"Not measured: {str(result.error).partition(': ')[2]}":
+        reason = ""  # the error says the same
+    reason = "\n".join(line for line in reason.split("\n") if line not in repeated)
+    findings = [] if lines else [one.message for one in result.findings if one.message not in reason]
+    return {"result": result, "reason": reason, "rows": lines, "findings": findings}
 
 
 def case_anchors(cases: Sequence[CaseResult]) -> dict[int, str]:

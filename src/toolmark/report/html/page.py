@@ -27,10 +27,9 @@ from toolmark._internal.text import plural, printable_lines, short_json, shorten
 from toolmark.calls import Execution
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
-from toolmark.report.html import calls, results, texts
+from toolmark.report.html import calls, texts
 from toolmark.report.html.cases import MOST_TAGS, case_anchors, case_view
-from toolmark.report.html.places import Places, breakable, shade
-from toolmark.report.html.totals import headline, histogram, segments
+from toolmark.report.html.totals import Places, breakable, headline, histogram, segments, shade
 from toolmark.report.redaction import redact, redact_content
 from toolmark.report.report import CaseResult, Report
 from toolmark.report.text import first_problem, ordering, phrases
@@ -206,7 +205,7 @@ def page_template(name: str) -> Template:
     )
     functions: tuple[Callable[..., Any], ...] = (
         *(ordering.case_verdict, ordering.result_verdict, first_problem.case_problem, json_text, short_json),
-        *(results.decision_text, results.decided_by, results.judge_facts, texts.clip, texts.value_clip),
+        *(texts.clip, texts.value_clip, phrases.judge_facts),
         *(calls.problem_text, calls.is_failure, calls.count_calls, calls.handoff_text, breakable, shade),
         *(phrases.number_or_dash, phrases.percent, phrases.interval_text, phrases.comparison_cells),
         *(phrases.pass_at_k_rows, phrases.usage_texts, phrases.judge_totals),

@@ -141,6 +141,13 @@ def judge_totals(summary: MetricSummary) -> list[str]:
     return [f"{percent(summary.coverage)} decided", *usage_facts(summary.usage, summary.cost)]
 
 
+def judge_facts(result: MetricResult) -> list[str]:
+    """Return the judge of a result and what judging used and cost."""
+    if result.judge is None:
+        return []
+    return [*(f"{name} {value}" for name, value in result.judge.items()), *usage_facts(result.usage, result.cost)]
+
+
 def judging_text(summary: MetricSummary) -> str:
     """Return `judge_totals` on one line: `judge: 100 % decided, ...`; an empty text if there are none."""
     facts = judge_totals(summary)
