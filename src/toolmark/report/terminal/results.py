@@ -9,23 +9,35 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import plural, printable
+from toolmark._internal.text import join_first, plural, printable
 from toolmark.cases import AnyCase
-from toolmark.report.redaction import redact_entry
-from toolmark.report.report import CaseResult, Report
-from toolmark.report.terminal.console import NARROW, make_console, make_table, print_line, print_more, print_trimmed
-from toolmark.report.terminal.summary_table import print_summary
+from toolmark.report.redaction import redact, redact_entry
+from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSummary
+from toolmark.report.terminal.console import (
+    FIRST_COLUMN,
+    NARROW,
+    alarm,
+    make_console,
+    make_table,
+    print_line,
+    print_more,
+    print_trimmed,
+)
 from toolmark.report.terminal.tool_table import print_tools
+from toolmark.report.text import phrases
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import Entry, Verdict, result_verdict, worst_first
-from toolmark.report.text.phrases import number_or_dash, one_line, score_text
+from toolmark.report.text.phrases import number_or_dash, one_line
 from toolmark.report.text.side_by_side import Mark, Row, rows
+from toolmark.report.text.warning_kinds import warning_kinds
 from toolmark.result import MetricResult
 
 _LABEL = 72
 _REASON = 1000
 _ROWS = 60
 _FINDINGS = 10
+_WARNINGS = 5
+_MAX_FLAKY = 20
 
 _MARKS: dict[Mark, tuple[str, str]] = {
     "same": ("=", "dim"),
@@ -75,19 +87,15 @@ def print_report(
     print_line(console, heading if quiet else f"{heading}, worst first", "bold")
     if not quiet:
         entries = sorted(report.results(), key=worst_first)
-        _print_metrics(console, report.metrics, entries, 0 if full else limit)
+        for name in report.metrics:
+            if len(report.metrics) > 1:
+                print_line(console, f"\n{printable(name)}", "bold")
+            of_metric = [entry for entry in entries if entry[1].metric == name]
+            _print_cases(console, of_metric, 0 if full else limit)
         _print_details(console, entries if full else _worst_per_case(entries)[:details], full=full)
         print_tools(console, report)
         console.print()
-    print_summary(console, report)
-
-
-def _print_metrics(console: Console, metrics: Sequence[str], entries: Sequence[Entry], limit: int) -> None:
-    """Print the results of each metric, below its name if there are several."""
-    for name in metrics:
-        if len(metrics) > 1:
-            print_line(console, f"\n{printable(name)}", "bold")
-        _print_cases(console, [entry for entry in entries if entry[1].metric == name], limit)
+    _print_summary(console, report)
 
 
 def print_result(result: MetricResult, case: AnyCase, console: Console | None = None) -> None:
@@ -173,7 +181,7 @@ def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResu
     """Print a redacted result: its verdict, its reason, and both sides, or its findings if it has no alignment."""
     name = (one_line(label, _LABEL), "bold")
     print_trimmed(console, Text.assemble(name, "  ", printable(result.metric), "  ", _verdict(result)))
-    reason = result.reason or score_text(result)
+    reason = result.reason or phrases.score_text(result)
     print_line(console, one_line(reason.split("\n", 1)[0], _REASON), indent=1)
     lines = rows(result, case)
     listed = lines if full else lines[:_ROWS]
@@ -199,3 +207,84 @@ def _call_table(lines: Sequence[Row]) -> Table:
         cells = (mark, row.expected_at, row.expected, row.called_at, row.called)
         table.add_row(*(Text(cell, style) for cell in cells))
     return table
+
+
+def _print_summary(console: Console, report: Report) -> None:
+    """Print the totals over all results, why cases could not be measured, trials, and warnings."""
+    summaries = report.summaries
+    if report.interrupted:
+        print_line(console, phrases.INTERRUPTED, "bold red", indent=1)
+    table = make_table("mean", "passed", "failed", "skipped", "errors", first="metric")
+    is_narrow = console.width < NARROW
+    for one in summaries:
+        title = f"{printable(one.metric)} (threshold={one.threshold:g})"
+        mean, failed, errored = number_or_dash(one.mean), alarm(one.failed), alarm(one.errored)
+        if is_narrow:
+            print_line(console, title, "bold", indent=1)
+            words = (f"mean {mean}, {one.passed:,} passed, ", (f"{failed} failed", failed.style))
+            errors = (plural(one.errored, "error"), errored.style)
+            print_trimmed(console, Text.assemble(*words, f", {one.skipped:,} skipped, ", errors), indent=2)
+        else:
+            table.add_row(Text(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
+    if not is_narrow:
+        print_trimmed(console, table)
+    for one in summaries:
+        if one.error is not None:
+            print_line(console, f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
+    _print_estimates(console, summaries)
+    _print_trials(console, report.trial_summaries)
+    _print_warnings(console, report)
+
+
+def _print_estimates(console: Console, summaries: Sequence[MetricSummary]) -> None:
+    """Print intervals and the cost of judging, for the metrics that have them."""
+    estimates = list(map(phrases.estimates_text, summaries))
+    judging = list(map(phrases.judging_text, summaries))
+    if any(estimates) or any(judging):
+        console.print()
+    for summary, *texts in zip(summaries, estimates, judging, strict=True):
+        _print_block(console, summary.metric if len(summaries) > 1 else "", texts)
+    if any(estimates):
+        print_line(console, phrases.INTERVALS, "dim", indent=1)
+
+
+def _print_block(console: Console, metric: str, texts: Sequence[str]) -> None:
+    """Print texts below the name of their metric; the name is empty if there is only one metric."""
+    if any(texts):
+        print_line(console, printable(metric), indent=1)
+    for text in texts:
+        print_line(console, text, indent=3 if metric else 1)
+
+
+def _print_trials(console: Console, summaries: Sequence[TrialSummary]) -> None:
+    """Print the chances that one or all of k trials pass, and the flaky goldens."""
+    for trials in summaries:
+        console.print()
+        amount = f"{plural(trials.trials, 'trial')} of each of {plural(trials.goldens, 'golden')}"
+        _print_block(console, trials.metric if len(summaries) > 1 else "", [amount])
+        table = make_table("k", "pass@k", "pass^k", "goldens")
+        for row in phrases.pass_at_k_rows(trials):
+            table.add_row(*row)
+        print_trimmed(console, table)
+        if trials.flaky:
+            names = join_first(
+                [redact(phrases.flaky_text(flaky)) for flaky in trials.flaky], _MAX_FLAKY, count_rest=True
+            )
+            print_line(console, f"{len(trials.flaky)} flaky: {names}", "yellow", indent=1)
+    if summaries:
+        print_line(console, phrases.PASS_AT_K_LEGEND, "dim", indent=1)
+        console.print()
+
+
+def _print_warnings(console: Console, report: Report) -> None:
+    kinds = warning_kinds(report)
+    if not kinds:
+        return
+    amount = sum(bool(result.warnings) for _, result in report.results())
+    heading = f"{plural(amount, 'result')} with warnings (incomplete recordings or parts not judged):"
+    print_line(console, heading, indent=1)
+    for kind in kinds[:_WARNINGS]:
+        label = one_line(redact(kind.cases[0].label), FIRST_COLUMN)
+        more = f" and {len(kind.cases) - 1:,} more" if len(kind.cases) > 1 else ""
+        print_line(console, f"- {one_line(redact(kind.title))} ({label}{more})", indent=2)
+    print_more(console, len(kinds) - _WARNINGS, "kinds (the HTML and JSON reports have all)", indent=2)
