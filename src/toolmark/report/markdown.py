@@ -160,22 +160,19 @@ def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
     lines = [f"<p>{_failure_line(entry)}</p>" for entry in bad]
     lines = lines[: max(page.fitting([title, *lines]) - 1, 0)]  # one of the fitting blocks is the title
     page.leave_out("failure", len(bad) - len(lines))
-    _unfold(page, title, lines, bad[: limit or None])
+    room = page.room_beside([title, *lines])
+    unfolded = bad[: min(limit or len(lines), len(lines))]
+    for place, (case, result) in enumerate(unfolded):
+        calls = fenced(result_text(result, case.case, case.label))
+        block = folded(_failure_line((case, result)), calls)
+        room -= len(block.encode()) - len(lines[place].encode())
+        if room < 0:
+            page.leave_out("side-by-side view", len(unfolded) - place)
+            break
+        lines[place] = block
     if lines:
         for block in (title, *lines):
             page.add(block)
-
-
-def _unfold(page: Page, title: str, lines: list[str], entries: Sequence[Entry]) -> None:
-    """Replace lines of failures by their calls side by side, as long as there is room."""
-    room = page.room_beside([title, *lines])
-    unfolded = min(len(lines), len(entries))
-    for place, block in enumerate(map(_folded_calls, entries[:unfolded])):
-        room -= len(block.encode()) - len(lines[place].encode())
-        if room < 0:
-            page.leave_out("side-by-side view", unfolded - place)
-            break
-        lines[place] = block
 
 
 def _failure_line(entry: Entry) -> str:
@@ -183,11 +180,6 @@ def _failure_line(entry: Entry) -> str:
     names = " ".join(html_code(one_line(name, _MAX_NAME)) for name in (case.label, result.metric))
     sign = _SIGNS[result_verdict(result)]
     return f"{sign} {names} {number_or_dash(result.score)} {html_code(first_problem(result))}"
-
-
-def _folded_calls(entry: Entry) -> str:
-    case, result = entry
-    return folded(_failure_line(entry), fenced(result_text(result, case.case, case.label)))
 
 
 def _add_rest(page: Page, rest: Sequence[Entry]) -> None:
