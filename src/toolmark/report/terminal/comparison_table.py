@@ -10,15 +10,7 @@ from rich.text import Text
 
 from toolmark._internal.text import join_first, number_text, plural, printable
 from toolmark.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
-from toolmark.report.terminal.console import (
-    FIRST_COLUMN,
-    interval_cell,
-    make_console,
-    make_table,
-    print_line,
-    print_more,
-    print_trimmed,
-)
+from toolmark.report.terminal.console import FIRST_COLUMN, Screen, interval_cell, make_table
 from toolmark.report.terminal.tool_table import print_changes_by_tool
 from toolmark.report.text.phrases import comparison_cells, one_line
 from toolmark.result import ResultStatus
@@ -40,24 +32,24 @@ def print_comparison(
         limit: Maximum number of regressions, and of improvements, listed for each metric; 0 for all.
         console: Where to print; standard output by default.
     """
-    console = console or make_console()
+    screen = Screen(console)
     for name, title, cases in (("A", title_a, comparison.cases_a), ("B", title_b, comparison.cases_b)):
-        print_line(console, f"{name}  {printable(title)}: {plural(cases, 'case')}", "bold")
-    print_line(console, f"{plural(comparison.in_both, 'case')} in both")
-    print_trimmed(console, _table(comparison))
+        screen.line(f"{name}  {printable(title)}: {plural(cases, 'case')}", "bold")
+    screen.line(f"{plural(comparison.in_both, 'case')} in both")
+    screen.print(_table(comparison))
     regressions = [change for metric in comparison.metrics for change in metric.regressions]
-    print_changes_by_tool(console, regressions, "passed in A, failed in B, by tool")
+    print_changes_by_tool(screen, regressions, "passed in A, failed in B, by tool")
     for metric in comparison.metrics:
         name = f"{printable(metric.metric)}: " if len(comparison.metrics) > 1 else ""
         heading = f"{name}{plural(len(metric.regressions), 'case')} passed in A, failed in B"
-        _print_changes(console, metric.regressions, Text(heading, "bold red"), "B", limit)
+        _print_changes(screen, metric.regressions, Text(heading, "bold red"), "B", limit)
         heading = f"{name}{plural(len(metric.improvements), 'case')} failed in A, passed in B"
-        _print_changes(console, metric.improvements, Text(heading, "bold green"), "A", limit)
-    console.print()
+        _print_changes(screen, metric.improvements, Text(heading, "bold green"), "A", limit)
+    screen.blank()
     for line in _column_key(comparison):
-        print_line(console, line, "dim", indent=1)
+        screen.line(line, "dim", indent=1)
     for line in (*_caveats(comparison), *map(printable, comparison.notes)):
-        print_line(console, line, indent=1)
+        screen.line(line, indent=1)
 
 
 def _table(comparison: Comparison) -> Table:
@@ -79,19 +71,19 @@ def _table(comparison: Comparison) -> Table:
     return table
 
 
-def _print_changes(console: Console, changes: Sequence[CaseChange], heading: Text, failed: str, limit: int) -> None:
+def _print_changes(screen: Screen, changes: Sequence[CaseChange], heading: Text, failed: str, limit: int) -> None:
     """Print the cases that changed one way, with both scores and the first finding; nothing without any."""
     if not changes:
         return
-    console.print()
-    print_trimmed(console, heading)
+    screen.blank()
+    screen.print(heading)
     table = make_table("A", "B", first="case", last=f"first finding in {failed}")
     listed = changes[: limit or None]
     for change in listed:
         label, finding = Text(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
         table.add_row(label, number_text(change.score_a), number_text(change.score_b), finding)
-    print_trimmed(console, table)
-    print_more(console, len(changes) - len(listed), "(--limit 0 lists all)")
+    screen.print(table)
+    screen.more(len(changes) - len(listed), "(--limit 0 lists all)")
 
 
 def _column_key(comparison: Comparison) -> Iterator[str]:

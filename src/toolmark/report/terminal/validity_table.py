@@ -9,14 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolmark._internal.text import difference_text, hundredths_text, plural, printable
-from toolmark.report.terminal.console import (
-    interval_cell,
-    make_console,
-    make_table,
-    print_line,
-    print_more,
-    print_trimmed,
-)
+from toolmark.report.terminal.console import Screen, interval_cell, make_table
 from toolmark.report.text.phrases import ends_text, number_or_dash, one_line
 from toolmark.report.validity import MetricValidity, MisrankedCase, Validity
 
@@ -35,23 +28,23 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
         title: A heading, such as a file name.
         console: Where to print; standard output by default.
     """
-    console = console or make_console()
+    screen = Screen(console)
     heading = (
         f"{printable(title)}: {plural(validity.cases, 'case')}; by {printable(validity.label)} {validity.good} good "
         f"(from {validity.positive_from:g}), {validity.bad} bad"
     )
-    print_line(console, heading, "bold")
-    print_trimmed(console, _table(validity))
-    console.print()
+    screen.line(heading, "bold")
+    screen.print(_table(validity))
+    screen.blank()
     if validity.differences:
-        print_trimmed(console, _pair_table(validity))
-        print_more(console, len(validity.differences) - _PAIRS, "pairs (all are in the JSON)")
-        console.print()
+        screen.print(_pair_table(validity))
+        screen.more(len(validity.differences) - _PAIRS, "pairs (all are in the JSON)")
+        screen.blank()
     clusters = max((metric.interval.clusters for metric in validity.metrics if metric.interval), default=0)
     for line in _column_key(validity, clusters):
-        print_line(console, line, "dim", indent=1)
+        screen.line(line, "dim", indent=1)
     for line in _caveats(validity, clusters):
-        print_line(console, line, indent=1)
+        screen.line(line, indent=1)
 
 
 def _table(validity: Validity) -> Table:
