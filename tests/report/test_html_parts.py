@@ -17,7 +17,8 @@ from toolmark.expect import Approx, Expect, Ignore, Plan
 from toolmark.matching.json_compare import json_equal
 from toolmark.report import CaseResult
 from toolmark.report.html.calls import problem_text, timeline
-from toolmark.report.html.texts import clip, value_clip
+from toolmark.report.html.page import page_template
+from toolmark.report.html.texts import value_text
 from toolmark.report.html.totals import headline, histogram, segments
 from toolmark.report.redaction import redact
 from toolmark.report.text.side_by_side import Row, rows
@@ -289,15 +290,16 @@ def test_line_breaks_stay_and_control_characters_are_visible() -> None:
 
 def test_texts_are_cut_with_a_note() -> None:
     """A text at the limit has no note."""
-    assert clip("x" * 10, 10) == ("x" * 10, "")
-    assert clip("x" * 11, 10) == ("x" * 10, "shortened: the first 10 of 11 characters")
+    clipped = page_template("case.html.jinja").make_module({"trials": {}, "addresses": {}}).clipped  # type: ignore[attr-defined]
+    assert clipped("x" * 10, 10) == "x" * 10
+    assert clipped("x" * 11, 10) == f'{"x" * 10}<small class="cut">shortened: the first 10 of 11 characters</small>'
 
 
 def test_values_are_json_or_lines() -> None:
     """Short values on one line, long ones on several; multi-line texts keep lines; images are described."""
-    assert value_clip({"a": 1}).text == '{"a": 1}'
-    assert value_clip({"a": "x" * 80}).text == '{\n  "a": "' + "x" * 80 + '"\n}'
-    assert value_clip("one\ntwo").text == "one\ntwo"
-    assert value_clip("one").text == '"one"'
-    assert value_clip(float("nan")).text == '"NaN"'
-    assert "sha256" in value_clip({"type": "bytes", "data": "iVBORw0KGgoAAAANSUhEUgAA"}).text
+    assert value_text({"a": 1}) == '{"a": 1}'
+    assert value_text({"a": "x" * 80}) == '{\n  "a": "' + "x" * 80 + '"\n}'
+    assert value_text("one\ntwo") == "one\ntwo"
+    assert value_text("one") == '"one"'
+    assert value_text(float("nan")) == '"NaN"'
+    assert "sha256" in value_text({"type": "bytes", "data": "iVBORw0KGgoAAAANSUhEUgAA"})

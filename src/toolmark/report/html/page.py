@@ -205,7 +205,7 @@ def page_template(name: str) -> Template:
     )
     functions: tuple[Callable[..., Any], ...] = (
         *(ordering.case_verdict, ordering.result_verdict, first_problem.case_problem, json_text, short_json),
-        *(texts.clip, texts.value_clip, phrases.judge_facts),
+        *(texts.value_text, phrases.judge_facts),
         *(calls.problem_text, calls.is_failure, calls.count_calls, calls.handoff_text, breakable, shade),
         *(phrases.number_or_dash, phrases.percent, phrases.interval_text, phrases.comparison_cells),
         *(phrases.pass_at_k_rows, phrases.usage_texts, phrases.judge_totals),
@@ -213,7 +213,6 @@ def page_template(name: str) -> Template:
     environment.filters.update(
         {
             **{function.__name__: function for function in functions},
-            "clip_line": partial(texts.clip, limit=texts.LONGEST_LINE),
             "line": partial(shorten, limit=texts.LONGEST_LINE),
             "long_line": partial(shorten, limit=2 * texts.LONGEST_LINE),
             "name": partial(shorten, limit=texts.LONGEST_NAME),

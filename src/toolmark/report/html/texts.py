@@ -1,4 +1,4 @@
-"""Texts, values and images as the page shows them: shortened with a note that says so.
+"""Values and images as the page shows them.
 
 Characters that do not print are escaped later, wherever a template prints a text; see `toolmark.report.html.page`.
 """
@@ -17,10 +17,6 @@ from toolmark._internal.text import shorten
 from toolmark.cases import MLLMImage
 from toolmark.expect import Matcher
 
-LONGEST_TEXT = 8_000
-"""Characters of one message, reason or error."""
-LONGEST_VALUE = 4_000
-"""Characters of one JSON value."""
 LONGEST_LINE = 300
 """Characters of a text on one line."""
 LONGEST_NAME = 120
@@ -31,29 +27,15 @@ _LARGEST_IMAGE = 2_000_000
 _ALL_IMAGES = 20_000_000
 
 
-class Clip(NamedTuple):
-    """A text or its beginning, and a note on how much is missing; the note is empty if nothing is."""
-
-    text: str
-    note: str = ""
-
-
-def clip(text: str, limit: int = LONGEST_TEXT) -> Clip:
-    """Return a text of at most `limit` characters, with a note if it was longer."""
-    if len(text) <= limit:
-        return Clip(text)
-    return Clip(text[:limit], f"shortened: the first {limit:,} of {len(text):,} characters")
-
-
-def value_clip(value: Any, limit: int = LONGEST_VALUE) -> Clip:  # noqa: ANN401 - a JSON value
+def value_text(value: Any) -> str:  # noqa: ANN401 - a JSON value
     """Return a JSON value as text, on several lines if it is long; an image inside it as its type and hash."""
     plain = hash_images(value)
     if isinstance(plain, str) and plain.lstrip()[:1] not in {"[", "{"} and "\n" in plain:
-        return clip(plain, limit)
+        return plain
     text = json_text(plain)
     if len(text) > _ONE_LINE:
-        text = json.dumps(replace_nonfinite(plain), ensure_ascii=False, indent=2)
-    return clip(text, limit)
+        return json.dumps(replace_nonfinite(plain), ensure_ascii=False, indent=2)
+    return text
 
 
 class Picture(NamedTuple):
@@ -70,14 +52,14 @@ class Pictures:
         """Begin with the whole size free."""
         self._left = _ALL_IMAGES
 
-    def parts(self, content: str | Matcher | list[str | MLLMImage] | None, place: str) -> Iterator[Clip | Picture]:
+    def parts(self, content: str | Matcher | list[str | MLLMImage] | None, place: str) -> Iterator[str | Picture]:
         """Yield the texts and images of a redacted message, which captions call `place`; a matcher is described."""
         images = 0
         if isinstance(content, Matcher):
             content = content.describe()
         for part in [content] if isinstance(content, str) else content or ():
             if isinstance(part, str):
-                yield clip(part)
+                yield part
             else:
                 images += 1
                 yield self.show(part, f"image {images} of {place}")
