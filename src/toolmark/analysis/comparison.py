@@ -241,7 +241,7 @@ class _MetricPair(NamedTuple):
 def _pair_metric(before: Report, after: Report, names: tuple[str, str], cases: Sequence[CasePair]) -> _MetricPair:
     """Return the metrics with these names, with the results of the cases that both measure."""
     place_a, place_b = before.metrics.index(names[0]), after.metrics.index(names[1])
-    metric = _MetricPair(*names, place_a, _threshold(before, place_a), _threshold(after, place_b), [], [])
+    metric = _MetricPair(*names, place_a, _threshold(before, names[0]), _threshold(after, names[1]), [], [])
     for pair in cases:
         if place_a in pair.a.apart or place_b in pair.b.apart:
             continue
@@ -253,9 +253,16 @@ def _pair_metric(before: Report, after: Report, names: tuple[str, str], cases: S
     return metric
 
 
-def _threshold(report: Report, place: int) -> float:
-    """Return the threshold of the metric at a position: that of the first result."""
-    return next((case.results[place].threshold for case in report.cases if place not in case.apart), 0.0)
+def _results_of(report: Report, metric: str) -> list[MetricResult]:
+    """Return the results of a metric for the cases that it measures."""
+    place = report.metrics.index(metric)
+    return [case.results[place] for case in report.cases if place not in case.apart]
+
+
+def _threshold(report: Report, metric: str) -> float:
+    """Return the threshold of a metric: that of its first result."""
+    results = _results_of(report, metric)
+    return results[0].threshold if results else 0.0
 
 
 def _pair_notes(pairs: Sequence[CasePair], counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
@@ -279,9 +286,7 @@ def _pair_notes(pairs: Sequence[CasePair], counts: Mapping[tuple[str, str], int]
 def _canary_notes(report: Report, side: str, metrics: Iterable[str]) -> Iterator[str]:
     """Yield a note for each metric whose judge obeyed instructions in the data, which makes its scores worthless."""
     for metric in metrics:
-        place = report.metrics.index(metric)
-        results = [case.results[place] for case in report.cases if place not in case.apart]
-        number = sum(bool(_judge_value(result, "compromised")) for result in results)
+        number = sum(bool(_judge_value(result, "compromised")) for result in _results_of(report, metric))
         if number:
             yield f"{metric}: {plural(number, 'result')} of {side} by a judge that failed its canary"
 
@@ -407,16 +412,13 @@ def _p_value(steps: Sequence[int], pairs: int) -> float | None:
 
 def _change(pair: _ResultPair) -> CaseChange:
     failed = pair.a if pair.b.passed else pair.b
-    first = failed.findings[0] if failed.findings else None
     line = _first_line(failed)
-    return CaseChange(
-        **pair.case_fields,
-        score_a=float(pair.a),
-        score_b=float(pair.b),
-        finding=first.message if first else line and line[:_MAX_REASON],
-        tool=None if first is None else first.tool or None,
-        kind=None if first is None else first.kind,
-    )
+    finding, tool, kind = line and line[:_MAX_REASON], None, None
+    if failed.findings:
+        first = failed.findings[0]
+        finding, tool, kind = first.message, first.tool or None, first.kind
+    scores: dict[str, Any] = {"score_a": float(pair.a), "score_b": float(pair.b)}
+    return CaseChange(**pair.case_fields, **scores, finding=finding, tool=tool, kind=kind)
 
 
 def _gap(pair: _ResultPair) -> CaseGap:
