@@ -35,23 +35,19 @@ class _Signal(NamedTuple):
 
     name: str
     record: str
+    exporters: str
+    protocol: str
     batch_size: str
     response: str
 
-    @property
-    def exporters(self) -> str:
-        return f"OTEL_{self.name.upper()}_EXPORTER"
-
-    @property
-    def protocol(self) -> str:
-        return f"OTEL_EXPORTER_OTLP_{self.name.upper()}_PROTOCOL"
-
 
 _LOGS = _Signal(
-    "logs", "event", "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "logs.v1.logs_service_pb2:ExportLogsServiceResponse"
+    *("logs", "event", "OTEL_LOGS_EXPORTER", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE"),
+    response="logs.v1.logs_service_pb2:ExportLogsServiceResponse",
 )
 _TRACES = _Signal(
-    "traces", "span", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "trace.v1.trace_service_pb2:ExportTraceServiceResponse"
+    *("traces", "span", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"),
+    response="trace.v1.trace_service_pb2:ExportTraceServiceResponse",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from toolmark.report.report import CaseResult, Report
@@ -28,24 +29,22 @@ class WarningKind(NamedTuple):
 
 def warning_kinds(report: Report) -> list[WarningKind]:
     """Return the warnings of all results by kind, the one that most cases have first."""
-    by_text: dict[str, dict[int, CaseResult]] = {}
+    by_kind: dict[str, dict[str, dict[int, CaseResult]]] = {}
     for case, result in report.results():
         for text in result.warnings:
-            by_text.setdefault(text, {})[case.index] = case
-    by_kind: dict[str, list[str]] = {}
-    for text in by_text:
-        by_kind.setdefault(_kind(text), []).append(text)
+            by_kind.setdefault(_kind(text), {}).setdefault(text, {})[case.index] = case
     kinds: list[WarningKind] = []
     for title, texts in by_kind.items():
         cases: dict[int, CaseResult] = {}
-        for text in texts:
-            cases |= by_text[text]
-        heading = title if len(texts) > 1 else texts[0]
+        for members in texts.values():
+            cases |= members
+        heading = title if len(texts) > 1 else next(iter(texts))
         ordered = [cases[index] for index in sorted(cases)]
-        kinds.append(WarningKind(heading, {text: list(by_text[text].values()) for text in texts}, ordered))
+        kinds.append(WarningKind(heading, {text: list(members.values()) for text, members in texts.items()}, ordered))
     return sorted(kinds, key=lambda kind: -len(kind.cases))
 
 
+@lru_cache(maxsize=1000)
 def _kind(text: str) -> str:
     """Return a text without names, numbers and places."""
     without_names = _QUOTED.sub("'...'", _PLACE.sub("...", text))
