@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,7 +219,19 @@ class Comparison:
         require(valid, "alpha must be a number between 0 and 1", alpha)
         failures: list[str] = []
         for metric in self.metrics:
-            failures += _metric_failures(metric, alpha, allow_missing=allow_missing)
+            if metric.worse(alpha):
+                text = f"{metric.metric}: {plural(len(metric.regressions), 'case')} passed in A and failed in B"
+                if alpha is not None:
+                    better = len(metric.improvements)
+                    text += f", {better} the other way round (corrected p {number_text(metric.corrected or 0.0)})"
+                failures.append(text)
+            if metric.lost:
+                lost = plural(len(metric.lost), "case")
+                failures.append(f"{metric.metric}: {lost} passed in A and could not be measured in B")
+            if metric.missing and not allow_missing:
+                are = "is" if len(metric.missing) == 1 else "are"
+                missing = plural(len(metric.missing), "case")
+                failures.append(f"{metric.metric}: {missing} passed in A and {are} not in B")
         if not any(metric.paired for metric in self.metrics):
             failures.append("no case has a score in both")
         return tuple(failures)
@@ -236,21 +248,6 @@ class Comparison:
     def __str__(self) -> str:
         """Return one line per metric."""
         return "\n".join(map(str, self.metrics))
-
-
-def _metric_failures(metric: MetricComparison, alpha: float | None, *, allow_missing: bool) -> Iterator[str]:
-    """Yield why a metric speaks against B."""
-    if metric.worse(alpha):
-        text = f"{metric.metric}: {plural(len(metric.regressions), 'case')} passed in A and failed in B"
-        if alpha is not None:
-            better = len(metric.improvements)
-            text += f", {better} the other way round (corrected p {number_text(metric.corrected or 0.0)})"
-        yield text
-    if metric.lost:
-        yield f"{metric.metric}: {plural(len(metric.lost), 'case')} passed in A and could not be measured in B"
-    if metric.missing and not allow_missing:
-        are = "is" if len(metric.missing) == 1 else "are"
-        yield f"{metric.metric}: {plural(len(metric.missing), 'case')} passed in A and {are} not in B"
 
 
 def within_text(interval: Interval | None, text: Callable[[float], str]) -> str:

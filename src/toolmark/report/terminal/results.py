@@ -38,12 +38,7 @@ _MARKS: dict[Mark, tuple[str, str]] = {
     "unexpected": ("+", "magenta"),
     "detail": ("", ""),
 }
-_VERDICTS: dict[Verdict, tuple[str, str]] = {
-    "error": ("error", "bold red"),
-    "failed": ("FAILED", "bold red"),
-    "passed": ("passed", "green"),
-    "skipped": ("skipped", "dim"),
-}
+_VERDICTS: dict[Verdict, str] = {"error": "bold red", "failed": "bold red", "passed": "green", "skipped": "dim"}
 _KEYS = (
     "= same  ~ differs  < out of order  - not called  + not expected",
     "c2: the second call made  e2: the second expected",
@@ -154,8 +149,8 @@ def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
 
 
 def _verdict(result: MetricResult) -> Text:
-    word, style = _VERDICTS[result_verdict(result)]
-    return Text(word, style=style, justify="left")
+    verdict = result_verdict(result)
+    return Text("FAILED" if verdict == "failed" else verdict, style=_VERDICTS[verdict], justify="left")
 
 
 def _print_details(screen: Screen, entries: Sequence[Entry], *, full: bool) -> None:
