@@ -22,8 +22,8 @@ from toolmark.report.text.breakdown import (
     differing_sides,
     problem_rows,
     tool_matrix,
+    warning_kinds,
 )
-from toolmark.report.text.warning_kinds import warning_kinds
 from toolmark.result import FindingKind
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"], should_consider_ordering=True)

@@ -16,9 +16,8 @@ from toolmark._internal.text import printable_lines
 from toolmark.expect import Approx, Expect, Ignore, Plan
 from toolmark.matching.json_compare import json_equal
 from toolmark.report import CaseResult
-from toolmark.report.html.calls import problem_text, timeline
+from toolmark.report.html.messages import problem_text, timeline, value_text
 from toolmark.report.html.page import page_template
-from toolmark.report.html.texts import value_text
 from toolmark.report.html.totals import headline, histogram, segments
 from toolmark.report.redaction import redact
 from toolmark.report.text.side_by_side import Row, rows

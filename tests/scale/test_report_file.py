@@ -18,8 +18,7 @@ from scale_files import StoppedError, after_parts, case, metrics, stop, without_
 from toolmark import evaluate, read_cases
 from toolmark.cli.main import main
 from toolmark.errors import WorkerDiedError
-from toolmark.report.text.breakdown import breakdowns
-from toolmark.report.text.warning_kinds import warning_kinds
+from toolmark.report.text.breakdown import breakdowns, warning_kinds
 from toolmark.scale import detect, partition
 from toolmark.scale.files import report_file
 from toolmark.scale.run import in_order

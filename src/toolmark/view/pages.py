@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from toolmark.redact import DEFAULT
 from toolmark.report.html.cases import case_view
+from toolmark.report.html.messages import Pictures
 from toolmark.report.html.page import page_template, totals_view
-from toolmark.report.html.texts import Pictures
 from toolmark.report.redaction import redact, redact_content
 from toolmark.view.build import Evaluation
 from toolmark.view.filters import CHANGES, SORTS, Filters, parse_fields

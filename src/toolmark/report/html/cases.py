@@ -10,8 +10,7 @@ from toolmark._internal.json import canonical_json
 from toolmark._internal.text import plural, printable, shorten, unique_labels
 from toolmark.calls import ToolSpec
 from toolmark.cases import AnyCase, Run
-from toolmark.report.html.calls import MOST_CALLS, messages_of, timeline
-from toolmark.report.html.texts import Pictures
+from toolmark.report.html.messages import MOST_CALLS, Pictures, messages_of, timeline
 from toolmark.report.report import CaseResult
 from toolmark.report.text.side_by_side import rows
 from toolmark.result import FindingKind, MetricResult

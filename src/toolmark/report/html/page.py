@@ -27,16 +27,16 @@ from toolmark._internal.text import plural, printable_lines, short_json, shorten
 from toolmark.calls import Execution
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
-from toolmark.report.html import calls, texts
+from toolmark.report.html import messages
 from toolmark.report.html.cases import MOST_TAGS, case_anchors, case_view
 from toolmark.report.html.totals import Places, breakable, headline, histogram, segments, shade
 from toolmark.report.redaction import redact, redact_content
 from toolmark.report.report import CaseResult, Report
 from toolmark.report.text import first_problem, ordering, phrases
-from toolmark.report.text.breakdown import changes_by_tool
-from toolmark.report.text.warning_kinds import warning_kinds
+from toolmark.report.text.breakdown import changes_by_tool, warning_kinds
 
 _MAX_FILTER_TAGS = 200
+_LONGEST_NAME = 120
 _MAX_DETAIL_BYTES = 12_000_000
 """Bytes of details, after which cases are rows only: a browser loads so many in about a second."""
 
@@ -77,7 +77,7 @@ def render_html(
     tags = _frequent_tags(tags_of.values())
     tag_places = {tag: position for position, (tag, _) in enumerate(tags)}
     toolsets: dict[str, dict[str, Any]] = {}
-    pictures = texts.Pictures()
+    pictures = messages.Pictures()
     anchors = case_anchors(cases)
     links: dict[str, Any] = {
         "trials": trials_of(report.cases),
@@ -205,23 +205,23 @@ def page_template(name: str) -> Template:
     )
     functions: tuple[Callable[..., Any], ...] = (
         *(ordering.case_verdict, ordering.result_verdict, first_problem.case_problem, json_text, short_json),
-        *(texts.value_text, phrases.judge_facts),
-        *(calls.problem_text, calls.is_failure, calls.count_calls, calls.handoff_text, breakable, shade),
+        *(messages.value_text, phrases.judge_facts),
+        *(messages.problem_text, messages.is_failure, messages.count_calls, messages.handoff_text, breakable, shade),
         *(phrases.number_or_dash, phrases.percent, phrases.interval_text, phrases.comparison_cells),
         *(phrases.pass_at_k_rows, phrases.usage_texts, phrases.judge_totals),
     )
     environment.filters.update(
         {
             **{function.__name__: function for function in functions},
-            "line": partial(shorten, limit=texts.LONGEST_LINE),
-            "long_line": partial(shorten, limit=2 * texts.LONGEST_LINE),
-            "name": partial(shorten, limit=texts.LONGEST_NAME),
+            "line": partial(shorten, limit=messages.LONGEST_LINE),
+            "long_line": partial(shorten, limit=2 * messages.LONGEST_LINE),
+            "name": partial(shorten, limit=_LONGEST_NAME),
         }
     )
     constants = {
         "count": plural,
-        "deepest": calls.DEEPEST,
-        "most_calls": calls.MOST_CALLS,
+        "deepest": messages.DEEPEST,
+        "most_calls": messages.MOST_CALLS,
         "most_tags": MOST_TAGS,
         "no_execution": Execution(),
         "verdicts": ordering.VERDICTS,

@@ -16,11 +16,11 @@ from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSumma
 from toolmark.report.terminal.console import FIRST_COLUMN, NARROW, Screen, alarm, make_table
 from toolmark.report.terminal.tool_table import print_tools
 from toolmark.report.text import phrases
+from toolmark.report.text.breakdown import warning_kinds
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import Entry, Verdict, result_verdict, worst_first
 from toolmark.report.text.phrases import number_or_dash, one_line
 from toolmark.report.text.side_by_side import Mark, Row, rows
-from toolmark.report.text.warning_kinds import warning_kinds
 from toolmark.result import MetricResult
 
 _LABEL = 72

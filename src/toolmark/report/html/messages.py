@@ -1,17 +1,22 @@
-"""Messages and calls of a case, and the timeline of its calls.
+"""Messages of a case with their calls, values and images, and the timeline of its calls.
 
 The timeline has one bar a call, on a scale of time if all times are known, else by step.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
-from toolmark._internal.text import number_text
+from toolmark._internal.images import DATA_URL, hash_images, image_type
+from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.text import number_text, shorten
 from toolmark.calls import CallStatus, Execution, ToolCall
 from toolmark.cases import (
     ConversationalTestCase,
@@ -23,6 +28,7 @@ from toolmark.cases import (
     Turn,
     input_with_images,
 )
+from toolmark.expect import Matcher
 
 MOST_CALLS = 200
 """Calls of one message, or inside one call, that are shown."""
@@ -32,6 +38,12 @@ DEEPEST = 8
 _WIDTH = 1000
 _THINNEST = 6.0
 _FEWEST = 2
+
+LONGEST_LINE = 300
+"""Characters of a text on one line."""
+_ONE_LINE = 72
+_LARGEST_IMAGE = 2_000_000
+_ALL_IMAGES = 20_000_000
 
 Content: TypeAlias = "str | list[str | MLLMImage] | None"
 
@@ -207,3 +219,66 @@ def _bars_by_step(placed: Sequence[_Placed]) -> Iterator[_Bar]:
 def _seconds(value: float) -> str:
     """Return a time in seconds, or in milliseconds if it is shorter than one."""
     return f"{value * 1000:.3g} ms" if 0 < value < 1 else f"{number_text(round(value, 2))} s"
+
+
+def value_text(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    """Return a JSON value as text, on several lines if it is long; an image inside it as its type and hash."""
+    plain = hash_images(value)
+    if isinstance(plain, str) and plain.lstrip()[:1] not in {"[", "{"} and "\n" in plain:
+        return plain
+    text = json_text(plain)
+    if len(text) > _ONE_LINE:
+        return json.dumps(replace_nonfinite(plain), ensure_ascii=False, indent=2)
+    return text
+
+
+class Picture(NamedTuple):
+    """An image as a `data:` URL, which is empty if the image is not shown, with its caption."""
+
+    address: str
+    words: str
+
+
+class Pictures:
+    """Images of one page, up to a total size. Nothing is fetched from the network or read from the disk."""
+
+    def __init__(self) -> None:
+        """Begin with the whole size free."""
+        self._left = _ALL_IMAGES
+
+    def parts(self, content: str | Matcher | list[str | MLLMImage] | None, place: str) -> Iterator[str | Picture]:
+        """Yield the texts and images of a redacted message, which captions call `place`; a matcher is described."""
+        images = 0
+        if isinstance(content, Matcher):
+            content = content.describe()
+        for part in [content] if isinstance(content, str) else content or ():
+            if isinstance(part, str):
+                yield part
+            else:
+                images += 1
+                yield self.show(part, f"image {images} of {place}")
+
+    def show(self, image: MLLMImage, place: str) -> Picture:
+        """Return a redacted image with its place, such as `image 1 of message 2`, as caption.
+
+        Only bytes that are PNG, JPEG, GIF or WebP are shown, whatever type the image declares.
+        """
+        match = DATA_URL.fullmatch(image.url or "")
+        data = image.data if match is None else match["data"]
+        if data is None:
+            return Picture("", f"{place}, not loaded: {shorten(image.url or image.path or '', LONGEST_LINE)}")
+        mime = _raster_type(data)
+        if mime is None:
+            return Picture("", f"{place}, not shown: not a PNG, JPEG, GIF or WebP image")
+        if len(data) > min(_LARGEST_IMAGE, self._left):
+            return Picture("", f"{place}, not shown: {mime} of {len(data):,} characters; the page has no room for it")
+        self._left -= len(data)
+        return Picture(f"data:{mime};base64,{data}", place)
+
+
+def _raster_type(data: str) -> str | None:
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return image_type(content)
