@@ -114,8 +114,9 @@ def _redacted_fields(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - o
     fields = {name: _redacted(getattr(value, name), redactor) for name in _FIELDS[type(value)]}
     if isinstance(value, MetricResult):
         fields["parts"] = {redactor(name): number for name, number in value.parts.items()}
+        return replace(value, **fields)
     for name in _VALUES.get(type(value), ()):
-        path = value.path if isinstance(value, Finding) else ".".join(map(str, value.path))
+        path = ".".join(map(str, value.path)) if isinstance(value, Difference) else value.path
         side = getattr(value, name)
         plain = json_of(side)
         if plain is not ABSENT:

@@ -30,7 +30,7 @@ def emit_as_events(records: Sequence[Record], moment: int, provider: Any) -> int
         provider = logs.get_logger_provider()
     logger = _instrument(provider, "get_logger", "opentelemetry._logs.LoggerProvider", "logs")
     # Newer loggers know whether anything processes their records.
-    is_enabled: Callable[..., bool] = getattr(logger, "enabled", lambda **_: True)
+    is_enabled: Callable[..., bool] = getattr(logger, "enabled", _always)
     if not is_enabled(event_name=EVENT_NAME):
         raise ConfigurationError(_NOBODY.format(kind="logs"))
 
@@ -53,6 +53,10 @@ def emit_as_events(records: Sequence[Record], moment: int, provider: Any) -> int
         return True
 
     return _emit_all(records, emit, provider, "event")
+
+
+def _always(**_: object) -> bool:
+    return True
 
 
 def emit_as_spans(records: Sequence[Record], moment: int, provider: Any) -> int:  # noqa: ANN401 - any class may be one

@@ -210,14 +210,11 @@ def page_template(name: str) -> Template:
         *(phrases.number_or_dash, phrases.percent, phrases.interval_text, phrases.comparison_cells),
         *(phrases.pass_at_k_rows, phrases.usage_texts, phrases.judge_totals),
     )
-    environment.filters.update(
-        {
-            **{function.__name__: function for function in functions},
-            "line": partial(shorten, limit=messages.LONGEST_LINE),
-            "long_line": partial(shorten, limit=2 * messages.LONGEST_LINE),
-            "name": partial(shorten, limit=_LONGEST_NAME),
-        }
-    )
+    filters: dict[str, Callable[..., Any]] = {function.__name__: function for function in functions}
+    filters["line"] = partial(shorten, limit=messages.LONGEST_LINE)
+    filters["long_line"] = partial(shorten, limit=2 * messages.LONGEST_LINE)
+    filters["name"] = partial(shorten, limit=_LONGEST_NAME)
+    environment.filters.update(filters)
     constants = {
         "count": plural,
         "deepest": messages.DEEPEST,

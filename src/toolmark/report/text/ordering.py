@@ -28,7 +28,8 @@ def result_verdict(result: MetricResult) -> Verdict:
 
 def case_verdict(case: CaseResult) -> Verdict:
     """Return the worst verdict of any metric on a case."""
-    return min(map(result_verdict, case.own_results), key=VERDICTS.index, default="skipped")
+    verdicts: list[Verdict] = [result_verdict(result) for result in case.own_results]
+    return min(verdicts, key=VERDICTS.index) if verdicts else "skipped"
 
 
 def worst_first(entry: Entry) -> tuple[int, float, int]:
