@@ -49,7 +49,7 @@ def case_view(
     run: Run | None = getattr(case, "run", None)
     has_dialogue = run is not None and bool(run.dialogue)
     messages = messages_of(case)
-    shown = messages[:MOST_MESSAGES]
+    listed = messages[:MOST_MESSAGES]
     # A judge names what its verdicts rest on: `c2`, `m1`, `t3`. Only what is on the page can be linked.
     labels: dict[tuple[int | None, int], str] = {}
     links: dict[str, str] = {}
@@ -61,7 +61,7 @@ def case_view(
     if (
         not has_dialogue
     ):  # a judge sees the messages of a dialogue as one, so that its numbers are not those of the page
-        links |= {f"m{number}": f"{anchor}:m{number}" for number in range(1, len(shown) + 1)}
+        links |= {f"m{number}": f"{anchor}:m{number}" for number in range(1, len(listed) + 1)}
     tools = None
     if case.available_tools is not None:
         tools = _toolset(case.available_tools, toolsets)
@@ -78,10 +78,10 @@ def case_view(
         "labels": labels,
         "messages": [
             (message, list(pictures.parts(message.content, f"message {number}")))
-            for number, message in enumerate(shown, 1)
+            for number, message in enumerate(listed, 1)
         ],
         "has_dialogue": has_dialogue,
-        "more_turns": len(messages) - len(shown),
+        "more_turns": len(messages) - len(listed),
         "expected_output": list(pictures.parts(getattr(case, "expected_output", None), "the expected answer")),
         "times": timeline([message.calls for message in messages]),
         "tools": tools,
