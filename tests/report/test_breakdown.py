@@ -20,9 +20,10 @@ from toolmark.report.text.breakdown import (
     breakdowns,
     changes_by_tool,
     differing_sides,
+    problem_rows,
     tool_matrix,
+    warning_kinds,
 )
-from toolmark.report.text.warning_kinds import warning_kinds
 from toolmark.result import FindingKind
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"], should_consider_ordering=True)
@@ -60,7 +61,7 @@ def test_breakdown_merges_findings_of_metrics() -> None:
         ("b", 1, (0,), (0, 1, 0)),
         ("c", 0, (0,), (1, 0, 0)),
     ]
-    assert tools.problems(tools.lines[0]) == "1 wrong arguments"
+    assert problem_rows(twice)[0] == ("a", 1, "1 wrong arguments")
     (line,) = arguments.lines
     assert (line.tool, line.argument, line.expected, line.called) == ("a", "n", Side("", "2", ""), Side("", "1", ""))
 
@@ -131,7 +132,7 @@ def rows(matrix: Matrix | None) -> dict[str, dict[str, int]]:
     """The cells that are not empty, by the expected and the called tool."""
     assert matrix is not None
     return {
-        expected: {called: amount for called, (amount, _) in zip(matrix.called, cells, strict=True) if amount}
+        expected: {called: len(cases) for called, cases in zip(matrix.called, cells, strict=True) if cases}
         for expected, cells in matrix.rows
     }
 

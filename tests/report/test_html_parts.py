@@ -16,8 +16,8 @@ from toolmark._internal.text import printable_lines
 from toolmark.expect import Approx, Expect, Ignore, Plan
 from toolmark.matching.json_compare import json_equal
 from toolmark.report import CaseResult
-from toolmark.report.html.texts import clip, value_clip
-from toolmark.report.html.timeline import timeline
+from toolmark.report.html.messages import problem_text, timeline, value_text
+from toolmark.report.html.page import page_template
 from toolmark.report.html.totals import headline, histogram, segments
 from toolmark.report.redaction import redact
 from toolmark.report.text.side_by_side import Row, rows
@@ -111,13 +111,13 @@ def test_times_give_a_scale_of_time() -> None:
 
     assert line is not None
     assert line["timed"]
-    assert [(bar["label"], bar["name"], bar["level"], bar["at"], bar["width"]) for bar in line["bars"]] == [
+    assert [(bar.call.label, bar.call.name, bar.call.level, bar.at, bar.width) for bar in line["bars"]] == [
         ("c1", "a", 0, 0, 500),
         ("", "inner", 1, 100, 100),
         ("c2", "b", 0, 500, 500),
     ]
-    assert [(bar["problem"], bar["failed"]) for bar in line["bars"]] == [("", False), ("", False), ("error", True)]
-    assert [bar["words"] for bar in line["bars"]] == ["+0 s, 5 s", "+1 s, 1 s", "+5 s, 5 s"]
+    assert [problem_text(bar.call.execution) for bar in line["bars"]] == ["", "", "error"]
+    assert [bar.words for bar in line["bars"]] == ["+0 s, 5 s", "+1 s, 1 s", "+5 s, 5 s"]
 
 
 def stepped(*steps: int | None, agent: str | None = None) -> list[ToolCall]:
@@ -131,8 +131,8 @@ def test_without_times_calls_of_one_step_are_parallel() -> None:
 
     assert line is not None
     assert not line["timed"]
-    assert [bar["at"] for bar in line["bars"]] == [0, 0, 250, 500, 750]
-    assert [bar["words"] for bar in line["bars"]] == [
+    assert [bar.at for bar in line["bars"]] == [0, 0, 250, 500, 750]
+    assert [bar.words for bar in line["bars"]] == [
         "step 1, 2 at once",
         "step 1, 2 at once",
         "step 2",
@@ -146,8 +146,8 @@ def test_steps_of_other_turns_and_agents_are_other_steps() -> None:
     turns = timeline([stepped(0), stepped(0)])
     agents = timeline([[*stepped(0, agent="a"), *stepped(0, agent="b")]])
 
-    assert [bar["at"] for bar in turns["bars"]] == [0, 500] if turns else False
-    assert [bar["at"] for bar in agents["bars"]] == [0, 500] if agents else False
+    assert [bar.at for bar in turns["bars"]] == [0, 500] if turns else False
+    assert [bar.at for bar in agents["bars"]] == [0, 500] if agents else False
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_bars_stay_on_the_scale() -> None:
 
     for bars in (line, late):
         assert bars is not None
-        assert all(bar["width"] > 0 and bar["at"] >= 0 and bar["at"] + bar["width"] <= 1000 for bar in bars["bars"])
+        assert all(bar.width > 0 and bar.at >= 0 and bar.at + bar.width <= 1000 for bar in bars["bars"])
 
 
 def test_calls_nested_without_end_have_one_here() -> None:
@@ -191,7 +191,7 @@ def test_calls_nested_without_end_have_one_here() -> None:
     deep, wide = timeline([[call, call]]), timeline([[ToolCall(name="a")] * 250])
 
     assert deep is not None
-    assert max(bar["level"] for bar in deep["bars"]) == 8
+    assert max(bar.call.level for bar in deep["bars"]) == 8
     assert wide is not None
     assert (len(wide["bars"]), wide["hidden"]) == (200, 50)
 
@@ -289,15 +289,16 @@ def test_line_breaks_stay_and_control_characters_are_visible() -> None:
 
 def test_texts_are_cut_with_a_note() -> None:
     """A text at the limit has no note."""
-    assert clip("x" * 10, 10) == ("x" * 10, "")
-    assert clip("x" * 11, 10) == ("x" * 10, "shortened: the first 10 of 11 characters")
+    clipped = page_template("case.html.jinja").make_module({"trials": {}, "addresses": {}}).clipped  # type: ignore[attr-defined]
+    assert clipped("x" * 10, 10) == "x" * 10
+    assert clipped("x" * 11, 10) == f'{"x" * 10}<small class="cut">shortened: the first 10 of 11 characters</small>'
 
 
 def test_values_are_json_or_lines() -> None:
     """Short values on one line, long ones on several; multi-line texts keep lines; images are described."""
-    assert value_clip({"a": 1}).text == '{"a": 1}'
-    assert value_clip({"a": "x" * 80}).text == '{\n  "a": "' + "x" * 80 + '"\n}'
-    assert value_clip("one\ntwo").text == "one\ntwo"
-    assert value_clip("one").text == '"one"'
-    assert value_clip(float("nan")).text == '"NaN"'
-    assert "sha256" in value_clip({"type": "bytes", "data": "iVBORw0KGgoAAAANSUhEUgAA"}).text
+    assert value_text({"a": 1}) == '{"a": 1}'
+    assert value_text({"a": "x" * 80}) == '{\n  "a": "' + "x" * 80 + '"\n}'
+    assert value_text("one\ntwo") == "one\ntwo"
+    assert value_text("one") == '"one"'
+    assert value_text(float("nan")) == '"NaN"'
+    assert "sha256" in value_text({"type": "bytes", "data": "iVBORw0KGgoAAAANSUhEUgAA"})

@@ -26,11 +26,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 from toolmark._internal.json import short_repr
 from toolmark._internal.options import require
 from toolmark._internal.text import join_first, plural, printable
-from toolmark.analysis.scores import count_warned, scores_of
 from toolmark.dataset import Source
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
-from toolmark.report import CaseChange, CaseGap, CaseResult, Comparison, MetricComparison, MetricSummary, Report
+from toolmark.report import CaseChange, CaseGap, CaseResult, Comparison, MetricComparison, Report
 from toolmark.report.comparison import case_label
 from toolmark.result import MetricResult
 from toolmark.results.reader import read_results, report_of
@@ -76,14 +75,15 @@ def compare(
     before, after = _read(a, "A"), _read(b, "B")
     cases = pair_cases(before, after)
     names, differences = _pair_names(before.metrics, after.metrics, match="options" in allowed)
-    metrics = _pair_metrics(before, after, names, cases.both)
+    metrics = [_pair_metric(before, after, pair, cases.both) for pair in names.items()]
     for metric in metrics:
         differences += _differences(metric)
     _check_differences(differences, allowed)
     _check_common("metric", before.metrics, after.metrics, names)
     _check_common("case", [case.name for case in before.cases], [case.name for case in after.cases], cases.both)
     options: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
-    compared = [_compare_metric(metric, _passed_labels(cases.only_a, metric.place_a), options) for metric in metrics]
+    compared = [_compare_metric(metric, cases.only_a, options) for metric in metrics]
+    p_values = holm([metric.p_value for metric in compared])
     counts = Counter(pair.key.name for pair in cases.both)
     return Comparison(
         cases_a=len(before.cases),
@@ -91,17 +91,16 @@ def compare(
         in_both=len(cases.both),
         only_a=_labels(cases.only_a),
         only_b=_labels(cases.only_b),
-        metrics=_correct_p_values(compared),
+        metrics=tuple(replace(metric, corrected=value) for metric, value in zip(compared, p_values, strict=True)),
         metrics_only_a=tuple(_without(before.metrics, names)),
         metrics_only_b=tuple(_without(after.metrics, names.values())),
         repeated=len(counts) < len(cases.both),
         allowed=tuple(kind for kind in get_args(Difference) if kind in allowed),
         notes=(
             *(f"allowed: {text}" for _, text in differences),
-            *_uncertain_pair_notes(cases.both),
-            *_repeated_id_notes(counts),
-            *_failed_canary_notes(before, "A", names),
-            *_failed_canary_notes(after, "B", names.values()),
+            *_pair_notes(cases.both, counts),
+            *_canary_notes(before, "A", names),
+            *_canary_notes(after, "B", names.values()),
         ),
         **options,
     )
@@ -163,43 +162,6 @@ class _CaseKey(NamedTuple):
 _KeyedCase: TypeAlias = "tuple[_CaseKey, CaseResult]"
 
 
-class PairedCases(NamedTuple):
-    """The cases that are in both reports, those of A alone, and those of B alone."""
-
-    both: list[CasePair]
-    only_a: list[_KeyedCase]
-    only_b: list[_KeyedCase]
-
-
-def pair_cases(before: Report, after: Report) -> PairedCases:
-    """Pair the cases of two reports by their identities, and those of equal identities in their order."""
-    keyed_a, keyed_b = _keyed_cases(before), _keyed_cases(after)
-    cases_b = dict(keyed_b)
-    both: list[CasePair] = []
-    only_a: list[_KeyedCase] = []
-    for key, case in keyed_a:
-        if key in cases_b:
-            both.append(CasePair(key, case, cases_b.pop(key)))
-        else:
-            only_a.append((key, case))
-    return PairedCases(both, only_a, list(cases_b.items()))
-
-
-def _keyed_cases(report: Report) -> list[_KeyedCase]:
-    keyed: list[_KeyedCase] = []
-    repeats: Counter[tuple[tuple[str, str], int | None]] = Counter()
-    for case in report.cases:
-        name = case.identity
-        repeats[name, case.trial] += 1
-        repeat = repeats[name, case.trial]
-        keyed.append((_CaseKey(name, case.trial or repeat, repeat), case))
-    return keyed
-
-
-def _labels(keyed: Iterable[_KeyedCase]) -> tuple[str, ...]:
-    return tuple(case_label(case.name, key.occurrence) for key, case in keyed)
-
-
 class CasePair(NamedTuple):
     """A case that is in both reports."""
 
@@ -213,6 +175,40 @@ class CasePair(NamedTuple):
         return self.key.name if self.a.golden is None else ("golden", str(self.a.golden))
 
 
+class PairedCases(NamedTuple):
+    """The cases that are in both reports, those of A alone, and those of B alone."""
+
+    both: list[CasePair]
+    only_a: list[_KeyedCase]
+    only_b: list[_KeyedCase]
+
+
+def pair_cases(before: Report, after: Report) -> PairedCases:
+    """Pair the cases of two reports by their identities, and those of equal identities in their order."""
+    cases_b = dict(_keyed_cases(after))
+    both: list[CasePair] = []
+    only_a: list[_KeyedCase] = []
+    for key, case in _keyed_cases(before):
+        if key in cases_b:
+            both.append(CasePair(key, case, cases_b.pop(key)))
+        else:
+            only_a.append((key, case))
+    return PairedCases(both, only_a, list(cases_b.items()))
+
+
+def _keyed_cases(report: Report) -> Iterator[_KeyedCase]:
+    repeats: Counter[tuple[tuple[str, str], int | None]] = Counter()
+    for case in report.cases:
+        name = case.identity
+        repeats[name, case.trial] += 1
+        repeat = repeats[name, case.trial]
+        yield _CaseKey(name, case.trial or repeat, repeat), case
+
+
+def _labels(keyed: Iterable[_KeyedCase]) -> tuple[str, ...]:
+    return tuple(case_label(case.name, key.occurrence) for key, case in keyed)
+
+
 class _ResultPair(NamedTuple):
     """The results of one metric for a case that is in both reports."""
 
@@ -221,33 +217,56 @@ class _ResultPair(NamedTuple):
     b: MetricResult
 
     @property
-    def is_scored(self) -> bool:
-        """Whether both have a score."""
-        return self.a.score is not None and self.b.score is not None
-
-    @property
-    def verdicts(self) -> tuple[bool, bool]:
-        """Whether they passed."""
-        return bool(self.a.passed), bool(self.b.passed)
+    def case_fields(self) -> dict[str, Any]:
+        """The fields of changes and gaps about the case."""
+        a, b = self.cases.a, self.cases.b
+        return {"case": a.name, "occurrence": self.cases.key.occurrence, "index_a": a.index, "index_b": b.index}
 
 
 class _MetricPair(NamedTuple):
-    """A metric that is in both reports: its summaries and positions, and its results for the cases in both."""
+    """A metric that is in both reports: its name and position in A, its name in B, and its results for cases in both.
 
-    a: MetricSummary
-    b: MetricSummary
+    `scored` are the results of the cases that have a score in both, `unscored` the others.
+    """
+
+    name_a: str
+    name_b: str
     place_a: int
-    place_b: int
-    results: list[_ResultPair]
-
-    @property
-    def scored(self) -> list[_ResultPair]:
-        """The results of the cases that have a score in both."""
-        return [pair for pair in self.results if pair.is_scored]
+    threshold_a: float
+    threshold_b: float
+    scored: list[_ResultPair]
+    unscored: list[_ResultPair]
 
 
-def _uncertain_pair_notes(pairs: Sequence[CasePair]) -> Iterator[str]:
-    """Yield the note on cases that were paired by name or position."""
+def _pair_metric(before: Report, after: Report, names: tuple[str, str], cases: Sequence[CasePair]) -> _MetricPair:
+    """Return the metrics with these names, with the results of the cases that both measure."""
+    place_a, place_b = before.metrics.index(names[0]), after.metrics.index(names[1])
+    metric = _MetricPair(*names, place_a, _threshold(before, names[0]), _threshold(after, names[1]), [], [])
+    for pair in cases:
+        if place_a in pair.a.apart or place_b in pair.b.apart:
+            continue
+        results = _ResultPair(pair, pair.a.results[place_a], pair.b.results[place_b])
+        if results.a.score is None or results.b.score is None:
+            metric.unscored.append(results)
+        else:
+            metric.scored.append(results)
+    return metric
+
+
+def _results_of(report: Report, metric: str) -> list[MetricResult]:
+    """Return the results of a metric for the cases that it measures."""
+    place = report.metrics.index(metric)
+    return [case.results[place] for case in report.cases if place not in case.apart]
+
+
+def _threshold(report: Report, metric: str) -> float:
+    """Return the threshold of a metric: that of its first result."""
+    results = _results_of(report, metric)
+    return results[0].threshold if results else 0.0
+
+
+def _pair_notes(pairs: Sequence[CasePair], counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """Yield notes on cases that were paired by name or position, and on ids that several pairs have."""
     uncertain = [pair for pair in pairs if pair.key.name[0] in {"name", "position"}]
     if uncertain:
         kinds = " or ".join(dict.fromkeys(pair.key.name[0] for pair in uncertain))
@@ -255,10 +274,6 @@ def _uncertain_pair_notes(pairs: Sequence[CasePair]) -> Iterator[str]:
             f"{plural(len(uncertain), 'pair')} without an id ({_join_names([pair.a.name for pair in uncertain])}) by "
             f"{kinds}: if cases were added, removed or moved, different cases are compared; give them ids"
         )
-
-
-def _repeated_id_notes(counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """Yield the note on ids that several pairs have."""
     ids = [name for (_, name), number in counts.items() if number > 1]
     if ids:
         verb = "occurs" if len(ids) == 1 else "occur"
@@ -266,6 +281,14 @@ def _repeated_id_notes(counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
             f"{plural(len(ids), 'id')} ({_join_names(ids)}) {verb} several times: the cases of an id are one "
             "cluster, in the interval and in the test"
         )
+
+
+def _canary_notes(report: Report, side: str, metrics: Iterable[str]) -> Iterator[str]:
+    """Yield a note for each metric whose judge obeyed instructions in the data, which makes its scores worthless."""
+    for metric in metrics:
+        number = sum(bool(_judge_value(result, "compromised")) for result in _results_of(report, metric))
+        if number:
+            yield f"{metric}: {plural(number, 'result')} of {side} by a judge that failed its canary"
 
 
 def _pair_names(
@@ -287,38 +310,14 @@ def _pair_names(
     return {name: names[name] for name in sorted(names, key=before.index)}, differences
 
 
-def _pair_metrics(
-    before: Report, after: Report, names: Mapping[str, str], cases: Sequence[CasePair]
-) -> list[_MetricPair]:
-    """Return the metrics of both reports with their results for the cases that they measure in both."""
-    summaries_a, summaries_b = before.summaries, after.summaries
-    metrics: list[_MetricPair] = []
-    for name_a, name_b in names.items():
-        place_a, place_b = before.metrics.index(name_a), after.metrics.index(name_b)
-        results = list(_result_pairs(cases, place_a, place_b))
-        metrics.append(_MetricPair(summaries_a[place_a], summaries_b[place_b], place_a, place_b, results))
-    return metrics
-
-
-def _result_pairs(cases: Iterable[CasePair], place_a: int, place_b: int) -> Iterator[_ResultPair]:
-    """Yield the results of the metrics at these places, for the cases that they measure."""
-    for pair in cases:
-        if place_a not in pair.a.apart and place_b not in pair.b.apart:
-            yield _ResultPair(pair, pair.a.results[place_a], pair.b.results[place_b])
-
-
 def _by_base_name(metrics: Iterable[str]) -> dict[str, list[str]]:
+    """Return metrics by their names without options and without the number of a repeated name."""
     names: dict[str, list[str]] = defaultdict(list)
-    for name in metrics:
-        names[_base_name(name)].append(name)
+    for metric in metrics:
+        front, _, number = metric.rpartition(" #")
+        name = front if front and number.isdecimal() else metric
+        names[name.partition("(")[0] if name.endswith(")") else name].append(metric)
     return names
-
-
-def _base_name(metric: str) -> str:
-    """Return the name of a metric without its options and without the number of a repeated name."""
-    front, _, number = metric.rpartition(" #")
-    name = front if front and number.isdecimal() else metric
-    return name.partition("(")[0] if name.endswith(")") else name
 
 
 def _judging_model(result: MetricResult) -> str:
@@ -346,12 +345,12 @@ _ASPECTS: Final[tuple[tuple[Difference, str, Callable[[MetricResult], str]], ...
 
 def _differences(metric: _MetricPair) -> Iterator[tuple[Difference, str]]:
     """Yield how two evaluations differ, by the cases that have a score in both."""
-    scored = metric.scored
     for kind, words, value_of in _ASPECTS:
-        values_a, values_b = [value_of(pair.a) for pair in scored], [value_of(pair.b) for pair in scored]
+        values_a = [value_of(pair.a) for pair in metric.scored]
+        values_b = [value_of(pair.b) for pair in metric.scored]
         if _differ(values_a, values_b):
             in_a, in_b = ", ".join(_distinct(values_a)), ", ".join(_distinct(values_b))
-            yield kind, f"{metric.a.metric}: {words} {in_a} in A and {in_b} in B"
+            yield kind, f"{metric.name_a}: {words} {in_a} in A and {in_b} in B"
 
 
 def _differ(values_a: Sequence[str], values_b: Sequence[str]) -> bool:
@@ -363,22 +362,29 @@ def _differ(values_a: Sequence[str], values_b: Sequence[str]) -> bool:
     return any(a and b and a != b for a, b in zip(values_a, values_b, strict=True))
 
 
-def _distinct(values: Iterable[str]) -> list[str]:
+def _distinct(values: Sequence[str]) -> list[str]:
     return sorted({*values} - {""})
 
 
-def _compare_metric(metric: _MetricPair, missing: tuple[str, ...], options: Mapping[str, Any]) -> MetricComparison:
-    """Compare the results of one metric; `missing` are the passed cases of A that B lacks."""
-    scored = metric.scored
-    results_a, results_b = [pair.a for pair in scored], [pair.b for pair in scored]
-    scores_a, scores_b = scores_of(results_a), scores_of(results_b)
-    clusters = [pair.cases.cluster for pair in scored]
-    pairs = _by_verdicts(scored)
+def _compare_metric(metric: _MetricPair, only_a: Sequence[_KeyedCase], options: Mapping[str, Any]) -> MetricComparison:
+    """Compare the results of one metric; `only_a` are the cases of A that B lacks."""
+    pairs: dict[tuple[bool, bool], list[_ResultPair]] = defaultdict(list)  # by whether they passed in A and in B
+    steps: Counter[tuple[str, str]] = Counter()  # by cluster: -1 for each regression, 1 for each improvement
+    scores_a, scores_b = list[float](), list[float]()
+    for pair in metric.scored:
+        passed_a, passed_b = bool(pair.a.passed), bool(pair.b.passed)
+        pairs[passed_a, passed_b].append(pair)
+        steps[pair.cases.cluster] += passed_b - passed_a
+        scores_a.append(float(pair.a))
+        scores_b.append(float(pair.b))
+    clusters = [pair.cases.cluster for pair in metric.scored]
+    place = metric.place_a
+    missing = [(key, case) for key, case in only_a if place not in case.apart and case.results[place].passed]
     return MetricComparison(
-        metric=metric.a.metric,
-        metric_b=metric.b.metric,
-        threshold_a=metric.a.threshold,
-        threshold_b=metric.b.threshold,
+        metric=metric.name_a,
+        metric_b=metric.name_b,
+        threshold_a=metric.threshold_a,
+        threshold_b=metric.threshold_b,
         both_passed=len(pairs[True, True]),
         both_failed=len(pairs[False, False]),
         regressions=tuple(map(_change, pairs[True, False])),
@@ -387,63 +393,37 @@ def _compare_metric(metric: _MetricPair, missing: tuple[str, ...], options: Mapp
         mean_b=mean_of(scores_b),
         difference=mean_difference(scores_a, scores_b),
         interval=mean_difference_interval(scores_a, scores_b, clusters, **options),
-        p_value=_p_value(clusters, scored),
+        p_value=_p_value(list(steps.values()), len(metric.scored)),
         corrected=None,
-        unscored=tuple(_gap(pair) for pair in metric.results if not pair.is_scored),
-        missing=missing,
-        warned_a=count_warned(results_a),
-        warned_b=count_warned(results_b),
+        unscored=tuple(map(_gap, metric.unscored)),
+        missing=_labels(missing),
+        warned_a=sum(bool(pair.a.warnings) for pair in metric.scored),
+        warned_b=sum(bool(pair.b.warnings) for pair in metric.scored),
     )
 
 
-def _by_verdicts(pairs: Iterable[_ResultPair]) -> dict[tuple[bool, bool], list[_ResultPair]]:
-    """Return the pairs by whether they passed in A and in B."""
-    by_verdicts: dict[tuple[bool, bool], list[_ResultPair]] = defaultdict(list)
-    for pair in pairs:
-        by_verdicts[pair.verdicts].append(pair)
-    return by_verdicts
-
-
-def _passed_labels(cases: Iterable[_KeyedCase], place: int) -> tuple[str, ...]:
-    """Return the labels of the cases that the metric at a position passed."""
-    return _labels([(key, case) for key, case in cases if place not in case.apart and case.results[place].passed])
-
-
-def _correct_p_values(compared: Sequence[MetricComparison]) -> tuple[MetricComparison, ...]:
-    """Return the metrics with their p-values corrected for the number of metrics."""
-    p_values = holm([metric.p_value for metric in compared])
-    return tuple(replace(metric, corrected=p_value) for metric, p_value in zip(compared, p_values, strict=True))
-
-
-def _p_value(clusters: Sequence[tuple[str, str]], pairs: Sequence[_ResultPair]) -> float | None:
-    """Return the p-value of changes between pass and fail, one for each case of these clusters."""
+def _p_value(steps: Sequence[int], pairs: int) -> float | None:
+    """Return the p-value of changes between pass and fail, from the sum of changes of each cluster."""
     if not pairs:
         return None
-    sums: Counter[tuple[str, str]] = Counter()  # -1 for each case that passed before, 1 for each that passes now
-    for cluster, pair in zip(clusters, pairs, strict=True):
-        passed_a, passed_b = pair.verdicts
-        sums[cluster] += passed_b - passed_a
-    steps = list(sums.values())
-    is_independent = len(steps) == len(pairs)
+    is_independent = len(steps) == pairs
     return mcnemar(steps.count(-1), steps.count(1)) if is_independent else sign_flip(steps)
 
 
 def _change(pair: _ResultPair) -> CaseChange:
     failed = pair.a if pair.b.passed else pair.b
-    first = failed.findings[0] if failed.findings else None
-    return CaseChange(
-        **_case_fields(pair.cases),
-        score_a=cast("float", pair.a.score),
-        score_b=cast("float", pair.b.score),
-        finding=_first_problem(failed),
-        tool=None if first is None else first.tool or None,
-        kind=None if first is None else first.kind,
-    )
+    line = _first_line(failed)
+    finding, tool, kind = line and line[:_MAX_REASON], None, None
+    if failed.findings:
+        first = failed.findings[0]
+        finding, tool, kind = first.message, first.tool or None, first.kind
+    scores: dict[str, Any] = {"score_a": float(pair.a), "score_b": float(pair.b)}
+    return CaseChange(**pair.case_fields, **scores, finding=finding, tool=tool, kind=kind)
 
 
 def _gap(pair: _ResultPair) -> CaseGap:
     return CaseGap(
-        **_case_fields(pair.cases),
+        **pair.case_fields,
         status_a=pair.a.status,
         status_b=pair.b.status,
         passed_a=pair.a.passed,
@@ -452,31 +432,9 @@ def _gap(pair: _ResultPair) -> CaseGap:
     )
 
 
-def _case_fields(pair: CasePair) -> dict[str, Any]:
-    return {"case": pair.a.name, "occurrence": pair.key.occurrence, "index_a": pair.a.index, "index_b": pair.b.index}
-
-
-def _first_problem(result: MetricResult) -> str | None:
-    """Return the first finding, else the first line of the reason or error."""
-    if result.findings:
-        return result.findings[0].message
-    line = _first_line(result)
-    return line and line[:_MAX_REASON]
-
-
 def _first_line(result: MetricResult) -> str | None:
     text = result.reason or result.error
     return None if text is None else str(DEFAULT(text)).split("\n", 1)[0]
-
-
-def _failed_canary_notes(report: Report, name: str, metrics: Iterable[str]) -> Iterator[str]:
-    """Yield a note for each metric whose judge obeyed instructions in the data, which makes its scores worthless."""
-    for metric in metrics:
-        place = report.metrics.index(metric)
-        results = [case.results[place] for case in report.cases if place not in case.apart]
-        number = sum(bool(_judge_value(result, "compromised")) for result in results)
-        if number:
-            yield f"{metric}: {plural(number, 'result')} of {name} by a judge that failed its canary"
 
 
 def _join_names(names: Sequence[str]) -> str:

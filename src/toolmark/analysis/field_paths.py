@@ -30,20 +30,15 @@ def values_at(cases: Sequence[AnyCase], place: Place, option: str) -> list[Any]:
         values = [_call(place, case, name_of(cases, index), option) for index, case in enumerate(cases)]
         problem = f"{path_of(place)}, the {option}, returned None for every case"
     else:
-        values, problem = _stored_values(cases, place, option)
+        parts = _parts(place, option)
+        stored = [_at(case, parts) for case in cases]
+        values = list(map(_json_value, stored))
+        problem = f"{place!r}, the {option}, is null in every case that has it"
+        if all(value is ABSENT for value in stored):
+            problem = f"no case has {place!r}, the {option}; {_nearest(cases, place)}"
     if cases and all(value is None for value in values):
         raise ConfigurationError(problem)
     return values
-
-
-def _stored_values(cases: Sequence[AnyCase], path: str, option: str) -> tuple[list[Any], str]:
-    """Return the value at a path in each case, and the problem if all of them are `None`."""
-    parts = _parts(path, option)
-    values = [_at(case, parts) for case in cases]
-    problem = f"{path!r}, the {option}, is null in every case that has it"
-    if all(value is ABSENT for value in values):
-        problem = f"no case has {path!r}, the {option}; {_nearest(cases, path)}"
-    return list(map(_json_value, values)), problem
 
 
 def value_at(case: AnyCase, path: str, option: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -99,35 +94,28 @@ def _json_value(value: object) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _nearest(cases: Sequence[AnyCase], mistyped: str) -> str:
-    """Return a hint for a mistyped path: the nearest path that exists, or a list of paths."""
+    """Return a hint for a mistyped path: a path with the same last key or a similar one, or a list of paths."""
     paths = list(dict.fromkeys(path for case in cases[:_MAX_CASES] for path in _paths(case, "")))
-    nearest = next(_similar(mistyped, paths), None)
-    return f"did you mean {nearest!r}?" if nearest else f"the cases have {', '.join(paths[:20]) or 'no fields'}"
-
-
-def _similar(mistyped: str, paths: Sequence[str]) -> Iterator[str]:
-    """Yield the paths that are similar to a mistyped one, or whose last key is; the most similar first."""
     last_keys = {path: path.rpartition(".")[2] for path in paths}
     last = mistyped.rpartition(".")[2]
-    yield from (path for path in paths if last_keys[path] == last)
-    yield from difflib.get_close_matches(mistyped, paths, n=1)
-    yield from (path for path in paths if difflib.get_close_matches(last, [last_keys[path]]))
+    candidates = [path for path in paths if last_keys[path] == last]
+    candidates += difflib.get_close_matches(mistyped, paths, n=1)
+    candidates += [path for path in paths if difflib.get_close_matches(last, [last_keys[path]])]
+    if candidates:
+        return f"did you mean {candidates[0]!r}?"
+    return f"the cases have {', '.join(paths[:20]) or 'no fields'}"
 
 
 def _paths(value: object, prefix: str) -> Iterator[str]:
-    """Yield the paths of a case that are outside lists, which leaves out its calls."""
-    for name, inner in _entries(value).items():
+    """Yield the paths of the set fields of a case that are outside lists, which leaves out its calls."""
+    fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    if isinstance(value, Model):
+        fields = {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
+    for name, inner in fields.items():
         if isinstance(inner, (Model, Mapping)):
             yield from _paths(inner, f"{prefix}{name}.")
         elif not isinstance(inner, list):
             yield f"{prefix}{name}"
-
-
-def _entries(value: object) -> Mapping[str, Any]:
-    """Return the fields of a model that are set, or the entries of a mapping."""
-    if isinstance(value, Model):
-        return {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
-    return value if isinstance(value, Mapping) else {}
 
 
 def path_of(place: Place) -> str:

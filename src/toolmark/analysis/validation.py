@@ -19,10 +19,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, compress
-from operator import not_
+from functools import cached_property
+from itertools import combinations, starmap
 from typing import Any, NamedTuple
 
 from toolmark._internal.json import canonical_json, is_number, short_repr, to_json_value
@@ -30,14 +30,13 @@ from toolmark._internal.options import require
 from toolmark._internal.text import join_first, plural
 from toolmark.agents import DEFAULT_CONCURRENCY
 from toolmark.analysis.field_paths import Place, name_of, path_of, values_at
-from toolmark.analysis.scores import count_warned
 from toolmark.cases import AnyCase
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.evaluation.run import evaluate, listed_cases
 from toolmark.metrics import MetricLike
 from toolmark.report import AUCDifference, MetricValidity, MisrankedCase, Report, Validity
 from toolmark.result import TOLERANCE, MetricResult, ResultStatus
-from toolmark.stats import auc, auc_within, auc_within_interval, balanced_accuracy
+from toolmark.stats import Interval, auc, auc_within, auc_within_interval, balanced_accuracy
 from toolmark.stats.bootstrap import RESAMPLES, interval_of
 from toolmark.stats.number_checks import check_bootstrap, check_positive, mean_of
 from toolmark.stats.separation import differences_of, resampled_aucs
@@ -107,11 +106,12 @@ def validate(
         *_missing_note(alone, len(values), cluster, "is a separate cluster", "each is a separate cluster"),
         *_one_sided_note(good, values.values(), positive_from),
     ]
+    runs = [_Run(*run) for run in zip(values, [name_of(listed, place) for place in values], good, keys, strict=True)]
     labelled = [listed[place] for place in values]
     report = evaluate(labelled, metrics, max_concurrency=max_concurrency, show_progress=show_progress)
     bootstrap: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
-    names = [name_of(listed, place) for place in values]
-    runs = _Runs(list(values), names, good, keys, cluster is not None, bootstrap)
+    columns = [_Column(place, report, runs, bootstrap) for place in range(len(report.metrics))]
+    rows = [column for column in columns if len(column.scores) >= min_runs]
     return Validity(
         label=path_of(label),
         positive_from=float(positive_from),
@@ -121,85 +121,98 @@ def validate(
         bad=len(good) - sum(good),
         min_runs=min_runs,
         notes=tuple(notes),
-        **_figures(report, runs, min_runs),
+        metrics=tuple(_validity(column, is_clustered=cluster is not None) for column in rows),
+        dropped=tuple(_counts(column) for column in columns if column not in rows),
+        differences=tuple(starmap(_difference, combinations(rows, 2))),
+        hardest_good=_hardest(rows, runs, good=True),
+        hardest_bad=_hardest(rows, runs, good=False),
         **bootstrap,
     )
 
 
-def _figures(report: Report, runs: _Runs, min_runs: int) -> dict[str, Any]:
-    """Return the fields of a `Validity` about its metrics."""
-    columns = [_Column(results) for results in zip(*(case.results for case in report.cases), strict=True)]
-    rows = [column for column in columns if len(column.scores) >= min_runs]
-    return {
-        "metrics": tuple(_validity(column, runs) for column in rows),
-        "dropped": tuple(_counts(column, runs) for column in columns if column not in rows),
-        "differences": tuple(_difference(one, other, runs) for one, other in combinations(rows, 2)),
-        "hardest_good": _hardest(rows, runs, good=True),
-        "hardest_bad": _hardest(rows, runs, good=False),
-    }
+class _Run(NamedTuple):
+    """A labelled case: its position among all cases, its name, its label, and the key of its cluster."""
+
+    case: int
+    name: str
+    good: bool
+    cluster: str
 
 
 class _Column:
     """The results of one metric on all labelled cases, and the scores that it has, by the position of the case."""
 
-    def __init__(self, results: Sequence[MetricResult]) -> None:
-        self.results = results
-        self.scores = {place: result.score for place, result in enumerate(results) if result.score is not None}
+    def __init__(self, place: int, report: Report, runs: Sequence[_Run], bootstrap: Mapping[str, Any]) -> None:
+        self.metric = report.metrics[place]
+        self.results = [case.results[place] for case in report.cases]
+        self.scores = {place: result.score for place, result in enumerate(self.results) if result.score is not None}
+        self.runs = runs
+        self.bootstrap = bootstrap
         self._resampled: dict[tuple[int, ...], list[float | None]] = {}
 
-    def resampled_aucs(self, places: Sequence[int], runs: _Runs) -> list[float | None]:
+    def data(self, places: Iterable[int]) -> tuple[list[float], list[bool], list[str]]:
+        """Return the scores, labels and clusters of the cases at some positions."""
+        runs = [(self.scores[place], self.runs[place]) for place in places]
+        return [score for score, _ in runs], [run.good for _, run in runs], [run.cluster for _, run in runs]
+
+    def resampled_aucs(self, places: Iterable[int]) -> list[float | None]:
         """Return the AUC of each resample of the cases at some positions.
 
         They are stored, because all pairs of metrics that score the same cases need the same ones.
         """
         key = tuple(places)
         if key not in self._resampled:
-            self._resampled[key] = resampled_aucs(
-                [self.scores[place] for place in places],
-                [runs.good[place] for place in places],
-                [runs.keys[place] for place in places],
-                resamples=runs.bootstrap["resamples"],
-                seed=runs.bootstrap["seed"],
-            )
+            resamples, seed = self.bootstrap["resamples"], self.bootstrap["seed"]
+            self._resampled[key] = resampled_aucs(*self.data(key), resamples=resamples, seed=seed)
         return self._resampled[key]
 
+    def interval(self, values: Sequence[float | None], clusters: Iterable[str]) -> Interval | None:
+        """Return the interval of the values of resamples."""
+        return interval_of(values, len({*clusters}), self.bootstrap["confidence"])
 
-class _Runs(NamedTuple):
-    """The labelled cases: position among all cases, name, label and cluster of each, and how they are resampled."""
+    def misranked(self, place: int) -> float:
+        """Return the share of cases of the other kind on the wrong side of a case, ties counting one half."""
+        good = self.runs[place].good
+        others = self._ranked[not good]
+        if not others:
+            return 0.0
+        below, up_to = bisect_left(others, self.scores[place]), bisect_right(others, self.scores[place])
+        wrong = 2 * len(others) - below - up_to if good else below + up_to
+        return wrong / (2 * len(others))
 
-    places: list[int]
-    names: list[str]
-    good: list[bool]
-    keys: list[str]
-    clustered: bool
-    bootstrap: dict[str, Any]
+    @cached_property
+    def _ranked(self) -> dict[bool, list[float]]:
+        """The sorted scores of good and of bad cases."""
+        ranked: dict[bool, list[float]] = {True: [], False: []}
+        for place, score in self.scores.items():
+            ranked[self.runs[place].good].append(score)
+        return {good: sorted(scores) for good, scores in ranked.items()}
 
 
-def _validity(column: _Column, runs: _Runs) -> MetricValidity:
+def _validity(column: _Column, *, is_clustered: bool) -> MetricValidity:
     """Return the validity of one metric."""
-    scores = list(column.scores.values())
-    good, keys = [runs.good[place] for place in column.scores], [runs.keys[place] for place in column.scores]
-    passed = [bool(column.results[place].passed) for place in column.scores]
-    areas = column.resampled_aucs(list(column.scores), runs)
-    return replace(
-        _counts(column, runs),
+    scores, good, clusters = column.data(column.scores)
+    validity = replace(
+        _counts(column),
         auc=auc(scores, good),
-        interval=interval_of(areas, len(set(keys)), runs.bootstrap["confidence"]),
-        auc_within=auc_within(scores, good, keys) if runs.clustered else None,
-        interval_within=auc_within_interval(scores, good, keys, **runs.bootstrap) if runs.clustered else None,
-        balanced_accuracy=balanced_accuracy(passed, good),
-        mean_good=mean_of(list(compress(scores, good))),
-        mean_bad=mean_of(list(compress(scores, map(not_, good)))),
+        interval=column.interval(column.resampled_aucs(column.scores), clusters),
+        balanced_accuracy=balanced_accuracy([bool(column.results[place].passed) for place in column.scores], good),
+        mean_good=mean_of([score for score, fine in zip(scores, good, strict=True) if fine]),
+        mean_bad=mean_of([score for score, fine in zip(scores, good, strict=True) if not fine]),
     )
+    if not is_clustered:
+        return validity
+    interval = auc_within_interval(scores, good, clusters, **column.bootstrap)
+    return replace(validity, auc_within=auc_within(scores, good, clusters), interval_within=interval)
 
 
-def _counts(column: _Column, runs: _Runs) -> MetricValidity:
+def _counts(column: _Column) -> MetricValidity:
     """Return the counts of one metric, without any measure of its scores."""
-    verdicts = Counter((runs.good[place], bool(column.results[place].passed)) for place in column.scores)
+    verdicts = Counter((column.runs[place].good, bool(column.results[place].passed)) for place in column.scores)
     statuses = Counter(result.status for result in column.results)
     unscored = Counter(_first_line(result) for result in column.results if result.score is None)
     return MetricValidity(
-        metric=column.results[0].metric,
+        metric=column.metric,
         threshold=column.results[0].threshold,
         good=verdicts[True, True] + verdicts[True, False],
         bad=verdicts[False, True] + verdicts[False, False],
@@ -208,68 +221,41 @@ def _counts(column: _Column, runs: _Runs) -> MetricValidity:
         skipped=statuses[ResultStatus.SKIPPED],
         failed=statuses[ResultStatus.FAILED],
         unscored=tuple(unscored.most_common()),
-        warned=count_warned(column.results[place] for place in column.scores),
-        auc=None,
-        interval=None,
-        auc_within=None,
-        interval_within=None,
-        balanced_accuracy=None,
-        mean_good=None,
-        mean_bad=None,
+        warned=sum(bool(column.results[place].warnings) for place in column.scores),
     )
 
 
-def _difference(one: _Column, other: _Column, runs: _Runs) -> AUCDifference:
+def _difference(one: _Column, other: _Column) -> AUCDifference:
     """Return the difference of two metrics on the cases that both score."""
     both = [place for place in one.scores if place in other.scores]
-    good = [runs.good[place] for place in both]
-    area, other_area = (auc([column.scores[place] for place in both], good) for column in (one, other))
-    differences = differences_of(one.resampled_aucs(both, runs), other.resampled_aucs(both, runs))
-    clusters = len({runs.keys[place] for place in both})
+    scores, good, clusters = one.data(both)
+    (difference,) = differences_of([auc(scores, good)], [auc(other.data(both)[0], good)])
     return AUCDifference(
-        metric=one.results[0].metric,
-        other=other.results[0].metric,
+        metric=one.metric,
+        other=other.metric,
         cases=len(both),
-        difference=None if area is None or other_area is None else area - other_area,
-        interval=interval_of(differences, clusters, runs.bootstrap["confidence"]),
+        difference=difference,
+        interval=one.interval(differences_of(one.resampled_aucs(both), other.resampled_aucs(both)), clusters),
     )
 
 
-def _common_places(columns: Sequence[_Column], runs: _Runs, *, good: bool) -> list[int]:
-    """Return the places of the good or the bad cases that all metrics score."""
-    places = [place for place, fine in enumerate(runs.good) if fine is good]
-    return [place for place in places if all(place in column.scores for column in columns)]
-
-
-def _hardest(columns: Sequence[_Column], runs: _Runs, *, good: bool) -> MisrankedCase | None:
-    """Return the good or the bad case that all metrics misrank most.
+def _hardest(columns: Sequence[_Column], runs: Sequence[_Run], *, good: bool) -> MisrankedCase | None:
+    """Return the good or the bad case that all metrics misrank most; `None` if each is ranked right by a metric.
 
     It is the one whose least share over the metrics is highest, then the one with the highest mean, then the first.
     """
-    places = _common_places(columns, runs, good=good)
-    shares_of_metrics = [_misranked_shares(column, runs, places, good=good) for column in columns]
-    ranks = {
-        place: (min(shares), math.fsum(shares))
-        for place, shares in zip(places, zip(*shares_of_metrics, strict=True), strict=bool(columns))
-    }
-    hardest = max(ranks, key=lambda place: ranks[place], default=None)  # the first of several
-    if hardest is None or not ranks[hardest][0]:  # each case is ranked right by a metric
-        return None
-    scores = tuple(column.scores[hardest] for column in columns)
-    return MisrankedCase(
-        index=runs.places[hardest], case=runs.names[hardest], scores=scores, misranked=ranks[hardest][0]
-    )
-
-
-def _misranked_shares(column: _Column, runs: _Runs, places: Sequence[int], *, good: bool) -> list[float]:
-    """Return for each place the share of cases of the other kind on its wrong side, ties counting one half."""
-    others = sorted(score for place, score in column.scores.items() if runs.good[place] is not good)
-    shares: list[float] = []
-    for place in places:
-        below, up_to = bisect_left(others, column.scores[place]), bisect_right(others, column.scores[place])
-        wrong = 2 * len(others) - below - up_to if good else below + up_to
-        shares.append(wrong / (2 * len(others)) if others else 0.0)
-    return shares
+    hardest: MisrankedCase | None = None
+    highest = (0.0, 0.0)
+    for place, run in enumerate(runs):
+        if run.good is not good or not all(place in column.scores for column in columns):
+            continue
+        shares = [column.misranked(place) for column in columns]
+        rank = min(shares, default=0.0), math.fsum(shares)
+        if rank[0] and rank > highest:
+            highest = rank
+            scores = tuple(column.scores[place] for column in columns)
+            hardest = MisrankedCase(index=run.case, case=run.name, scores=scores, misranked=rank[0])
+    return hardest
 
 
 def _first_line(result: MetricResult) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,7 @@ class _CaseInBoth:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        plain: dict[str, Any] = to_json_value(self)
-        return plain
+        return dict(to_json_value(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +156,7 @@ class MetricComparison:
         """Return the difference, its interval and the changes on one line."""
         if self.difference is None:
             return f"{self.metric}: no case has a score in both"
-        interval = self.interval
-        within = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
+        within = within_text(self.interval, difference_text)
         return (
             f"{self.metric}: {difference_text(self.difference)}{within} over {plural(self.paired, 'case')}; "
             f"{len(self.regressions)} worse, {len(self.improvements)} better, p {number_text(self.corrected or 0.0)}"
@@ -221,7 +219,19 @@ class Comparison:
         require(valid, "alpha must be a number between 0 and 1", alpha)
         failures: list[str] = []
         for metric in self.metrics:
-            failures += _metric_failures(metric, alpha, allow_missing=allow_missing)
+            if metric.worse(alpha):
+                text = f"{metric.metric}: {plural(len(metric.regressions), 'case')} passed in A and failed in B"
+                if alpha is not None:
+                    better = len(metric.improvements)
+                    text += f", {better} the other way round (corrected p {number_text(metric.corrected or 0.0)})"
+                failures.append(text)
+            if metric.lost:
+                lost = plural(len(metric.lost), "case")
+                failures.append(f"{metric.metric}: {lost} passed in A and could not be measured in B")
+            if metric.missing and not allow_missing:
+                are = "is" if len(metric.missing) == 1 else "are"
+                missing = plural(len(metric.missing), "case")
+                failures.append(f"{metric.metric}: {missing} passed in A and {are} not in B")
         if not any(metric.paired for metric in self.metrics):
             failures.append("no case has a score in both")
         return tuple(failures)
@@ -229,8 +239,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
         plain = {**to_json_value(self), "metrics": [metric.to_dict() for metric in self.metrics]}
-        json_values: dict[str, Any] = replace_nonfinite(plain)
-        return json_values
+        return dict(replace_nonfinite(plain))
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return `to_dict()` as JSON text."""
@@ -241,19 +250,9 @@ class Comparison:
         return "\n".join(map(str, self.metrics))
 
 
-def _metric_failures(metric: MetricComparison, alpha: float | None, *, allow_missing: bool) -> Iterator[str]:
-    """Yield why a metric speaks against B."""
-    if metric.worse(alpha):
-        text = f"{metric.metric}: {plural(len(metric.regressions), 'case')} passed in A and failed in B"
-        if alpha is not None:
-            better = len(metric.improvements)
-            text += f", {better} the other way round (corrected p {number_text(metric.corrected or 0.0)})"
-        yield text
-    if metric.lost:
-        yield f"{metric.metric}: {plural(len(metric.lost), 'case')} passed in A and could not be measured in B"
-    if metric.missing and not allow_missing:
-        are = "is" if len(metric.missing) == 1 else "are"
-        yield f"{metric.metric}: {plural(len(metric.missing), 'case')} passed in A and {are} not in B"
+def within_text(interval: Interval | None, text: Callable[[float], str]) -> str:
+    """Return an interval in parentheses behind a number: ` (0.31 to 0.69)`; empty for `None`."""
+    return "" if interval is None else f" ({text(interval.low)} to {text(interval.high)})"
 
 
 def case_label(case: str, occurrence: int) -> str:

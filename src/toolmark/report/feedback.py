@@ -15,17 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report.export.evaluation_records import (
-    EVENT_NAME,
-    SCOPE,
-    WARN,
-    Scored,
-    annotator,
-    details,
-    events_of,
-    scores_of,
-    spans_of,
-)
+from toolmark.report.export.evaluation_records import EVENT_NAME, SCOPE, WARN, Record, nanoseconds, records_of
 from toolmark.report.report import Report
 
 __all__ = ["evaluation_events", "evaluation_spans", "langfuse_scores", "langsmith_feedback", "phoenix_annotations"]
@@ -45,20 +35,21 @@ def evaluation_events(report: Report, *, at: datetime | None = None, redactor: R
     Raises:
         InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; `problems` has all.
     """
+    moment = str(nanoseconds(at))
     number, text = WARN
-    records = [
+    log_records = [
         {
-            "timeUnixNano": str(event.moment),
-            "observedTimeUnixNano": str(event.moment),
+            "timeUnixNano": moment,
+            "observedTimeUnixNano": moment,
             "eventName": EVENT_NAME,
-            **({"severityNumber": number, "severityText": text} if event.warns else {}),
-            "attributes": _pairs(event.attributes),
-            "traceId": event.trace,
-            "spanId": event.span,
+            **({} if record.is_scored else {"severityNumber": number, "severityText": text}),
+            "attributes": _pairs(record.event_attributes()),
+            "traceId": record.trace,
+            "spanId": record.span,
         }
-        for event in events_of(report, at, redactor)
+        for record in records_of(report, redactor, scores_only=False)
     ]
-    return {"resourceLogs": [{**_RESOURCE, "scopeLogs": [{"scope": _SCOPE, "logRecords": records}]}]}
+    return {"resourceLogs": [{**_RESOURCE, "scopeLogs": [{"scope": _SCOPE, "logRecords": log_records}]}]}
 
 
 def evaluation_spans(report: Report, *, at: datetime | None = None, redactor: Redactor = DEFAULT) -> dict[str, Any]:
@@ -66,20 +57,23 @@ def evaluation_spans(report: Report, *, at: datetime | None = None, redactor: Re
 
     Only scores become spans. Arguments and errors as in `evaluation_events`.
     """
-    spans = [
-        {
-            "traceId": span.trace,
-            "spanId": span.span,
-            "name": span.name,
-            "kind": 1,
-            "startTimeUnixNano": str(span.moment),
-            "endTimeUnixNano": str(span.moment),
-            "attributes": _pairs(span.attributes),
-            "links": [{"traceId": span.target[0], "spanId": span.target[1]}],
-            "status": {},
-        }
-        for span in spans_of(report, at, redactor)
-    ]
+    moment = str(nanoseconds(at))
+    spans: list[dict[str, Any]] = []
+    for record in records_of(report, redactor):
+        trace, span = record.span_ids
+        spans.append(
+            {
+                "traceId": trace,
+                "spanId": span,
+                "name": record.span_name,
+                "kind": 1,
+                "startTimeUnixNano": moment,
+                "endTimeUnixNano": moment,
+                "attributes": _pairs(record.span_attributes()),
+                "links": [{"traceId": record.trace, "spanId": record.span}],
+                "status": {},
+            }
+        )
     return {"resourceSpans": [{**_RESOURCE, "scopeSpans": [{"scope": _SCOPE, "spans": spans}]}]}
 
 
@@ -91,16 +85,16 @@ def langsmith_feedback(report: Report, *, redactor: Redactor = DEFAULT) -> list[
     """
     return [
         {
-            "id": _uuid(scored),
-            "run_id": scored.span,
-            "trace_id": scored.trace,
-            "key": scored.result.metric,
-            "score": scored.plain["score"],
-            "value": scored.label,
-            **_reason_as("comment", scored),
-            "feedback_source": {"type": "api", "metadata": details(scored)},
+            "id": _uuid(record),
+            "run_id": record.span,
+            "trace_id": record.trace,
+            "key": record.result.metric,
+            "score": record.plain["score"],
+            "value": record.label,
+            **_reason_as("comment", record),
+            "feedback_source": {"type": "api", "metadata": record.metadata},
         }
-        for scored in scores_of(report, redactor)
+        for record in records_of(report, redactor, hexadecimal=False)
     ]
 
 
@@ -112,15 +106,15 @@ def langfuse_scores(report: Report, *, redactor: Redactor = DEFAULT) -> list[dic
     """
     return [
         {
-            "id": _uuid(scored),
-            "traceId": scored.trace,
-            "name": scored.result.metric,
-            "value": scored.plain["score"],
+            "id": _uuid(record),
+            "traceId": record.trace,
+            "name": record.result.metric,
+            "value": record.plain["score"],
             "dataType": "NUMERIC",
-            **_reason_as("comment", scored),
-            "metadata": details(scored),
+            **_reason_as("comment", record),
+            "metadata": record.metadata,
         }
-        for scored in scores_of(report, redactor)
+        for record in records_of(report, redactor, hexadecimal=False)
     ]
 
 
@@ -133,18 +127,18 @@ def phoenix_annotations(report: Report, *, redactor: Redactor = DEFAULT) -> dict
     return {
         "data": [
             {
-                "span_id": scored.span,
-                "name": scored.result.metric,
-                "annotator_kind": annotator(scored),
+                "span_id": record.span,
+                "name": record.result.metric,
+                "annotator_kind": record.annotator,
                 "identifier": SCOPE,
                 "result": {
-                    "score": float(scored.plain["score"]),
-                    "label": scored.label,
-                    **_reason_as("explanation", scored),
+                    "score": float(record.plain["score"]),
+                    "label": record.label,
+                    **_reason_as("explanation", record),
                 },
-                "metadata": details(scored),
+                "metadata": record.metadata,
             }
-            for scored in scores_of(report, redactor, hexadecimal=True)
+            for record in records_of(report, redactor)
         ]
     }
 
@@ -155,14 +149,14 @@ _RESOURCE: dict[str, Any] = {
 _SCOPE: dict[str, Any] = {"name": SCOPE}
 
 
-def _reason_as(key: str, scored: Scored) -> dict[str, str]:
+def _reason_as(key: str, record: Record) -> dict[str, str]:
     """Return the reason under the key that a backend uses for it, if there is one."""
-    reason = scored.plain.get("reason")
+    reason = record.plain.get("reason")
     return {key: reason} if reason else {}
 
 
-def _uuid(scored: Scored) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, scored.key))
+def _uuid(record: Record) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, record.key))
 
 
 def _pairs(attributes: Mapping[str, str | float]) -> list[dict[str, Any]]:

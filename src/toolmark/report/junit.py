@@ -28,13 +28,6 @@ _EXCEPTION_TYPE = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,99}): ", re.ASCII)
 _START = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
-def _properties(values: Iterable[tuple[str, str]]) -> ET.Element:
-    properties = ET.Element("properties")
-    for name, value in values:
-        ET.SubElement(properties, "property", {"name": name, "value": value})
-    return properties
-
-
 def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) -> str:
     """Return a report as JUnit XML.
 
@@ -59,8 +52,10 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         suite = _add_suite(root, summary.metric, entries)
         if start:
             suite.set("timestamp", start.group())
-        figures = [pair for pair in (*_figures(summary), *_chances(trials.get(summary.metric))) if pair[1] != "-"]
-        suite.insert(0, _properties([*_about(report), *figures]))
+        properties = ET.Element("properties")
+        for name, value in _properties(report, summary, trials.get(summary.metric)):
+            ET.SubElement(properties, "property", {"name": name, "value": value})
+        suite.insert(0, properties)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
@@ -87,34 +82,28 @@ def _time(seconds: Iterable[object]) -> dict[str, str]:
     return {"time": f"{fsum(times):.3f}"} if times else {}
 
 
-def _about(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the facts about the evaluation."""
+def _properties(report: Report, summary: MetricSummary, trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
+    """Yield the facts about the evaluation, and the numbers of a metric and its trials that are known."""
     if report.interrupted:
         yield "interrupted", "true"
     for name, value in report.about.items():
         if isinstance(value, (str, int, float)):
             yield f"about.{one_line(name, _MAX_NAME)}", one_line(str(value))
-
-
-def _figures(summary: MetricSummary) -> Iterator[tuple[str, str]]:
-    """Yield the numbers of a metric; `-` for one that is not known."""
-    yield "threshold", f"{summary.threshold:g}"
-    yield "mean", number_or_dash(summary.mean)
-    yield "mean.interval", number_or_dash(summary.mean_interval, interval_text)
-    yield "pass_rate", number_or_dash(summary.rate)
-    yield "pass_rate.interval", number_or_dash(summary.rate_interval, interval_text)
-    yield "judge.coverage", number_or_dash(summary.coverage)
-    yield "judge.cost", number_or_dash(summary.cost)
-
-
-def _chances(trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
-    """Yield the chances that trials pass, `-` for one that is not known, and the flaky goldens."""
-    if trials is None:
-        return
-    for k, at_least_one, all_of_them, _ in pass_at_k_rows(trials):
-        yield f"pass@{k}", at_least_one
-        yield f"pass^{k}", all_of_them
-    for flaky in trials.flaky:
+    figures = {
+        "threshold": f"{summary.threshold:g}",
+        "mean": number_or_dash(summary.mean),
+        "mean.interval": number_or_dash(summary.mean_interval, interval_text),
+        "pass_rate": number_or_dash(summary.rate),
+        "pass_rate.interval": number_or_dash(summary.rate_interval, interval_text),
+        "judge.coverage": number_or_dash(summary.coverage),
+        "judge.cost": number_or_dash(summary.cost),
+    }
+    for k, at_least_one, all_of_them, _ in pass_at_k_rows(trials) if trials else ():
+        figures |= {f"pass@{k}": at_least_one, f"pass^{k}": all_of_them}
+    for name, text in figures.items():
+        if text != "-":
+            yield name, text
+    for flaky in trials.flaky if trials else ():
         yield "flaky", flaky_text(flaky)
 
 

@@ -9,33 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolmark._internal.options import require
-from toolmark._internal.text import hundredths_text, join_first, number_text, plural
+from toolmark._internal.text import join_first, number_text, plural
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report.comparison import CaseChange, Comparison, MetricComparison
+from toolmark.report.comparison import CaseChange, Comparison
 from toolmark.report.redaction import redact
 from toolmark.report.report import MetricSummary, Report, TrialSummary
 from toolmark.report.terminal.results import result_text
-from toolmark.report.text.breakdown import breakdowns, changes_by_tool
+from toolmark.report.text import phrases
+from toolmark.report.text.breakdown import changes_by_tool, problem_rows
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.gfm import Page, code, fenced, folded, html_code
 from toolmark.report.text.ordering import Entry, is_bad, result_verdict, worst_first
-from toolmark.report.text.phrases import (
-    INTERRUPTED,
-    INTERVALS,
-    PASS_AT_K_LEGEND,
-    counts_text,
-    difference_interval_text,
-    estimates_text,
-    flaky_text,
-    judging_text,
-    number_or_dash,
-    one_line,
-    p_text,
-    pass_at_k_rows,
-    signed_text,
-    verdict,
-    with_interval,
-)
+from toolmark.report.text.phrases import number_or_dash, one_line
 
 __all__ = ["render_markdown"]
 
@@ -77,12 +62,12 @@ def render_markdown(
     require(limit >= 0, "limit must be 0 or more", limit)
     report = redact(report, redactor)
     page = Page(max_bytes)
-    word = verdict(report)
+    word = phrases.verdict(report)
     page.add(f"# {_name(redact(title, redactor)) or 'toolmark'}")
     amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {plural(len(report.cases), 'case')}"
-    page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {counts_text(report)}, of {amount}.")
+    page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {phrases.counts_text(report)}, of {amount}.")
     if report.interrupted:
-        page.add(f"> **{INTERRUPTED}**")
+        page.add(f"> **{phrases.INTERRUPTED}**")
     _add_totals(page, report.summaries)
     _add_trials(page, report.trial_summaries)
     if baseline is not None:
@@ -90,7 +75,10 @@ def render_markdown(
     bad, rest = list[Entry](), list[Entry]()
     for entry in sorted(report.results(), key=worst_first):
         (bad if is_bad(entry[1]) else rest).append(entry)
-    _add_tools(page, report)
+    tools = [(_name(tool), f"{cases:,}", problems) for tool, cases, problems in problem_rows(report)]
+    if tools:
+        page.add("## Findings by tool")
+        page.add_table(["tool", "cases", "findings of all metrics"], "lrl", tools, what="tool")
     _add_failures(page, bad, limit)
     _add_rest(page, rest)
     return page.text()
@@ -102,16 +90,16 @@ def _add_totals(page: Page, summaries: Sequence[MetricSummary]) -> None:
         (
             _name(summary.metric),
             f"{summary.threshold:g}",
-            with_interval(summary.mean, summary.mean_interval),
-            with_interval(summary.rate, summary.rate_interval),
+            phrases.with_interval(summary.mean, summary.mean_interval),
+            phrases.with_interval(summary.rate, summary.rate_interval),
             *(f"{amount:,}" for amount in (summary.passed, summary.failed, summary.errored, summary.skipped)),
         )
         for summary in summaries
     ]
     page.add_table(header, "lrrrrrrr", rows, what="metric")
-    if any(map(estimates_text, summaries)):
-        page.add(INTERVALS)
-    judged = [f"- {_name(summary.metric)}: {text}" for summary in summaries if (text := judging_text(summary))]
+    if any(map(phrases.estimates_text, summaries)):
+        page.add(phrases.INTERVALS)
+    judged = [f"- {_name(summary.metric)}: {text}" for summary in summaries if (text := phrases.judging_text(summary))]
     page.add_list(judged, what="judge line")
 
 
@@ -119,11 +107,13 @@ def _add_trials(page: Page, summaries: Sequence[TrialSummary]) -> None:
     if not summaries:
         return
     page.add("## Trials")
-    rows = [(_name(summary.metric), *row) for summary in summaries for row in pass_at_k_rows(summary)]
+    rows = [(_name(summary.metric), *row) for summary in summaries for row in phrases.pass_at_k_rows(summary)]
     page.add_table(["metric", "k", "pass@k", "pass^k", "goldens"], "lrrrr", rows, what="trial row")
-    page.add(PASS_AT_K_LEGEND)
+    page.add(phrases.PASS_AT_K_LEGEND)
     flaky = [
-        f"- {_name(summary.metric)}: {code(flaky_text(golden))}" for summary in summaries for golden in summary.flaky
+        f"- {_name(summary.metric)}: {code(phrases.flaky_text(golden))}"
+        for summary in summaries
+        for golden in summary.flaky
     ]
     page.add_list(flaky, what="flaky golden", title="### Flaky: some trials passed, some did not")
 
@@ -131,7 +121,8 @@ def _add_trials(page: Page, summaries: Sequence[TrialSummary]) -> None:
 def _add_comparison(page: Page, comparison: Comparison) -> None:
     page.add(f"## Against the baseline\n\n{plural(comparison.in_both, 'case')} in both.")
     header = ["metric", "pairs", "before", "now", "difference", "95 % interval", "worse", "better", "p"]
-    page.add_table(header, "lrrrrrrrr", map(_comparison_row, comparison.metrics), what="compared metric")
+    rows = [(_name(metric.metric), *phrases.comparison_cells(metric)) for metric in comparison.metrics]
+    page.add_table(header, "lrrrrrrrr", rows, what="compared metric")
     changes = changes_by_tool(change for metric in comparison.metrics for change in metric.regressions)
     tools: list[tuple[str, ...]] = []
     for tool, kind, cases in changes:
@@ -151,32 +142,9 @@ def _add_comparison(page: Page, comparison: Comparison) -> None:
     page.add_list([f"- {code(note)}" for note in comparison.notes], what="note", title="### Notes")
 
 
-def _comparison_row(metric: MetricComparison) -> tuple[str, ...]:
-    return (
-        _name(metric.metric),
-        f"{metric.paired:,}",
-        number_or_dash(metric.mean_a, hundredths_text),
-        number_or_dash(metric.mean_b, hundredths_text),
-        number_or_dash(metric.difference, signed_text),
-        difference_interval_text(metric.interval),
-        f"{len(metric.regressions):,}",
-        f"{len(metric.improvements):,}",
-        p_text(metric.corrected),
-    )
-
-
 def _change_line(change: CaseChange) -> str:
     finding = f": {code(one_line(change.finding))}" if change.finding else ""
     return f"- {_name(change.label)} {number_text(change.score_a)} → {number_text(change.score_b)}{finding}"
-
-
-def _add_tools(page: Page, report: Report) -> None:
-    """Add the tools that have findings, those of most cases first."""
-    tools, _ = breakdowns(report)
-    rows = [(_name(line.tool), f"{len(line.cases):,}", tools.problems(line)) for line in tools.lines if line.cases]
-    if rows:
-        page.add("## Findings by tool")
-        page.add_table(["tool", "cases", "findings of all metrics"], "lrl", rows, what="tool")
 
 
 def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
@@ -192,22 +160,19 @@ def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
     lines = [f"<p>{_failure_line(entry)}</p>" for entry in bad]
     lines = lines[: max(page.fitting([title, *lines]) - 1, 0)]  # one of the fitting blocks is the title
     page.leave_out("failure", len(bad) - len(lines))
-    _unfold(page, title, lines, bad[: limit or None])
+    room = page.room_beside([title, *lines])
+    unfolded = bad[: min(limit or len(lines), len(lines))]
+    for place, (case, result) in enumerate(unfolded):
+        calls = fenced(result_text(result, case.case, case.label))
+        block = folded(_failure_line((case, result)), calls)
+        room -= len(block.encode()) - len(lines[place].encode())
+        if room < 0:
+            page.leave_out("side-by-side view", len(unfolded) - place)
+            break
+        lines[place] = block
     if lines:
         for block in (title, *lines):
             page.add(block)
-
-
-def _unfold(page: Page, title: str, lines: list[str], entries: Sequence[Entry]) -> None:
-    """Replace lines of failures by their calls side by side, as long as there is room."""
-    room = page.room_beside([title, *lines])
-    unfolded = min(len(lines), len(entries))
-    for place, block in enumerate(map(_folded_calls, entries[:unfolded])):
-        room -= len(block.encode()) - len(lines[place].encode())
-        if room < 0:
-            page.leave_out("side-by-side view", unfolded - place)
-            break
-        lines[place] = block
 
 
 def _failure_line(entry: Entry) -> str:
@@ -215,11 +180,6 @@ def _failure_line(entry: Entry) -> str:
     names = " ".join(html_code(one_line(name, _MAX_NAME)) for name in (case.label, result.metric))
     sign = _SIGNS[result_verdict(result)]
     return f"{sign} {names} {number_or_dash(result.score)} {html_code(first_problem(result))}"
-
-
-def _folded_calls(entry: Entry) -> str:
-    case, result = entry
-    return folded(_failure_line(entry), fenced(result_text(result, case.case, case.label)))
 
 
 def _add_rest(page: Page, rest: Sequence[Entry]) -> None:

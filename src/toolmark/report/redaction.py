@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -56,8 +56,7 @@ def redact(data: Data, redactor: Redactor = DEFAULT) -> Data:
     """Return a redacted copy of a text, of the data of a report, or of a tuple of them."""
     if not redactor.enabled:
         return data
-    redacted: Data = _redacted(data, redactor)
-    return redacted
+    return cast("Data", _redacted(data, redactor))
 
 
 def redact_entry(entry: Entry) -> Entry:
@@ -74,14 +73,12 @@ def redact_content(case: object, redactor: Redactor) -> tuple[AnyCase, Any]:
     """
     if not isinstance(case, (LLMTestCase, MLLMTestCase)):
         return redactor.model(case) if isinstance(case, ConversationalTestCase) else _NO_CONTENT, None
-    return redactor.model(_without_repeated_calls(case)), redactor(_expected_json(case))
-
-
-def _expected_json(case: LLMTestCase | MLLMTestCase) -> Any:  # noqa: ANN401 - a JSON value
-    expected = case.expected_tools
+    expected: Any = case.expected_tools
     if isinstance(expected, (Plan, Alternatives)):
-        return expectation_json(expected)
-    return None if expected is None else [call.to_dict() for call in expected]
+        expected = expectation_json(expected)
+    elif expected is not None:
+        expected = [call.to_dict() for call in expected]
+    return redactor.model(_without_repeated_calls(case)), redactor(expected)
 
 
 def _without_repeated_calls(case: TestCase) -> TestCase:
@@ -115,23 +112,16 @@ def _redacted(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - of any c
 
 def _redacted_fields(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - of any class in `_FIELDS`
     fields = {name: _redacted(getattr(value, name), redactor) for name in _FIELDS[type(value)]}
-    if isinstance(value, (Finding, Difference)):
-        fields |= _redacted_sides(value, redactor)
-    elif isinstance(value, MetricResult):
+    if isinstance(value, MetricResult):
         fields["parts"] = {redactor(name): number for name, number in value.parts.items()}
-    return replace(value, **fields)
-
-
-def _redacted_sides(value: Finding | Difference, redactor: Redactor) -> dict[str, Any]:
-    """Return both values of a finding or a difference, redacted at its path."""
-    path = value.path if isinstance(value, Finding) else ".".join(map(str, value.path))
-    sides: dict[str, Any] = {}
-    for name in _VALUES[type(value)]:
+        return replace(value, **fields)
+    for name in _VALUES.get(type(value), ()):
+        path = ".".join(map(str, value.path)) if isinstance(value, Difference) else value.path
         side = getattr(value, name)
         plain = json_of(side)
         if plain is not ABSENT:
-            sides[name] = _redacted_parts(side, plain, redact_at_path(plain, path, redactor))
-    return sides
+            fields[name] = _redacted_parts(side, plain, redact_at_path(plain, path, redactor))
+    return replace(value, **fields)
 
 
 def _redacted_parts(value: Any, plain: Any, safe: Any) -> Any:  # noqa: ANN401 - a JSON value or a matcher

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import fsum
@@ -85,10 +86,13 @@ class CaseResult:
         It has the case's id and name, or else its `key`, and the `run_id` of a recorded run.
         """
         kind, key = self.identity
-        run_id = getattr(getattr(self.case, "run", None), "run_id", None)
-        others = {"key": key if kind == "content" else None, "run_id": run_id}
-        numbers = {"trial": self.trial, "golden": self.golden}
-        plain: dict[str, Any] = {"index": self.index, **case_names(self.case), **drop_none(others | numbers)}
+        about = {
+            "key": key if kind == "content" else None,
+            "run_id": getattr(getattr(self.case, "run", None), "run_id", None),
+            "trial": self.trial,
+            "golden": self.golden,
+        }
+        plain: dict[str, Any] = {"index": self.index, **case_names(self.case), **drop_none(about)}
         if self.apart:
             plain["apart"] = [self.results[place].metric for place in sorted(self.apart)]
         return {**plain, "results": [result.to_dict(redactor) for result in self.own_results]}
@@ -106,25 +110,18 @@ def content_key(case: object) -> str | None:
 
     For a conversation it is that of the user's turns; `None` if there is neither input nor expectation.
     """
-    content = _key_content(case)
+    content: dict[str, Any] = {}
+    if isinstance(case, ConversationalTestCase):
+        content = {"turns": [turn.content for turn in case.turns if turn.role == "user"]}
+    elif isinstance(case, LLMTestCase | MLLMTestCase):
+        fields = {name: getattr(case, name) for name in ("input", "expected_output", "expected_tools")}
+        fields |= {name: getattr(case, name) or None for name in ("required_texts", "must_end")}
+        with suppress(InvalidDataError):  # nested too deeply to be written
+            content = type(case)(**drop_none(fields)).to_dict()
     if not any(content.values()):
         return None
     text = json.dumps(DEFAULT(content), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_DIGITS]
-
-
-def _key_content(case: object) -> dict[str, Any]:
-    """Return the values that identify a case; empty if there are none."""
-    if isinstance(case, ConversationalTestCase):
-        return {"turns": [turn.content for turn in case.turns if turn.role == "user"]}
-    if not isinstance(case, LLMTestCase | MLLMTestCase):
-        return {}
-    fields = {name: getattr(case, name) for name in ("input", "expected_output", "expected_tools")}
-    fields |= {name: getattr(case, name) or None for name in ("required_texts", "must_end")}
-    try:
-        return type(case)(**drop_none(fields)).to_dict()
-    except InvalidDataError:  # nested too deeply to be written
-        return {}
 
 
 _KEY_DIGITS = 12
@@ -270,13 +267,8 @@ def _coverage(results: Sequence[MetricResult]) -> float | None:
 def _cost(results: Sequence[MetricResult]) -> float | None:
     """Return the sum of the costs; `None` if nothing has a price, or something was used without one."""
     costs = [result.cost for result in results if result.cost is not None]
-    if not costs or any(map(_is_unpriced, results)):
-        return None
-    return fsum(costs)
-
-
-def _is_unpriced(result: MetricResult) -> bool:
-    return result.cost is None and any(result.usage.values())
+    is_unpriced = any(result.cost is None and any(result.usage.values()) for result in results)
+    return fsum(costs) if costs and not is_unpriced else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,24 +287,21 @@ class Flaky:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        plain: dict[str, Any] = to_json_value(self)
-        return plain
+        return dict(to_json_value(self))
 
 
 def _tallies(results: Sequence[tuple[CaseResult, MetricResult]]) -> list[Flaky]:
-    """Return the tally of each golden."""
+    """Return how many trials of each golden have a score and passed; each trial may consist of several runs."""
     names: dict[int, str] = {}
     outcomes: dict[int, dict[int | None, list[bool | None]]] = {}
     for case, result in results:
         names.setdefault(case.cluster, case.name)
         outcomes.setdefault(case.cluster, {}).setdefault(case.trial, []).append(result.passed)
-    return [_tally(names[golden], by_trial.values()) for golden, by_trial in outcomes.items()]
-
-
-def _tally(name: str, trials: Iterable[Sequence[bool | None]]) -> Flaky:
-    """Return how many trials of a golden have a score and passed; each may consist of several runs."""
-    scored = [all(passes) for passes in trials if None not in passes]
-    return Flaky(name=name, passed=sum(scored), scored=len(scored))
+    tallies: list[Flaky] = []
+    for golden, by_trial in outcomes.items():
+        scored = [all(passes) for passes in by_trial.values() if None not in passes]
+        tallies.append(Flaky(name=names[golden], passed=sum(scored), scored=len(scored)))
+    return tallies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,8 +355,7 @@ class TrialSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values; the keys of the objects by k are texts."""
-        plain: dict[str, Any] = to_json_value(self)
-        return plain
+        return dict(to_json_value(self))
 
 
 @dataclass(frozen=True)
@@ -444,8 +432,7 @@ class Report:
             plain["interrupted"] = True
         if self.about:
             plain["about"] = redactor(dict(self.about))
-        json_values: dict[str, Any] = replace_nonfinite(plain)
-        return json_values
+        return dict(replace_nonfinite(plain))
 
     def to_json(self, *, indent: int | None = None, redactor: Redactor = DEFAULT) -> str:
         """Return `to_dict()` as JSON text."""
@@ -491,9 +478,8 @@ class Report:
 
     def print(self, title: str = "Evaluation") -> None:
         """Print the report to the terminal; see `toolmark.report.terminal.print_report` for more options."""
-        from toolmark.report.terminal import print_report  # noqa: PLC0415 - loaded only when printing
-
-        print_report(self, title=title)
+        # By name, as below: renderers import this module, and are loaded only when used.
+        import_module("toolmark.report.terminal").print_report(self, title=title)
 
     def __str__(self) -> str:
         """Return one line per metric: mean and counts."""
@@ -501,9 +487,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return the totals and the worst cases for a notebook."""
-        from toolmark.report.html.notebook import report_fragment  # noqa: PLC0415 - loaded only in notebooks
-
-        return report_fragment(self)
+        fragment: str = import_module("toolmark.report.html.notebook").report_fragment(self)
+        return fragment
 
 
 def _imported(package: str) -> Any:  # noqa: ANN401 - a module without types

@@ -7,6 +7,7 @@ from typing import Any
 
 from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
 from toolmark._internal.text import difference_text, number_text, plural
+from toolmark.report.comparison import within_text
 from toolmark.stats import Interval
 
 
@@ -46,13 +47,13 @@ class MetricValidity:
     failed: int
     unscored: tuple[tuple[str, int], ...]
     warned: int
-    auc: float | None
-    interval: Interval | None
-    auc_within: float | None
-    interval_within: Interval | None
-    balanced_accuracy: float | None
-    mean_good: float | None
-    mean_bad: float | None
+    auc: float | None = None
+    interval: Interval | None = None
+    auc_within: float | None = None
+    interval_within: Interval | None = None
+    balanced_accuracy: float | None = None
+    mean_good: float | None = None
+    mean_bad: float | None = None
 
     @property
     def scored(self) -> int:
@@ -67,9 +68,7 @@ class MetricValidity:
     def __str__(self) -> str:
         """Return the AUC, its interval and the counts on one line."""
         area = "no AUC" if self.auc is None else f"AUC {number_text(self.auc)}"
-        within = (
-            "" if self.interval is None else f" ({number_text(self.interval.low)} to {number_text(self.interval.high)})"
-        )
+        within = within_text(self.interval, number_text)
         return (
             f"{self.metric}: {area}{within} over {plural(self.scored, 'case')}, {self.good} good and "
             f"{self.bad} bad; {self.skipped} skipped, {self.failed} failed"
@@ -100,9 +99,7 @@ class AUCDifference:
         """Return the difference and its interval on one line."""
         if self.difference is None:
             return f"{self.metric} minus {self.other}: no difference of AUC"
-        within = ""
-        if self.interval is not None:
-            within = f" ({difference_text(self.interval.low)} to {difference_text(self.interval.high)})"
+        within = within_text(self.interval, difference_text)
         text = f"{self.metric} minus {self.other}: {difference_text(self.difference)}{within}"
         return f"{text} over {plural(self.cases, 'case')}"
 
@@ -175,11 +172,10 @@ class Validity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
-        metrics, dropped = ([metric.to_dict() for metric in part] for part in (self.metrics, self.dropped))
-        plain: dict[str, Any] = replace_nonfinite(
-            {**to_json_value(self), "unlabelled": self.unlabelled, "metrics": metrics, "dropped": dropped}
-        )
-        return plain
+        plain = {**to_json_value(self), "unlabelled": self.unlabelled}
+        for name in ("metrics", "dropped"):
+            plain[name] = [metric.to_dict() for metric in getattr(self, name)]
+        return dict(replace_nonfinite(plain))
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return `to_dict()` as JSON text."""

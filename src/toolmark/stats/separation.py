@@ -195,23 +195,17 @@ def _counts_by_cluster(
 
 def _ratio_of(counts: Sequence[tuple[int, int]]) -> Callable[[Sequence[int]], float | None]:
     """Return the function that gives the area over the pairs of some clusters."""
-
-    def area(clusters: Sequence[int]) -> float | None:
-        pairs = sum(counts[cluster][1] for cluster in clusters)
-        return sum(counts[cluster][0] for cluster in clusters) / (2 * pairs) if pairs else None
-
-    return area
+    return lambda clusters: _area(sum(counts[one][0] for one in clusters), sum(counts[one][1] for one in clusters))
 
 
 def _ranked_auc(scores: Sequence[float], good: Sequence[bool]) -> Callable[[Sequence[int]], float | None]:
     """Return the function that gives the area of the scores at some positions."""
     count = _ranked_counts(scores, good)
+    return lambda positions: _area(*count(positions))
 
-    def area(positions: Sequence[int]) -> float | None:
-        halves, pairs = count(positions)
-        return halves / (2 * pairs) if pairs else None
 
-    return area
+def _area(halves: int, pairs: int) -> float | None:
+    return halves / (2 * pairs) if pairs else None
 
 
 def _ranked_counts(scores: Sequence[float], good: Sequence[bool]) -> Callable[[Sequence[int]], tuple[int, int]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -14,11 +15,10 @@ from toolmark._internal.text import number_text, printable
 from toolmark.analysis.comparison import Difference, compare, pair_cases
 from toolmark.errors import ConfigurationError
 from toolmark.report import CaseResult, Comparison, Report
-from toolmark.report.html.results import case_problem, case_verdict, worst_first
 from toolmark.report.redaction import redact
 from toolmark.report.text.breakdown import argument_of, group_of
-from toolmark.report.text.ordering import result_verdict
-from toolmark.result import MetricResult
+from toolmark.report.text.first_problem import case_problem
+from toolmark.report.text.ordering import case_verdict, result_verdict, worst_case_first
 from toolmark.stats.bootstrap import RESAMPLES
 from toolmark.view.index import INDEXES, SCHEMA, Index, storable
 from toolmark.view.results_file import CaseFacts, CasePlace, ResultsFile
@@ -76,8 +76,7 @@ def build_index(path: Path, now: ResultsFile, before: ResultsFile | None) -> tup
         DataFileError: A file is not one of results, or parts of it are wrong.
         OSError: A file cannot be read.
     """
-    connection = sqlite3.connect(path)
-    try:
+    with closing(sqlite3.connect(path)) as connection:
         # The database is written once and thrown away: nothing has to survive a crash.
         connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
         try:
@@ -85,77 +84,81 @@ def build_index(path: Path, now: ResultsFile, before: ResultsFile | None) -> tup
         except sqlite3.OperationalError as error:
             message = f"the SQLite of this Python must have full-text search (FTS5), got: {error}; use another Python"
             raise ConfigurationError(message) from None
-        writer = _Writer(connection)
-        cases, report, warnings = writer.read(0, now)
+        cases, report, warnings = _read(connection, 0, now, 0)
+        listed = list(cases)
         comparison = None
         if before is not None:
-            earlier, earlier_report, more = writer.read(1, before)
-            comparison = _compare(earlier_report, report)
+            earlier, earlier_report, more = _read(connection, 1, before, len(cases))
+            resamples = min(RESAMPLES, _RESAMPLED_CASES // max(len(cases), 1))
+            comparison = compare(
+                earlier_report,
+                report,
+                allow_different=get_args(Difference),
+                resamples=max(_FEWEST_RESAMPLES, resamples),
+            )
             _connect(earlier, earlier_report, cases, report, comparison)
             cases += earlier
             warnings += more
         _name(cases)
         _order(cases)
-        writer.write(cases)
+        _write(connection, cases)
         connection.commit()
         connection.executescript(INDEXES)
-    finally:
-        connection.close()
-    listed = [case for case in cases if case.file == 0]
     redacted = replace(redact(replace(report, cases=())), cases=tuple(case.result for case in listed))
     keys = {case.result.index: case.key for case in listed if case.key is not None}
     return Index(path, redacted.metrics), Evaluation(redacted, redact(comparison), keys, warnings)
 
 
-class _Writer:
-    """Writes the database."""
+def _read(
+    connection: sqlite3.Connection, file: int, source: ResultsFile, first: int
+) -> tuple[list[_Case], Report, list[str]]:
+    """Read a file and write the texts and tools of its cases; return the cases, the report and warnings.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._count = 0
+    `first` is the id of the first case.
+    """
 
-    def read(self, file: int, source: ResultsFile) -> tuple[list[_Case], Report, list[str]]:
-        """Read a file and write the texts and tools of its cases; return the cases, the report and warnings."""
-        first = self._count
+    def collect(number: int, facts: CaseFacts) -> None:
+        _insert(connection, "texts (rowid, text)", [(first + number, storable(facts.text))])
+        _insert(connection, "tools", [(storable(tool), first + number) for tool in facts.tools])
 
-        def collect(number: int, facts: CaseFacts) -> None:
-            place = first + number
-            self._insert("texts (rowid, text)", [(place, storable(facts.text))])
-            self._insert("tools", [(storable(tool), place) for tool in facts.tools])
+    light = source.read(collect)
+    cases = [
+        _Case(file, position, _redacted(result), place, first + place.number)
+        for position, (result, place) in enumerate(zip(light.report.cases, light.places, strict=True))
+    ]
+    return cases, light.report, light.warnings
 
-        light = source.read(collect)
-        self._count += len(light.places)
-        cases = [
-            _Case(file, position, result, place, first + place.number)
-            for position, (result, place) in enumerate(zip(_redacted(light.report.cases), light.places, strict=True))
-        ]
-        return cases, light.report, light.warnings
 
-    def write(self, cases: Sequence[_Case]) -> None:
-        """Write the cases, and what they can be filtered by."""
-        for case in cases:
-            self._insert("cases", [_row(case)])
-            if case.key is None:
-                continue
-            self._insert("tags", [(storable(tag), case.id) for tag in {*redact(tuple(case.result.case.tags))}])
-            findings = [one for result in case.result.own_results for one in result.findings]
-            places = {(one.tool, group_of(one.kind), argument_of(one)) for one in findings}
-            self._insert("findings", [(*map(storable, place), case.id) for place in places])
-            self._insert("tools", [(storable(one.tool), case.id) for one in findings if one.tool])
+def _redacted(case: CaseResult) -> CaseResult:
+    """Return a redacted case; of results without words only the names are redacted, since there are many."""
+    for result in case.results:
+        if result.findings or result.reason or result.error or result.warnings:
+            return redact(case)
+    return replace(redact(replace(case, results=())), results=case.results)
+
+
+def _write(connection: sqlite3.Connection, cases: Sequence[_Case]) -> None:
+    """Write the cases, and what they can be filtered by."""
+    for case in cases:
+        _insert(connection, "cases", [_row(case)])
+        if case.key is None:
+            continue
+        tags = {*redact(tuple(case.result.case.tags))}
+        _insert(connection, "tags", [(storable(tag), case.id) for tag in tags])
+        places: set[tuple[str, str, str]] = set()
+        for result in case.result.own_results:
+            places |= {(one.tool, group_of(one.kind), argument_of(one)) for one in result.findings}
             if case.file == 0:
-                self._insert(
-                    "results (metric, verdict, score, id)", [(*result, case.id) for result in _metric_rows(case.result)]
-                )
-
-    def _insert(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            marks = ", ".join("?" * len(rows[0]))
-            self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - no data
+                row = (storable(result.metric), result_verdict(result), result.score, case.id)
+                _insert(connection, "results (metric, verdict, score, id)", [row])
+        _insert(connection, "findings", [(*map(storable, place), case.id) for place in places])
+        _insert(connection, "tools", [(storable(tool), case.id) for tool, _, _ in places if tool])
 
 
-def _metric_rows(case: CaseResult) -> Iterator[tuple[str, str, float | None]]:
-    for result in case.own_results:
-        yield storable(result.metric), result_verdict(result), result.score
+def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    if rows:
+        marks = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - no data
 
 
 def _row(case: _Case) -> tuple[Any, ...]:
@@ -180,35 +183,13 @@ def _row(case: _Case) -> tuple[Any, ...]:
 
 def _cells(case: CaseResult | None) -> list[tuple[str, str]]:
     """Return the verdict and the score of each metric."""
-    if case is None:
-        return []
-    return [
-        ("apart", "") if place in case.apart else (result_verdict(result), _score_text(result))
-        for place, result in enumerate(case.results)
-    ]
-
-
-def _score_text(result: MetricResult) -> str:
-    return "" if result.score is None else number_text(result.score)
-
-
-def _redacted(cases: Sequence[CaseResult]) -> Iterator[CaseResult]:
-    """Yield redacted cases; of results without words only the names are redacted, since there are many."""
-    for case in cases:
-        if any(result.findings or result.reason or result.error or result.warnings for result in case.results):
-            yield redact(case)
+    cells: list[tuple[str, str]] = []
+    for place, result in enumerate(case.results if case else ()):
+        if case is not None and place in case.apart:
+            cells.append(("apart", ""))
         else:
-            yield replace(redact(replace(case, results=())), results=case.results)
-
-
-def _compare(before: Report, now: Report) -> Comparison:
-    resamples = _RESAMPLED_CASES // max(len(now.cases), 1)
-    return compare(
-        before,
-        now,
-        allow_different=get_args(Difference),
-        resamples=max(_FEWEST_RESAMPLES, min(RESAMPLES, resamples)),
-    )
+            cells.append((result_verdict(result), "" if result.score is None else number_text(result.score)))
+    return cells
 
 
 def _connect(
@@ -217,9 +198,10 @@ def _connect(
     """Set the counterparts of cases that are in both files, and what became of each case."""
     earlier_of = {id(result): case for result, case in zip(before.cases, earlier, strict=True)}
     case_of = {id(result): case for result, case in zip(now.cases, cases, strict=True)}
-    worse = {one.index_b for metric in comparison.metrics for one in metric.regressions}
-    lost = {one.index_b for metric in comparison.metrics for one in metric.lost}
-    better = {one.index_b for metric in comparison.metrics for one in metric.improvements}
+    change_of: dict[int, str] = {}
+    for change, members in (("better", "improvements"), ("lost", "lost"), ("worse", "regressions")):  # the worst last
+        for metric in comparison.metrics:
+            change_of |= {one.index_b: change for one in getattr(metric, members)}
     pairs = pair_cases(before, now)
     for _, one in pairs.only_a:
         earlier_of[id(one)].change = "gone"
@@ -228,9 +210,7 @@ def _connect(
     for pair in pairs.both:
         case, other = case_of[id(pair.b)], earlier_of[id(pair.a)]
         case.counterpart, other.counterpart = other, case
-        index = case.result.index
-        changes = (("worse", worse), ("lost", lost), ("better", better))
-        case.change = next((change for change, members in changes if index in members), "same")
+        case.change = change_of.get(case.result.index, "same")
 
 
 def _name(cases: Sequence[_Case]) -> None:
@@ -251,16 +231,16 @@ def _name(cases: Sequence[_Case]) -> None:
 def _order(cases: Sequence[_Case]) -> None:
     """Set the places of the listed cases in each order."""
     listed = [case for case in cases if case.key is not None]
-    worst = sorted(listed, key=lambda case: (case.file, _change_rank(case), *worst_first(case.result)))
+    ranks = {"worse": 0, "lost": 1}
+    others = len(ranks)
+
+    def worst(case: _Case) -> tuple[float, ...]:
+        return case.file, ranks.get(case.change or "", others), *worst_case_first(case.result)
+
     named = sorted(listed, key=lambda case: _natural(case.key or ""))
-    for name, ordered in (("worst", worst), ("order", listed), ("name", named)):
+    for name, ordered in (("worst", sorted(listed, key=worst)), ("order", listed), ("name", named)):
         for place, case in enumerate(ordered):
             case.order[name] = place
-
-
-def _change_rank(case: _Case) -> int:
-    """Return 0 for cases that became worse, 1 for those that are no longer measured, and 2 for all others."""
-    return {"worse": 0, "lost": 1}.get(case.change or "", 2)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 from urllib.parse import parse_qs, urlencode
 
-from toolmark._internal.json import short_repr
+from toolmark._internal.options import require
 from toolmark.errors import ConfigurationError
 from toolmark.report.text.ordering import VERDICTS
 
@@ -26,6 +26,7 @@ CHANGES: Final[Mapping[Change, str]] = {
 SORTS: Final[Mapping[str, str]] = {"worst": "worst first", "order": "in order", "name": "by name"}
 """Orders, beside those by the score of a metric."""
 
+_TEXTS = ("metric", "tool", "finding", "argument", "tag", "change", "q")
 _LONGEST_QUERY = 20_000
 _MOST_FIELDS = 100
 _LAST_PAGE = 10**9
@@ -72,24 +73,22 @@ class Filters:
             ConfigurationError: A value is not one of the possible ones.
         """
         fields = parse_fields(query)
+        last = {name: values[-1] for name, values in fields.items()}
         filters = cls(
             verdict=tuple(dict.fromkeys(fields.get("verdict", ()))),
-            page=_page_number(fields.get("page", ["1"])[-1]),
-            sort=fields.get("sort", ["worst"])[-1],
-            **{
-                name: fields[name][-1]
-                for name in ("metric", "tool", "finding", "argument", "tag", "change", "q")
-                if name in fields
-            },
+            page=_page_number(last.get("page", "1")),
+            sort=last.get("sort", "worst"),
+            **{name: last[name] for name in _TEXTS if name in last},
         )
         orders = [*SORTS, *(f"{end}:{metric}" for metric in metrics for end in ("low", "high"))]
-        _require_known("sort", filters.sort, orders)
-        for verdict in filters.verdict:
-            _require_known("verdict", verdict, VERDICTS)
-        if filters.metric:
-            _require_known("metric", filters.metric, metrics)
-        if filters.change:
-            _require_known("change", filters.change, CHANGES)
+        checks = (
+            ("sort", filters.sort, orders),
+            *(("verdict", verdict, VERDICTS) for verdict in filters.verdict),
+            ("metric", filters.metric, metrics),
+            ("change", filters.change, CHANGES),
+        )
+        for name, value, choices in checks:
+            require(not value or value in choices, f"{name} must be one of {', '.join(choices)}", value)
         return filters
 
     def fields(self) -> dict[str, Any]:
@@ -123,12 +122,7 @@ def parse_fields(query: str) -> Mapping[str, list[str]]:
         ) from None
 
 
-def _require_known(name: str, value: str, choices: Collection[str]) -> None:
-    if value not in choices:
-        raise ConfigurationError(f"{name} must be one of {', '.join(choices)}, got {short_repr(value)}")
-
-
 def _page_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < len(str(_LAST_PAGE)) and int(text)):
-        raise ConfigurationError(f"page must be a number from 1, got {short_repr(text)}")
+    valid = text.isascii() and text.isdigit() and len(text) < len(str(_LAST_PAGE)) and int(text)
+    require(valid, "page must be a number from 1", text)
     return int(text)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -23,9 +23,6 @@ PAGE_SIZE: Final = 100
 
 _MOST_OPTIONS = 300
 """Values of a filter that a page lists."""
-_RESAMPLED_PAIRS = 10_000_000
-"""Pairs of cases times resamples, beyond which the intervals of a comparison have fewer resamples."""
-_FEWEST_RESAMPLES = 200
 
 SCHEMA: Final = """
 CREATE TABLE cases (
@@ -142,76 +139,64 @@ class Index:
         """Open the database."""
         self._address = f"{path.as_uri()}?mode=ro&immutable=1"
         self.metrics = metrics
-        with self._connected() as connection:
-            self.total: int = connection.execute(f"SELECT count(*) FROM cases WHERE {_LISTED}").fetchone()[0]
-            self.options = {
-                name: connection.execute(
-                    f"SELECT {name}, count(DISTINCT id) FROM {tables} "
-                    f"WHERE {_LISTED} AND {name} <> '' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
-                    [_MOST_OPTIONS],
-                ).fetchall()
-                for name, tables in _OPTIONS.items()
-            }
+        self.total: int = self._fetch(f"SELECT count(*) FROM cases WHERE {_LISTED}")[0][0]
+        self.options: dict[str, list[Any]] = {
+            name: self._fetch(
+                f"SELECT {name}, count(DISTINCT id) FROM {tables} "
+                f"WHERE {_LISTED} AND {name} <> '' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
+                [_MOST_OPTIONS],
+            )
+            for name, tables in _OPTIONS.items()
+        }
 
-    @contextmanager
-    def _connected(self) -> Generator[sqlite3.Connection, None, None]:
-        """Connect for one request: a connection belongs to one thread."""
-        connection = sqlite3.connect(self._address, uri=True)
-        try:
-            yield connection
-        finally:
-            connection.close()
+    def _fetch(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return the rows of a query, which has its own connection: a connection belongs to one thread."""
+        with closing(sqlite3.connect(self._address, uri=True)) as connection:
+            return connection.execute(query, values).fetchall()
 
     def select(self, filters: Filters) -> Selection:
         """Return the cases of a page."""
         query = _query(filters)
-        with self._connected() as connection:
-            counts: dict[str | None, int] = dict(
-                connection.execute(f"SELECT {query.verdict}, count(*) {query.rows} GROUP BY 1", query.values).fetchall()
-            )
-            matches = sum(number for name, number in counts.items() if not filters.verdict or name in filters.verdict)
-            pages = max(1, ceil(matches / PAGE_SIZE))
-            page = min(filters.page, pages)
-            rows = connection.execute(
-                f"SELECT cases.key, {query.verdict}, cases.change, cases.shown {query.rows} {query.chosen} "
-                f"ORDER BY {query.order} LIMIT ? OFFSET ?",
-                [*query.values, *filters.verdict, *query.order_values, PAGE_SIZE, (page - 1) * PAGE_SIZE],
-            ).fetchall()
+        counts: dict[str | None, int] = dict(
+            self._fetch(f"SELECT {query.verdict}, count(*) {query.rows} GROUP BY 1", query.values)
+        )
+        matches = sum(number for name, number in counts.items() if not filters.verdict or name in filters.verdict)
+        pages = max(1, ceil(matches / PAGE_SIZE))
+        page = min(filters.page, pages)
+        rows = self._fetch(
+            f"SELECT cases.key, {query.verdict}, cases.change, cases.shown {query.rows} {query.ordered} "
+            "LIMIT ? OFFSET ?",
+            [*query.values, *query.ordered_values, PAGE_SIZE, (page - 1) * PAGE_SIZE],
+        )
         cases = [Listed(key, verdict, change, *json.loads(summary)) for key, verdict, change, summary in rows]
         return Selection(cases, matches, page, pages, {name: number for name, number in counts.items() if name})
 
     def neighbours(self, filters: Filters, key: str) -> tuple[str | None, str | None]:
         """Return the keys of the cases before and after a case in the order of a page."""
         query = _query(filters)
-        with self._connected() as connection:
-            rows = connection.execute(
-                f"SELECT cases.key {query.rows} {query.chosen} ORDER BY {query.order}",
-                [*query.values, *filters.verdict, *query.order_values],
-            ).fetchall()
-        keys = [None, *(row[0] for row in rows), None]
+        values = [*query.values, *query.ordered_values]
+        keys = [row[0] for row in self._fetch(f"SELECT cases.key {query.rows} {query.ordered}", values)]
         if key not in keys:
             return None, None
         place = keys.index(key)
-        return keys[place - 1], keys[place + 1]
+        return keys[place - 1] if place else None, keys[place + 1] if place + 1 < len(keys) else None
 
     def find(self, key: str) -> tuple[CaseInFile, CaseInFile | None] | None:
         """Return a listed case and the same one in the baseline; `None` if there is no such case."""
         columns = "file, position, start, size, checksum, counterpart"
-        with self._connected() as connection:
-            row = connection.execute(f"SELECT {columns} FROM cases WHERE key = ?", [key]).fetchone()
-            if row is None:
-                return None
-            other = connection.execute(f"SELECT {columns} FROM cases WHERE id = ?", [row[-1]]).fetchone()
-        return _case_place(row), None if other is None else _case_place(other)
+        rows = self._fetch(f"SELECT {columns} FROM cases WHERE key = ?", [key])
+        if not rows:
+            return None
+        others = self._fetch(f"SELECT {columns} FROM cases WHERE id = ?", [rows[0][-1]])
+        return _case_place(rows[0]), _case_place(others[0]) if others else None
 
     def trials(self, cluster: int) -> list[Trial]:
         """Return the listed trials of a golden of the later file."""
-        with self._connected() as connection:
-            rows = connection.execute(
-                "SELECT key, trial, verdict FROM cases "
-                "WHERE file = 0 AND cluster = ? AND trial IS NOT NULL ORDER BY position",
-                [cluster],
-            ).fetchall()
+        rows = self._fetch(
+            "SELECT key, trial, verdict FROM cases "
+            "WHERE file = 0 AND cluster = ? AND trial IS NOT NULL ORDER BY position",
+            [cluster],
+        )
         return [Trial(*row) for row in rows]
 
 
@@ -221,14 +206,16 @@ def _case_place(row: tuple[Any, ...]) -> CaseInFile:
 
 
 class _Query(NamedTuple):
-    """Parts of an SQL query: `rows` begins with FROM and has no filter by verdict, which is `chosen`."""
+    """Parts of an SQL query.
+
+    `rows` begins with FROM and has no filter by verdict; `ordered` adds that filter, and the order.
+    """
 
     verdict: str
     rows: str
     values: list[str]
-    chosen: str
-    order: str
-    order_values: list[str]
+    ordered: str
+    ordered_values: list[str]
 
 
 def _query(filters: Filters) -> _Query:
@@ -238,18 +225,20 @@ def _query(filters: Filters) -> _Query:
         verdict = "chosen.verdict"
         rows += " JOIN results AS chosen ON chosen.id = cases.id AND chosen.metric = ?"
         values.append(filters.metric)
-    conditions = [f"cases.{_LISTED}"]
+    rows += f" WHERE cases.{_LISTED}"
     for condition, parts in _conditions(filters):
-        conditions.append(condition)
+        rows += f" AND {condition}"
         values += parts
-    chosen = f"AND {verdict} IN ({', '.join('?' * len(filters.verdict))})" if filters.verdict else ""
-    rows = f"{rows} WHERE {' AND '.join(conditions)}"
+    ordered = f"AND {verdict} IN ({', '.join('?' * len(filters.verdict))}) " if filters.verdict else ""
+    ordered_values = list(filters.verdict)
     end, _, metric = filters.sort.partition(":")
     if metric:
         score = "(SELECT score FROM results WHERE results.id = cases.id AND results.metric = ?)"
-        direction = "ASC" if end == "low" else "DESC"
-        return _Query(verdict, rows, values, chosen, f"{score} {direction} NULLS LAST, cases.by_order", [metric])
-    return _Query(verdict, rows, values, chosen, f"cases.by_{end}", [])
+        ordered += f"ORDER BY {score} {'ASC' if end == 'low' else 'DESC'} NULLS LAST, cases.by_order"
+        ordered_values.append(metric)
+    else:
+        ordered += f"ORDER BY cases.by_{end}"
+    return _Query(verdict, rows, values, ordered, ordered_values)
 
 
 def _conditions(filters: Filters) -> Iterator[tuple[str, list[str]]]:
@@ -258,12 +247,13 @@ def _conditions(filters: Filters) -> Iterator[tuple[str, list[str]]]:
         yield "cases.id IN (SELECT id FROM tags WHERE tag = ?)", [filters.tag]
     if filters.change:
         yield "cases.change = ?", [filters.change]
-    finding = {"kind": filters.finding, "argument": filters.argument}
-    finding = {name: value for name, value in finding.items() if value and value != ANY}
     if filters.finding or filters.argument:
-        finding |= {"tool": filters.tool} if filters.tool else {}
-        tests = " AND ".join(["TRUE", *(f"{name} = ?" for name in finding)])
-        yield f"cases.id IN (SELECT id FROM findings WHERE {tests})", [*finding.values()]
+        fields = {"kind": filters.finding, "argument": filters.argument}
+        fields = {name: value for name, value in fields.items() if value not in {"", ANY}}
+        if filters.tool:
+            fields["tool"] = filters.tool
+        tests = " AND ".join(["TRUE", *(f"{name} = ?" for name in fields)])
+        yield f"cases.id IN (SELECT id FROM findings WHERE {tests})", [*fields.values()]
     elif filters.tool:
         yield "cases.id IN (SELECT id FROM tools WHERE tool = ?)", [filters.tool]
     words = filters.q.split()

@@ -10,12 +10,12 @@ from markupsafe import Markup
 
 from toolmark.redact import DEFAULT
 from toolmark.report.html.cases import case_view
+from toolmark.report.html.messages import Pictures
 from toolmark.report.html.page import page_template, totals_view
-from toolmark.report.html.texts import Pictures
 from toolmark.report.redaction import redact, redact_content
 from toolmark.view.build import Evaluation
 from toolmark.view.filters import CHANGES, SORTS, Filters, parse_fields
-from toolmark.view.index import ANY, CaseInFile, Index
+from toolmark.view.index import ANY, Index
 from toolmark.view.results_file import ResultsFile
 
 
@@ -96,9 +96,11 @@ class Pages:
         names = ("Now", "Before")
         sides: list[dict[str, Any]] = []
         for one in filter(None, (before, case)):
-            view = self._case_view(one, toolsets, pictures)
-            title = f"{names[one.file]}: {self._files[one.file].name}" if len(self._files) > 1 else ""
-            sides.append({"title": title, "case": view})
+            file = self._files[one.file]
+            result = redact(file.load(one.position, one.line))
+            content = redact_content(result.case, DEFAULT)
+            view = case_view(result, content, ("now", "before")[one.file], toolsets, pictures)
+            sides.append({"title": f"{names[one.file]}: {file.name}" if len(self._files) > 1 else "", "case": view})
         entry = sides[-1]["case"]["entry"]
         previous, following = self._index.neighbours(filters, key)
         return self._render(
@@ -112,11 +114,6 @@ class Pages:
             sides=sides,
             toolsets=list(toolsets.values()),
         )
-
-    def _case_view(self, case: CaseInFile, toolsets: dict[str, dict[str, Any]], pictures: Pictures) -> dict[str, Any]:
-        entry = redact(self._files[case.file].load(case.position, case.line))
-        content = redact_content(entry.case, DEFAULT)
-        return case_view(entry, content, ("now", "before")[case.file], {}, toolsets, pictures)
 
     def error(self, heading: str, message: str) -> str:
         """Return a page about an error."""

@@ -209,10 +209,11 @@ class _LightReader:
         tools = {*called, *_expected_names(content.get("expected_tools"))}
         texts = [*names.values(), *_content_texts(content), *_result_texts(results)]
         self._collect(number, CaseFacts(frozenset(tools), " ".join(texts)))
+        tags = content.get("tags")
         case = LLMTestCase.from_valid(
             {
                 **names,
-                "tags": [tag for tag in _items(content.get("tags")) if isinstance(tag, str)],
+                "tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
                 "tools_called": [self._call(name) for name in called],
                 "expected_tools": self._expected(content.get("expected_tools")),
                 "run": _run_error(content.get("run")),
@@ -222,10 +223,11 @@ class _LightReader:
 
     def _expected(self, expected: object) -> list[ToolCall] | None:
         """Return expected calls that are a plain list of named ones; the alignment has the names of others."""
-        calls = [call if isinstance(call, dict) else {} for call in _items(expected)]
-        if not isinstance(expected, list) or not all(isinstance(call.get("name"), str) for call in calls):
+        names = [call.get("name") for call in _objects(expected)]
+        if not isinstance(expected, list) or len(names) < len(expected):
             return None
-        return [self._call(call["name"]) for call in calls]
+        calls = [self._call(name) for name in names if isinstance(name, str)]
+        return calls if len(calls) == len(names) else None
 
     def _call(self, name: str) -> ToolCall:
         """Return the call that stands for all calls of a tool."""
@@ -236,10 +238,9 @@ class _LightReader:
 
 def _called_names(content: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of the calls of a case."""
-    turns = [turn for turn in _items(content.get("turns")) if isinstance(turn, dict)]
-    for holder in (content, *turns):
-        for call in _items(holder.get("tools_called")):
-            if isinstance(call, dict) and isinstance(call.get("name"), str):
+    for holder in (content, *_objects(content.get("turns"))):
+        for call in _objects(holder.get("tools_called")):
+            if isinstance(call.get("name"), str):
                 yield call["name"]
 
 
@@ -293,8 +294,9 @@ def _result_texts(results: tuple[MetricResult, ...]) -> Iterator[str]:
         yield from (finding.message for finding in result.findings)
 
 
-def _items(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a list; none of any other value."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any, Final, NamedTuple
 
@@ -33,7 +33,7 @@ _TRACE_ID = re.compile(r"(?!0+\Z)[0-9a-f]{32}")
 _SPAN_ID = re.compile(r"(?!0+\Z)[0-9a-f]{16}")
 
 
-class Scored(NamedTuple):
+class Record(NamedTuple):
     """A result, as redacted JSON values too, and the ids of the trace and span that it is about."""
 
     trace: str
@@ -42,131 +42,101 @@ class Scored(NamedTuple):
     plain: Mapping[str, Any]
 
     @property
+    def is_scored(self) -> bool:
+        """Whether there is a score; otherwise the case could not be measured."""
+        return self.result.status is ResultStatus.SCORED
+
+    @property
     def label(self) -> str:
         """`pass` or `fail`."""
         return "pass" if self.result.passed else "fail"
 
     @property
+    def annotator(self) -> str:
+        """The kind of annotator in OpenInference's terms."""
+        return "LLM" if self.result.judge else "CODE"
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Threshold, parts, judge and warnings of a score, and whether it passed."""
+        keys = [key for key in ("threshold", "parts", "judge", "warnings") if self.plain.get(key)]
+        return {**{key: self.plain[key] for key in keys}, "passed": self.result.passed}
+
+    @property
     def key(self) -> str:
         """Identity of the result: the span and the metric; a text that UTF-8 can hold."""
-        return _text(f"{self.trace}/{self.span}/{self.result.metric}")
+        return _storable(f"{self.trace}/{self.span}/{self.result.metric}")
 
+    @property
+    def span_name(self) -> str:
+        """Name of the evaluation span."""
+        return _storable(self.result.metric)
 
-class EvaluationEvent(NamedTuple):
-    """A result as an OpenTelemetry event about a span; `moment` is in nanoseconds since 1970.
+    @property
+    def span_ids(self) -> tuple[str, str]:
+        """Ids of the evaluation span and of its trace: derived from the scored span and the metric."""
+        digest = hashlib.sha256(self.key.encode()).hexdigest()
+        return digest[:32], digest[32:48]
 
-    `warns` marks a result that could not be measured.
-    """
+    def event_attributes(self) -> dict[str, str | float]:
+        """Return the attributes of the OpenTelemetry event."""
+        attributes: dict[str, str | float] = {"gen_ai.evaluation.name": self.result.metric}
+        if self.is_scored:
+            attributes["gen_ai.evaluation.score.value"] = float(self.plain["score"])
+            attributes["gen_ai.evaluation.score.label"] = self.label
+        else:
+            attributes["error.type"] = str(self.plain.get("error", "")).partition(":")[0] or "_OTHER"
+        explanation = self.plain.get("reason" if self.is_scored else "error")
+        if explanation:
+            attributes["gen_ai.evaluation.explanation"] = explanation
+        return _storable_values(attributes)
 
-    trace: str
-    span: str
-    moment: int
-    warns: bool
-    attributes: Mapping[str, str | float]
-
-
-class EvaluationSpan(NamedTuple):
-    """A score as an OpenInference span in a separate trace.
-
-    Its ids are derived from the scored span and the metric; `target` names the scored trace and span. It begins
-    and ends at `moment`, in nanoseconds since 1970.
-    """
-
-    trace: str
-    span: str
-    name: str
-    moment: int
-    target: tuple[str, str]
-    attributes: Mapping[str, str | float]
-
-
-def events_of(report: Report, at: datetime | None, redactor: Redactor) -> list[EvaluationEvent]:
-    """Return a report as events; see `toolmark.report.feedback.evaluation_events` for arguments and errors."""
-    moment = _nanoseconds(at)
-    return [
-        EvaluationEvent(
-            scored.trace,
-            scored.span,
-            moment,
-            scored.result.status is ResultStatus.FAILED,
-            _storable(_event_attributes(scored)),
-        )
-        for scored in results_of(report, redactor, hexadecimal=True)
-    ]
-
-
-def _event_attributes(scored: Scored) -> dict[str, str | float]:
-    failed = scored.result.status is ResultStatus.FAILED
-    attributes: dict[str, str | float] = {"gen_ai.evaluation.name": scored.result.metric}
-    if failed:
-        attributes["error.type"] = str(scored.plain.get("error", "")).partition(":")[0] or "_OTHER"
-    else:
-        attributes["gen_ai.evaluation.score.value"] = float(scored.plain["score"])
-        attributes["gen_ai.evaluation.score.label"] = scored.label
-    explanation = scored.plain.get("error" if failed else "reason")
-    return {**attributes, "gen_ai.evaluation.explanation": explanation} if explanation else attributes
-
-
-def spans_of(report: Report, at: datetime | None, redactor: Redactor) -> list[EvaluationSpan]:
-    """Return the scores of a report as spans; arguments and errors as in `events_of`."""
-    moment = _nanoseconds(at)
-    spans: list[EvaluationSpan] = []
-    for scored in scores_of(report, redactor, hexadecimal=True):
+    def span_attributes(self) -> dict[str, str | float]:
+        """Return the attributes of the OpenInference span of a score."""
         start = "evaluations.0.evaluation"
-        digest = hashlib.sha256(scored.key.encode()).hexdigest()
         attributes: dict[str, str | float] = {
             "openinference.span.kind": "EVALUATOR",
-            f"{start}.name": scored.result.metric,
-            f"{start}.score": float(scored.plain["score"]),
-            f"{start}.label": scored.label,
-            **({f"{start}.explanation": scored.plain["reason"]} if scored.plain.get("reason") else {}),
-            f"{start}.annotator_kind": annotator(scored),
-            f"{start}.identifier": SCOPE,
-            f"{start}.metadata": json_text(details(scored)),
+            f"{start}.name": self.result.metric,
+            f"{start}.score": float(self.plain["score"]),
+            f"{start}.label": self.label,
         }
-        target = (scored.trace, scored.span)
-        name = _text(scored.result.metric)
-        spans.append(EvaluationSpan(digest[:32], digest[32:48], name, moment, target, _storable(attributes)))
-    return spans
+        if self.plain.get("reason"):
+            attributes[f"{start}.explanation"] = self.plain["reason"]
+        attributes[f"{start}.annotator_kind"] = self.annotator
+        attributes[f"{start}.identifier"] = SCOPE
+        attributes[f"{start}.metadata"] = json_text(self.metadata)
+        return _storable_values(attributes)
 
 
-def results_of(report: Report, redactor: Redactor, *, hexadecimal: bool = False) -> Iterator[Scored]:
-    """Yield every result that was not skipped.
+def records_of(
+    report: Report, redactor: Redactor, *, scores_only: bool = True, hexadecimal: bool = True
+) -> list[Record]:
+    """Return every result that was not skipped; with `scores_only`, every result that has a score.
 
     With `hexadecimal`, ids must be those of OpenTelemetry.
 
     Raises:
         InvalidDataError: A case names no trace; `problems` has all of them.
     """
-    targets = {case.index: _target(case) for case in report.cases}
-    problems = [
-        Problem(f"$.cases[{case.index}]", f"case {case.label!r} {doubt}")
-        for case in report.cases
-        if (doubt := _doubt(*targets[case.index], hexadecimal=hexadecimal))
-    ]
+    targets: dict[int, tuple[str, str]] = {}
+    problems: list[Problem] = []
+    for case in report.cases:
+        trace, span = targets[case.index] = _target(case)
+        if not trace:
+            doubt = "names no trace; only cases that were read from traces can be linked"
+        elif hexadecimal and not (_TRACE_ID.fullmatch(trace) and _SPAN_ID.fullmatch(span)):
+            doubt = f"is of trace {trace!r}, whose ids are not OpenTelemetry ids"
+        else:
+            continue
+        problems.append(Problem(f"$.cases[{case.index}]", f"case {case.label!r} {doubt}"))
     if problems:
         raise InvalidDataError("\n".join(map(str, problems)), problems)
-    for case, result in report.results():
-        if result.status is not ResultStatus.SKIPPED:
-            yield Scored(*targets[case.index], result, result.to_dict(redactor))
-
-
-def scores_of(report: Report, redactor: Redactor, *, hexadecimal: bool = False) -> Iterator[Scored]:
-    """Yield the results that have a score; arguments and errors as in `results_of`."""
-    for scored in results_of(report, redactor, hexadecimal=hexadecimal):
-        if scored.result.status is ResultStatus.SCORED:
-            yield scored
-
-
-def details(scored: Scored) -> dict[str, Any]:
-    """Return the metadata of a score: threshold, parts, judge, warnings."""
-    metadata = {key: scored.plain[key] for key in ("threshold", "parts", "judge", "warnings") if scored.plain.get(key)}
-    return {**metadata, "passed": scored.result.passed}
-
-
-def annotator(scored: Scored) -> str:
-    """Return the kind of annotator in OpenInference's terms."""
-    return "LLM" if scored.result.judge else "CODE"
+    left_out = {ResultStatus.SKIPPED, ResultStatus.FAILED} if scores_only else {ResultStatus.SKIPPED}
+    return [
+        Record(*targets[case.index], result, result.to_dict(redactor))
+        for case, result in report.results()
+        if result.status not in left_out
+    ]
 
 
 def _target(case: CaseResult) -> tuple[str, str]:
@@ -174,36 +144,28 @@ def _target(case: CaseResult) -> tuple[str, str]:
 
     A conversation may be of several traces; its results are about the last one.
     """
-    targets = [(trace, span) for trace, span in _ids(case.case) if isinstance(trace, str) and isinstance(span, str)]
-    return targets[-1] if targets else ("", "")
+    ids: list[tuple[object, object]] = []
+    run = getattr(case.case, "run", None)
+    if isinstance(case.case, ConversationalTestCase):
+        ids = [(turn.metadata.get("run_id"), turn.metadata.get("span_id")) for turn in case.case.turns]
+    elif isinstance(run, Run):
+        ids = [(run.run_id, run.metadata.get("span_id"))]
+    for trace, span in reversed(ids):
+        if isinstance(trace, str) and isinstance(span, str):
+            return trace, span
+    return "", ""
 
 
-def _ids(case: object) -> list[tuple[object, object]]:
-    """Return the ids of the traces and spans of a case, as they are recorded."""
-    if isinstance(case, ConversationalTestCase):
-        return [(turn.metadata.get("run_id"), turn.metadata.get("span_id")) for turn in case.turns]
-    run = getattr(case, "run", None)
-    return [(run.run_id, run.metadata.get("span_id"))] if isinstance(run, Run) else []
-
-
-def _doubt(trace: str, span: str, *, hexadecimal: bool) -> str:
-    """Return why a result cannot be linked to a span; empty if it can."""
-    if not trace:
-        return "names no trace; only cases that were read from traces can be linked"
-    if hexadecimal and not (_TRACE_ID.fullmatch(trace) and _SPAN_ID.fullmatch(span)):
-        return f"is of trace {trace!r}, whose ids are not OpenTelemetry ids"
-    return ""
-
-
-def _storable(attributes: Mapping[str, str | float]) -> dict[str, str | float]:
-    return {name: _text(value) if isinstance(value, str) else value for name, value in attributes.items()}
-
-
-def _text(text: str) -> str:
+def _storable(text: str) -> str:
     """Return a text without lone surrogates, which UTF-8 cannot hold: one would fail all records sent with it."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _nanoseconds(at: datetime | None) -> int:
+def _storable_values(attributes: Mapping[str, str | float]) -> dict[str, str | float]:
+    return {name: _storable(value) if isinstance(value, str) else value for name, value in attributes.items()}
+
+
+def nanoseconds(at: datetime | None) -> int:
+    """Return a time, now by default, in nanoseconds since 1970."""
     moment = datetime.now(timezone.utc) if at is None else at.astimezone(timezone.utc)
     return int(moment.timestamp() * 1_000_000) * 1000

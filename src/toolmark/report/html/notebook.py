@@ -16,29 +16,22 @@ _MOST_CASES = 10
 def report_fragment(report: Report) -> str:
     """Return the totals by metric and the worst cases as two tables; all text of the cases is escaped."""
     totals = [
-        [
-            summary.metric,
-            "" if summary.mean is None else number_text(summary.mean),
-            *map(str, (summary.passed, summary.failed, summary.skipped, summary.errored)),
-        ]
-        for summary in report.summaries
+        [one.metric, _number(one.mean), *map(str, (one.passed, one.failed, one.skipped, one.errored))]
+        for one in report.summaries
     ]
     bad = sorted((entry for entry in report.results() if is_bad(entry[1])), key=worst_first)
-    cases = [
-        [
-            case.label,
-            result.metric,
-            "" if result.score is None else number_text(result.score),
-            first_problem(result),
-        ]
-        for case, result in bad[:_MOST_CASES]
-    ]
+    listed = bad[:_MOST_CASES]
+    cases = [[case.label, result.metric, _number(result.score), first_problem(result)] for case, result in listed]
     parts = [_table(["metric", "mean", "passed", "failed", "skipped", "errors"], totals)]
     if cases:
         parts.append(_table(["case", "metric", "score", "first problem"], cases))
     if len(bad) > _MOST_CASES:
         parts.append(f"<p>and {plural(len(bad) - _MOST_CASES, 'other result')} that did not pass</p>")
     return "\n".join(parts)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else number_text(value)
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:

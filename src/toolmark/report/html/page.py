@@ -23,34 +23,20 @@ from markupsafe import Markup
 from toolmark._internal.atomic_files import atomic_write
 from toolmark._internal.json import json_text
 from toolmark._internal.options import require
-from toolmark._internal.text import hundredths_text, plural, printable_lines, short_json, shorten
+from toolmark._internal.text import plural, printable_lines, short_json, shorten
 from toolmark.calls import Execution
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.report.comparison import Comparison
-from toolmark.report.html.calls import DEEPEST, MOST_CALLS, count_calls, handoff_text, is_failure, problem_text
-from toolmark.report.html.cases import MOST_TAGS, case_anchors, case_view, row_view
-from toolmark.report.html.places import Places, breakable, shade
-from toolmark.report.html.results import case_verdict, decided_by, decision_text, judge_facts, worst_first
-from toolmark.report.html.texts import LONGEST_LINE, LONGEST_NAME, Pictures, clip, value_clip
-from toolmark.report.html.totals import headline, histogram, segments
+from toolmark.report.html import messages
+from toolmark.report.html.cases import MOST_TAGS, case_anchors, case_view
+from toolmark.report.html.totals import Places, breakable, headline, histogram, segments, shade
 from toolmark.report.redaction import redact, redact_content
 from toolmark.report.report import CaseResult, Report
-from toolmark.report.text.breakdown import changes_by_tool
-from toolmark.report.text.ordering import VERDICTS, result_verdict
-from toolmark.report.text.phrases import (
-    difference_interval_text,
-    interval_text,
-    judge_totals,
-    number_or_dash,
-    p_text,
-    pass_at_k_rows,
-    percent,
-    signed_text,
-    usage_texts,
-)
-from toolmark.report.text.warning_kinds import warning_kinds
+from toolmark.report.text import first_problem, ordering, phrases
+from toolmark.report.text.breakdown import changes_by_tool, warning_kinds
 
 _MAX_FILTER_TAGS = 200
+_LONGEST_NAME = 120
 _MAX_DETAIL_BYTES = 12_000_000
 """Bytes of details, after which cases are rows only: a browser loads so many in about a second."""
 
@@ -85,13 +71,13 @@ def render_html(
     comparison = redact(baseline, redactor)
     compared = () if comparison is None else comparison.metrics
     regressed = frozenset(change.index_b for metric in compared for change in (*metric.regressions, *metric.lost))
-    by_verdict = sorted(report.cases, key=lambda case: (case.index not in regressed, *worst_first(case)))
-    cases = by_verdict[: limit or None]  # 0 is no limit
+    ordered = sorted(report.cases, key=lambda case: (case.index not in regressed, *ordering.worst_case_first(case)))
+    cases = ordered[: limit or None]  # 0 is no limit
     tags_of = {case.index: redact(tuple(getattr(case.case, "tags", ())), redactor) for case in cases}
     tags = _frequent_tags(tags_of.values())
     tag_places = {tag: position for position, (tag, _) in enumerate(tags)}
     toolsets: dict[str, dict[str, Any]] = {}
-    pictures = Pictures()
+    pictures = messages.Pictures()
     anchors = case_anchors(cases)
     links: dict[str, Any] = {
         "trials": trials_of(report.cases),
@@ -99,25 +85,27 @@ def render_html(
     }
     draw_body = page_template("case.html.jinja").make_module(links).body  # type: ignore[attr-defined]
     room = _MAX_DETAIL_BYTES
-    views: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for case in cases:
-        anchor = anchors[case.index]
+        anchor, body = anchors[case.index], None
         if room > 0:
-            view = case_view(case, redact_content(case.case, redactor), anchor, tag_places, toolsets, pictures)
-            view["body"] = draw_body(view)
-            room -= len(view["body"].encode("utf-8", "replace"))
-        else:
-            view = row_view(case, tags_of[case.index], anchor, tag_places)
-        views.append(view)
+            body = draw_body(case_view(case, redact_content(case.case, redactor), anchor, toolsets, pictures))
+            room -= len(body.encode("utf-8", "replace"))
+        places = [tag_places[tag] for tag in tags_of[case.index][:MOST_TAGS] if tag in tag_places]
+        rows.append({"entry": case, "anchor": anchor, "tags": places, "body": body})
+    style, script = page_source("page.css"), page_source("page.js")
     return page_template("page.html.jinja").render(
         **totals_view(report, comparison, anchors),
         **links,
         title=redact(title, redactor),
-        cases=views,
-        without_details=sum(view["body"] is None for view in views),
+        cases=rows,
+        without_details=sum(row["body"] is None for row in rows),
         tags=tags,
         toolsets=list(toolsets.values()),
-        **_inlined_files(),
+        style=Markup(style),  # noqa: S704 - a file of this package
+        script=Markup(script),  # noqa: S704 - likewise
+        style_policy=_csp_hash(style),
+        script_policy=_csp_hash(script),
     )
 
 
@@ -204,17 +192,6 @@ def _csp_hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
-def _inlined_files() -> dict[str, Any]:
-    """Return the style and the script of a page that loads no other file, and what allows them."""
-    style, script = page_source("page.css"), page_source("page.js")
-    return {
-        "style": Markup(style),  # noqa: S704 - a file of this package
-        "script": Markup(script),  # noqa: S704 - likewise
-        "style_policy": _csp_hash(style),
-        "script_policy": _csp_hash(script),
-    }
-
-
 @cache
 def page_template(name: str) -> Template:
     """Return a template with the filters and constants that all of them share."""
@@ -227,26 +204,23 @@ def page_template(name: str) -> Template:
         undefined=StrictUndefined,
     )
     functions: tuple[Callable[..., Any], ...] = (
-        *(case_verdict, result_verdict, decision_text, decided_by, judge_facts, judge_totals),
-        *(clip, value_clip, short_json, json_text),
-        *(number_or_dash, hundredths_text, percent, p_text, signed_text, interval_text, difference_interval_text),
-        *(pass_at_k_rows, usage_texts, breakable, shade),
-        *(problem_text, is_failure, count_calls, handoff_text),
+        *(ordering.case_verdict, ordering.result_verdict, first_problem.case_problem, json_text, short_json),
+        *(messages.value_text, phrases.judge_facts),
+        *(messages.problem_text, messages.is_failure, messages.count_calls, messages.handoff_text, breakable, shade),
+        *(phrases.number_or_dash, phrases.percent, phrases.interval_text, phrases.comparison_cells),
+        *(phrases.pass_at_k_rows, phrases.usage_texts, phrases.judge_totals),
     )
-    filters: dict[str, Callable[..., Any]] = {
-        **{function.__name__: function for function in functions},
-        "clip_line": partial(clip, limit=LONGEST_LINE),
-        "line": partial(shorten, limit=LONGEST_LINE),
-        "long_line": partial(shorten, limit=2 * LONGEST_LINE),
-        "name": partial(shorten, limit=LONGEST_NAME),
-    }
+    filters: dict[str, Callable[..., Any]] = {function.__name__: function for function in functions}
+    filters["line"] = partial(shorten, limit=messages.LONGEST_LINE)
+    filters["long_line"] = partial(shorten, limit=2 * messages.LONGEST_LINE)
+    filters["name"] = partial(shorten, limit=_LONGEST_NAME)
     environment.filters.update(filters)
     constants = {
         "count": plural,
-        "deepest": DEEPEST,
-        "most_calls": MOST_CALLS,
+        "deepest": messages.DEEPEST,
+        "most_calls": messages.MOST_CALLS,
         "most_tags": MOST_TAGS,
         "no_execution": Execution(),
-        "verdicts": VERDICTS,
+        "verdicts": ordering.VERDICTS,
     }
     return environment.get_template(name, globals=constants)

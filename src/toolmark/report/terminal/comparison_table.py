@@ -8,22 +8,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import hundredths_text, number_text, plural, printable
+from toolmark._internal.text import join_first, number_text, plural, printable
 from toolmark.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
-from toolmark.report.terminal.console import (
-    FIRST_COLUMN,
-    alarm,
-    interval_cell,
-    make_console,
-    make_table,
-    print_line,
-    print_more,
-    print_trimmed,
-)
+from toolmark.report.terminal.console import FIRST_COLUMN, Screen, interval_cell, make_table
 from toolmark.report.terminal.tool_table import print_changes_by_tool
-from toolmark.report.text.phrases import number_or_dash, one_line, p_text, signed_text
+from toolmark.report.text.phrases import comparison_cells, one_line
 from toolmark.result import ResultStatus
-from toolmark.stats import Interval
 
 _FEW = 10
 _MAX_NAMES = 3
@@ -42,31 +32,24 @@ def print_comparison(
         limit: Maximum number of regressions, and of improvements, listed for each metric; 0 for all.
         console: Where to print; standard output by default.
     """
-    console = console or make_console()
+    screen = Screen(console)
     for name, title, cases in (("A", title_a, comparison.cases_a), ("B", title_b, comparison.cases_b)):
-        print_line(console, f"{name}  {printable(title)}: {plural(cases, 'case')}", "bold")
-    print_line(console, f"{plural(comparison.in_both, 'case')} in both")
-    print_trimmed(console, _table(comparison))
+        screen.line(f"{name}  {printable(title)}: {plural(cases, 'case')}", "bold")
+    screen.line(f"{plural(comparison.in_both, 'case')} in both")
+    screen.print(_table(comparison))
     regressions = [change for metric in comparison.metrics for change in metric.regressions]
-    print_changes_by_tool(console, regressions, "passed in A, failed in B, by tool")
+    print_changes_by_tool(screen, regressions, "passed in A, failed in B, by tool")
     for metric in comparison.metrics:
         name = f"{printable(metric.metric)}: " if len(comparison.metrics) > 1 else ""
-        _print_all_changes(console, metric, name, limit)
-    console.print()
+        heading = f"{name}{plural(len(metric.regressions), 'case')} passed in A, failed in B"
+        _print_changes(screen, metric.regressions, Text(heading, "bold red"), "B", limit)
+        heading = f"{name}{plural(len(metric.improvements), 'case')} failed in A, passed in B"
+        _print_changes(screen, metric.improvements, Text(heading, "bold green"), "A", limit)
+    screen.blank()
     for line in _column_key(comparison):
-        print_line(console, line, "dim", indent=1)
+        screen.line(line, "dim", indent=1)
     for line in (*_caveats(comparison), *map(printable, comparison.notes)):
-        print_line(console, line, indent=1)
-
-
-def _print_all_changes(console: Console, metric: MetricComparison, name: str, limit: int) -> None:
-    for changes, words, side, style in (
-        (metric.regressions, "passed in A, failed in B", "B", "bold red"),
-        (metric.improvements, "failed in A, passed in B", "A", "bold green"),
-    ):
-        if changes:
-            print_line(console, f"\n{name}{plural(len(changes), 'case')} {words}", style)
-            _print_changes(console, changes, f"first finding in {side}", limit)
+        screen.line(line, indent=1)
 
 
 def _table(comparison: Comparison) -> Table:
@@ -75,30 +58,32 @@ def _table(comparison: Comparison) -> Table:
     table = make_table(*columns, first="metric", padding=(0, 0, 0, 1))
     for metric in comparison.metrics:
         names = dict.fromkeys((printable(metric.metric), printable(metric.metric_b)))
-        better = len(metric.improvements)
+        pairs, mean_a, mean_b, difference, interval, worse, better, p_value = comparison_cells(metric)
         table.add_row(
             Text(" -> ".join(names)),
-            Text(f"{metric.paired:,}", style="yellow" if metric.unscored else ""),
-            number_or_dash(metric.mean_a, hundredths_text),
-            number_or_dash(metric.mean_b, hundredths_text),
-            number_or_dash(metric.difference, signed_text),
-            interval_cell(metric.interval, signed_text, neutral=0),
-            alarm(len(metric.regressions)),
-            Text(f"{better:,}", style="green" if better else ""),
-            p_text(metric.corrected),
+            Text(pairs, style="yellow" if metric.unscored else ""),
+            *(mean_a, mean_b, difference),
+            interval_cell(interval, metric.interval, neutral=0),
+            Text(worse, style="bold red" if metric.regressions else ""),
+            Text(better, style="green" if metric.improvements else ""),
+            p_value,
         )
     return table
 
 
-def _print_changes(console: Console, changes: Sequence[CaseChange], finding_title: str, limit: int) -> None:
-    """Print the cases that changed one way, with both scores and the first finding."""
-    table = make_table("A", "B", first="case", last=finding_title)
+def _print_changes(screen: Screen, changes: Sequence[CaseChange], heading: Text, failed: str, limit: int) -> None:
+    """Print the cases that changed one way, with both scores and the first finding; nothing without any."""
+    if not changes:
+        return
+    screen.blank()
+    screen.print(heading)
+    table = make_table("A", "B", first="case", last=f"first finding in {failed}")
     listed = changes[: limit or None]
     for change in listed:
         label, finding = Text(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
         table.add_row(label, number_text(change.score_a), number_text(change.score_b), finding)
-    print_trimmed(console, table)
-    print_more(console, len(changes) - len(listed), "(--limit 0 lists all)")
+    screen.print(table)
+    screen.more(len(changes) - len(listed), "(--limit 0 lists all)")
 
 
 def _column_key(comparison: Comparison) -> Iterator[str]:
@@ -123,33 +108,25 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
             yield f"{printable(metric.metric)}: {text}"
 
 
-def _gap_caveats(unscored: Sequence[CaseGap]) -> Iterator[str]:
-    groups: dict[str, list[CaseGap]] = {}
-    for gap in sorted(unscored, key=lambda gap: not gap.lost):
-        outcomes = f"{_outcome(gap.passed_a, gap.status_a)} in A, {_outcome(gap.passed_b, gap.status_b)} in B"
-        groups.setdefault(outcomes, []).append(gap)
-    for outcomes, gaps in groups.items():
-        reason = f": {one_line(gaps[0].reason, _TEXT)}" if gaps[0].reason else ""
-        yield f"{plural(len(gaps), 'case')} {outcomes} ({_few([gap.label for gap in gaps])}){reason}"
-
-
 def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
-    yield from _gap_caveats(metric.unscored)
-    if metric.paired:
-        yield from _interval_caveats(metric.interval)
-    else:
+    gaps: dict[str, list[CaseGap]] = {}
+    for gap in sorted(metric.unscored, key=lambda gap: not gap.lost):
+        outcomes = f"{_outcome(gap.passed_a, gap.status_a)} in A, {_outcome(gap.passed_b, gap.status_b)} in B"
+        gaps.setdefault(outcomes, []).append(gap)
+    for outcomes, cases in gaps.items():
+        reason = f": {one_line(cases[0].reason, _TEXT)}" if cases[0].reason else ""
+        yield f"{plural(len(cases), 'case')} {outcomes} ({_few([gap.label for gap in cases])}){reason}"
+    interval = metric.interval
+    if not metric.paired:
         yield "no case has a score in both"
-    if metric.warned_a or metric.warned_b:
-        yield f"{metric.warned_a:,} results of A and {metric.warned_b:,} of B have warnings, which their reports list"
-
-
-def _interval_caveats(interval: Interval | None) -> Iterator[str]:
-    if interval is None:
+    elif interval is None:
         yield "no interval, since all pairs are of one id"
     elif interval.low == interval.high:
         yield "all pairs differ by the same amount, which tells nothing about cases that were not run"
     elif interval.clusters < _FEW:
         yield f"{interval.clusters:,} ids: with so few, the interval is a rough guess"
+    if metric.warned_a or metric.warned_b:
+        yield f"{metric.warned_a:,} results of A and {metric.warned_b:,} of B have warnings, which their reports list"
 
 
 def _outcome(passed: bool | None, status: ResultStatus) -> str:
@@ -162,5 +139,4 @@ def _are(things: Sequence[str]) -> str:
 
 
 def _few(names: Sequence[str]) -> str:
-    more = ", ..." if len(names) > _MAX_NAMES else ""
-    return ", ".join(one_line(name, 2 * FIRST_COLUMN) for name in names[:_MAX_NAMES]) + more
+    return join_first([one_line(name, 2 * FIRST_COLUMN) for name in names], _MAX_NAMES)

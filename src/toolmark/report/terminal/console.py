@@ -7,7 +7,6 @@ as markup.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -50,21 +49,34 @@ class _Trimmed:
             yield Segment.line()
 
 
-def print_trimmed(console: Console, renderable: RenderableType, *, indent: int = 0) -> None:
-    """Print something indented, without blanks at the end of its lines."""
-    console.print(_Trimmed(Padding(renderable, (0, 0, 0, indent)) if indent else renderable))
+class Screen:
+    """A console on which reports are printed, without blanks at the end of lines; standard output by default."""
 
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or make_console()
 
-def print_line(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
-    """Print one text, which is wrapped where it is too long; nothing if it is empty."""
-    if text:
-        print_trimmed(console, Text(text, style=style), indent=indent)
+    @property
+    def width(self) -> int:
+        """Columns of the console."""
+        return self._console.width
 
+    def blank(self) -> None:
+        """Print an empty line."""
+        self._console.print()
 
-def print_more(console: Console, amount: int, words: str, *, indent: int = 1) -> None:
-    """Print how many more entries there are than were printed; nothing if there are none."""
-    if amount > 0:
-        print_line(console, f"... and {amount:,} more {words}", "dim", indent=indent)
+    def print(self, renderable: RenderableType, *, indent: int = 0) -> None:
+        """Print something indented."""
+        self._console.print(_Trimmed(Padding(renderable, (0, 0, 0, indent)) if indent else renderable))
+
+    def line(self, text: str, style: str = "", *, indent: int = 0) -> None:
+        """Print one text, which is wrapped where it is too long; nothing if it is empty."""
+        if text:
+            self.print(Text(text, style=style), indent=indent)
+
+    def more(self, amount: int, words: str, *, indent: int = 1) -> None:
+        """Print how many more entries there are than were printed; nothing if there are none."""
+        if amount > 0:
+            self.line(f"... and {amount:,} more {words}", "dim", indent=indent)
 
 
 def make_table(*numbers: str, first: str = "", last: str = "", **options: Any) -> Table:  # noqa: ANN401 - of rich
@@ -89,9 +101,6 @@ def alarm(amount: int) -> Text:
     return Text(f"{amount:,}", style="bold red" if amount else "")
 
 
-def interval_cell(interval: Interval | None, text: Callable[[float], str], *, neutral: float) -> Text:
-    """Return an interval, dim if it includes the neutral value and so shows nothing."""
-    if interval is None:
-        return Text("-")
-    style = "dim" if interval.low <= neutral <= interval.high else ""
-    return Text(f"{text(interval.low)} to {text(interval.high)}", style=style)
+def interval_cell(text: str, interval: Interval | None, *, neutral: float) -> Text:
+    """Return the text of an interval, dim if it includes the neutral value and so shows nothing."""
+    return Text(text, style="dim" if interval is not None and interval.low <= neutral <= interval.high else "")

@@ -5,21 +5,13 @@ from __future__ import annotations
 import time
 from typing import BinaryIO
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 _SECONDS = 0.1
 
 
-class ProgressBar(Progress):
+class ProgressBar(progress.Progress):
     """A progress bar over cases, or over the bytes of files; a context manager.
 
     It is drawn when it is moved, not by a thread, because processes are forked only if there is no other thread.
@@ -27,8 +19,8 @@ class ProgressBar(Progress):
 
     def __init__(self, what: str, *, of_bytes: bool = False) -> None:
         """Prepare a bar that says what is done."""
-        amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
-        columns = (TextColumn(what), BarColumn(), amount, TimeRemainingColumn())
+        amount = progress.DownloadColumn() if of_bytes else progress.MofNCompleteColumn()
+        columns = (progress.TextColumn(what), progress.BarColumn(), amount, progress.TimeRemainingColumn())
         super().__init__(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
         self._drawn = 0.0
 
@@ -44,7 +36,7 @@ class ProgressBar(Progress):
         """Return a file that moves the bar while it is read; `size` is `None` if it is not known."""
         return self.wrap_file(file, size, task_id=self.add_task("", total=size))
 
-    def advance(self, task_id: TaskID, advance: float = 1) -> None:
+    def advance(self, task_id: progress.TaskID, advance: float = 1) -> None:
         """Move the bar; wrapped files call this."""
         super().advance(task_id, advance)
         self._draw()

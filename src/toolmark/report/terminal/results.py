@@ -9,16 +9,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolmark._internal.text import plural, printable
+from toolmark._internal.text import join_first, plural, printable
 from toolmark.cases import AnyCase
-from toolmark.report.redaction import redact_entry
-from toolmark.report.report import CaseResult, Report
-from toolmark.report.terminal.console import NARROW, make_console, make_table, print_line, print_more, print_trimmed
-from toolmark.report.terminal.summary_table import print_summary
+from toolmark.report.redaction import redact, redact_entry
+from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSummary
+from toolmark.report.terminal.console import FIRST_COLUMN, NARROW, Screen, alarm, make_table
 from toolmark.report.terminal.tool_table import print_tools
+from toolmark.report.text import phrases
+from toolmark.report.text.breakdown import warning_kinds
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import Entry, Verdict, result_verdict, worst_first
-from toolmark.report.text.phrases import number_or_dash, one_line, score_text
+from toolmark.report.text.phrases import number_or_dash, one_line
 from toolmark.report.text.side_by_side import Mark, Row, rows
 from toolmark.result import MetricResult
 
@@ -26,6 +27,8 @@ _LABEL = 72
 _REASON = 1000
 _ROWS = 60
 _FINDINGS = 10
+_WARNINGS = 5
+_MAX_FLAKY = 20
 
 _MARKS: dict[Mark, tuple[str, str]] = {
     "same": ("=", "dim"),
@@ -35,12 +38,7 @@ _MARKS: dict[Mark, tuple[str, str]] = {
     "unexpected": ("+", "magenta"),
     "detail": ("", ""),
 }
-_VERDICTS: dict[Verdict, tuple[str, str]] = {
-    "error": ("error", "bold red"),
-    "failed": ("FAILED", "bold red"),
-    "passed": ("passed", "green"),
-    "skipped": ("skipped", "dim"),
-}
+_VERDICTS: dict[Verdict, str] = {"error": "bold red", "failed": "bold red", "passed": "green", "skipped": "dim"}
 _KEYS = (
     "= same  ~ differs  < out of order  - not called  + not expected",
     "c2: the second call made  e2: the second expected",
@@ -70,24 +68,20 @@ def print_report(
         full: List all cases, and show every result side by side and in full, those that passed too.
         console: Where to print; standard output by default.
     """
-    console = console or make_console()
+    screen = Screen(console)
     heading = f"{printable(title)}: {plural(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
-    print_line(console, heading if quiet else f"{heading}, worst first", "bold")
+    screen.line(heading if quiet else f"{heading}, worst first", "bold")
     if not quiet:
         entries = sorted(report.results(), key=worst_first)
-        _print_metrics(console, report.metrics, entries, 0 if full else limit)
-        _print_details(console, entries if full else _worst_per_case(entries)[:details], full=full)
-        print_tools(console, report)
-        console.print()
-    print_summary(console, report)
-
-
-def _print_metrics(console: Console, metrics: Sequence[str], entries: Sequence[Entry], limit: int) -> None:
-    """Print the results of each metric, below its name if there are several."""
-    for name in metrics:
-        if len(metrics) > 1:
-            print_line(console, f"\n{printable(name)}", "bold")
-        _print_cases(console, [entry for entry in entries if entry[1].metric == name], limit)
+        for name in report.metrics:
+            if len(report.metrics) > 1:
+                screen.line(f"\n{printable(name)}", "bold")
+            of_metric = [entry for entry in entries if entry[1].metric == name]
+            _print_cases(screen, of_metric, 0 if full else limit)
+        _print_details(screen, entries if full else _worst_per_case(entries)[:details], full=full)
+        print_tools(screen, report)
+        screen.blank()
+    _print_summary(screen, report)
 
 
 def print_result(result: MetricResult, case: AnyCase, console: Console | None = None) -> None:
@@ -101,7 +95,7 @@ def print_result(result: MetricResult, case: AnyCase, console: Console | None = 
         console: Where to print; standard output by default.
     """
     entry, result = redact_entry((CaseResult(0, case, ()), result))
-    _print_result(console or make_console(), result, case, entry.case.id or entry.case.name or "case")
+    _print_result(Screen(console), result, case, entry.case.id or entry.case.name or "case")
 
 
 def result_text(result: MetricResult, case: AnyCase, label: str, *, width: int = 80, colour: bool = False) -> str:
@@ -118,14 +112,14 @@ def result_text(result: MetricResult, case: AnyCase, label: str, *, width: int =
         highlight=False,
         emoji=False,
     )
-    _print_result(console, result, case, label)
+    _print_result(Screen(console), result, case, label)
     return file.getvalue().rstrip("\n")
 
 
-def _print_result(console: Console, result: MetricResult, case: AnyCase, label: str) -> None:
-    _print_entry(console, label, case, result)
+def _print_result(screen: Screen, result: MetricResult, case: AnyCase, label: str) -> None:
+    _print_entry(screen, label, case, result)
     for text in result.warnings:
-        print_line(console, f"note: {one_line(text, _REASON)}", indent=1)
+        screen.line(f"note: {one_line(text, _REASON)}", indent=1)
 
 
 def _worst_per_case(entries: Sequence[Entry]) -> list[Entry]:
@@ -137,54 +131,54 @@ def _worst_per_case(entries: Sequence[Entry]) -> list[Entry]:
     return list(worst.values())
 
 
-def _print_cases(console: Console, entries: Sequence[Entry], limit: int) -> None:
+def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
     """Print a line for each result of one metric; in a narrow console, lines below each other."""
     table = make_table("score", "", first="case", last="first problem")
-    is_narrow = console.width < NARROW
+    is_narrow = screen.width < NARROW
     listed = entries[: limit or None]
     for case, result in map(redact_entry, listed):
         label, score, problem = one_line(case.label, _LABEL), number_or_dash(result.score), first_problem(result)
         if is_narrow:
-            print_trimmed(console, Text.assemble(_verdict(result), f" {score} ", label), indent=1)
-            print_line(console, problem, indent=3)
+            screen.print(Text.assemble(_verdict(result), f" {score} ", label), indent=1)
+            screen.line(problem, indent=3)
         else:
             table.add_row(Text(label), score, _verdict(result), Text(problem))
     if not is_narrow:
-        print_trimmed(console, table)
-    print_more(console, len(entries) - len(listed), "(--limit 0 lists all)")
+        screen.print(table)
+    screen.more(len(entries) - len(listed), "(--limit 0 lists all)")
 
 
 def _verdict(result: MetricResult) -> Text:
-    word, style = _VERDICTS[result_verdict(result)]
-    return Text(word, style=style, justify="left")
+    verdict = result_verdict(result)
+    return Text("FAILED" if verdict == "failed" else verdict, style=_VERDICTS[verdict], justify="left")
 
 
-def _print_details(console: Console, entries: Sequence[Entry], *, full: bool) -> None:
+def _print_details(screen: Screen, entries: Sequence[Entry], *, full: bool) -> None:
     for case, result in map(redact_entry, entries):
-        console.print()
-        _print_entry(console, case.label, case.case, result, full=full)
+        screen.blank()
+        _print_entry(screen, case.label, case.case, result, full=full)
     if any(result.alignment is not None for _, result in entries):
-        console.print()
+        screen.blank()
         for line in _KEYS:
-            print_line(console, line, "dim", indent=1)
+            screen.line(line, "dim", indent=1)
 
 
-def _print_entry(console: Console, label: str, case: AnyCase, result: MetricResult, *, full: bool = False) -> None:
+def _print_entry(screen: Screen, label: str, case: AnyCase, result: MetricResult, *, full: bool = False) -> None:
     """Print a redacted result: its verdict, its reason, and both sides, or its findings if it has no alignment."""
     name = (one_line(label, _LABEL), "bold")
-    print_trimmed(console, Text.assemble(name, "  ", printable(result.metric), "  ", _verdict(result)))
-    reason = result.reason or score_text(result)
-    print_line(console, one_line(reason.split("\n", 1)[0], _REASON), indent=1)
+    screen.print(Text.assemble(name, "  ", printable(result.metric), "  ", _verdict(result)))
+    reason = result.reason or phrases.score_text(result)
+    screen.line(one_line(reason.split("\n", 1)[0], _REASON), indent=1)
     lines = rows(result, case)
     listed = lines if full else lines[:_ROWS]
     if listed:
-        print_trimmed(console, _call_table(listed), indent=1)
-    print_more(console, len(lines) - len(listed), "lines (all calls are in the JSON report)")
+        screen.print(_call_table(listed), indent=1)
+    screen.more(len(lines) - len(listed), "lines (all calls are in the JSON report)")
     if result.alignment is None:
         findings = result.findings if full else result.findings[:_FINDINGS]
         for finding in findings:
-            print_line(console, one_line(finding.message), indent=1)
-        print_more(console, len(result.findings) - len(findings), "(all of them are in the JSON report)")
+            screen.line(one_line(finding.message), indent=1)
+        screen.more(len(result.findings) - len(findings), "(all of them are in the JSON report)")
 
 
 def _call_table(lines: Sequence[Row]) -> Table:
@@ -199,3 +193,84 @@ def _call_table(lines: Sequence[Row]) -> Table:
         cells = (mark, row.expected_at, row.expected, row.called_at, row.called)
         table.add_row(*(Text(cell, style) for cell in cells))
     return table
+
+
+def _print_summary(screen: Screen, report: Report) -> None:
+    """Print the totals over all results, why cases could not be measured, trials, and warnings."""
+    summaries = report.summaries
+    if report.interrupted:
+        screen.line(phrases.INTERRUPTED, "bold red", indent=1)
+    table = make_table("mean", "passed", "failed", "skipped", "errors", first="metric")
+    is_narrow = screen.width < NARROW
+    for one in summaries:
+        title = f"{printable(one.metric)} (threshold={one.threshold:g})"
+        mean, failed, errored = number_or_dash(one.mean), alarm(one.failed), alarm(one.errored)
+        if is_narrow:
+            screen.line(title, "bold", indent=1)
+            words = (f"mean {mean}, {one.passed:,} passed, ", (f"{failed} failed", failed.style))
+            errors = (plural(one.errored, "error"), errored.style)
+            screen.print(Text.assemble(*words, f", {one.skipped:,} skipped, ", errors), indent=2)
+        else:
+            table.add_row(Text(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
+    if not is_narrow:
+        screen.print(table)
+    for one in summaries:
+        if one.error is not None:
+            screen.line(f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
+    _print_estimates(screen, summaries)
+    _print_trials(screen, report.trial_summaries)
+    _print_warnings(screen, report)
+
+
+def _print_estimates(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
+    """Print intervals and the cost of judging, for the metrics that have them."""
+    estimates = list(map(phrases.estimates_text, summaries))
+    judging = list(map(phrases.judging_text, summaries))
+    if any(estimates) or any(judging):
+        screen.blank()
+    for summary, *texts in zip(summaries, estimates, judging, strict=True):
+        _print_block(screen, summary.metric if len(summaries) > 1 else "", texts)
+    if any(estimates):
+        screen.line(phrases.INTERVALS, "dim", indent=1)
+
+
+def _print_block(screen: Screen, metric: str, texts: Sequence[str]) -> None:
+    """Print texts below the name of their metric; the name is empty if there is only one metric."""
+    if any(texts):
+        screen.line(printable(metric), indent=1)
+    for text in texts:
+        screen.line(text, indent=3 if metric else 1)
+
+
+def _print_trials(screen: Screen, summaries: Sequence[TrialSummary]) -> None:
+    """Print the chances that one or all of k trials pass, and the flaky goldens."""
+    for trials in summaries:
+        screen.blank()
+        amount = f"{plural(trials.trials, 'trial')} of each of {plural(trials.goldens, 'golden')}"
+        _print_block(screen, trials.metric if len(summaries) > 1 else "", [amount])
+        table = make_table("k", "pass@k", "pass^k", "goldens")
+        for row in phrases.pass_at_k_rows(trials):
+            table.add_row(*row)
+        screen.print(table)
+        if trials.flaky:
+            names = join_first(
+                [redact(phrases.flaky_text(flaky)) for flaky in trials.flaky], _MAX_FLAKY, count_rest=True
+            )
+            screen.line(f"{len(trials.flaky)} flaky: {names}", "yellow", indent=1)
+    if summaries:
+        screen.line(phrases.PASS_AT_K_LEGEND, "dim", indent=1)
+        screen.blank()
+
+
+def _print_warnings(screen: Screen, report: Report) -> None:
+    kinds = warning_kinds(report)
+    if not kinds:
+        return
+    amount = sum(bool(result.warnings) for _, result in report.results())
+    heading = f"{plural(amount, 'result')} with warnings (incomplete recordings or parts not judged):"
+    screen.line(heading, indent=1)
+    for kind in kinds[:_WARNINGS]:
+        label = one_line(redact(kind.cases[0].label), FIRST_COLUMN)
+        more = f" and {len(kind.cases) - 1:,} more" if len(kind.cases) > 1 else ""
+        screen.line(f"- {one_line(redact(kind.title))} ({label}{more})", indent=2)
+    screen.more(len(kinds) - _WARNINGS, "kinds (the HTML and JSON reports have all)", indent=2)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from toolmark._internal.text import join_first, shorten
 from toolmark.report.comparison import CaseChange
 from toolmark.report.report import Report
-from toolmark.report.terminal.console import FIRST_COLUMN, make_table, print_line, print_more, print_trimmed
-from toolmark.report.text.breakdown import breakdowns, changes_by_tool
+from toolmark.report.terminal.console import FIRST_COLUMN, Screen, make_table
+from toolmark.report.text.breakdown import changes_by_tool, problem_rows
 from toolmark.report.text.phrases import one_line
 
 _MOST_TOOLS = 15
@@ -19,33 +18,30 @@ _NAMES = 3
 _LONGEST_NAME = 48
 
 
-def print_tools(console: Console, report: Report) -> None:
+def print_tools(screen: Screen, report: Report) -> None:
     """Print the tools that have findings, those of most cases first; nothing without findings."""
-    tools, _ = breakdowns(report)
-    lines = [line for line in tools.lines if line.cases]
-    if not lines:
-        return
-    console.print()
-    table = make_table("cases", first="tool", last="findings of all metrics")
-    table.columns[0].max_width = max(FIRST_COLUMN, console.width // 2)
-    for line in lines[:_MOST_TOOLS]:
-        table.add_row(Text(shorten(line.tool, _LONGEST_NAME)), f"{len(line.cases):,}", Text(tools.problems(line)))
-    print_trimmed(console, table)
-    print_more(console, len(lines) - _MOST_TOOLS, "(the HTML report has all tools)")
+    rows = problem_rows(report)
+    if rows:
+        screen.blank()
+        _print_table(screen, "findings of all metrics", rows, "(the HTML report has all tools)")
 
 
-def print_changes_by_tool(console: Console, changes: Sequence[CaseChange], heading: str) -> None:
+def print_changes_by_tool(screen: Screen, changes: Sequence[CaseChange], heading: str) -> None:
     """Print cases that changed by the tool and the kind of their first finding, below a heading."""
-    rows = changes_by_tool(changes)
-    if not rows:
-        return
-    print_line(console, f"\n{heading}", "bold")
-    table = make_table("cases", first="tool", last="first finding")
-    table.columns[0].max_width = max(FIRST_COLUMN, console.width // 2)
-    for tool, kind, cases in rows[:_MOST_TOOLS]:
+    rows: list[tuple[str, int, str]] = []
+    for tool, kind, cases in changes_by_tool(changes):
         names = join_first([one_line(change.label, FIRST_COLUMN) for change in cases], _NAMES)
-        table.add_row(
-            Text(shorten(tool, _LONGEST_NAME) or "-"), f"{len(cases):,}", Text(f"{kind or 'no finding'}: {names}")
-        )
-    print_trimmed(console, table)
-    print_more(console, len(rows) - _MOST_TOOLS, "(the HTML report has all)")
+        rows.append((tool or "-", len(cases), f"{kind or 'no finding'}: {names}"))
+    if rows:
+        screen.line(f"\n{heading}", "bold")
+        _print_table(screen, "first finding", rows, "(the HTML report has all)")
+
+
+def _print_table(screen: Screen, last: str, rows: Sequence[tuple[str, int, str]], hint: str) -> None:
+    """Print tools with their number of cases and some words."""
+    table = make_table("cases", first="tool", last=last)
+    table.columns[0].max_width = max(FIRST_COLUMN, screen.width // 2)
+    for tool, cases, words in rows[:_MOST_TOOLS]:
+        table.add_row(Text(shorten(tool, _LONGEST_NAME)), f"{cases:,}", Text(words))
+    screen.print(table)
+    screen.more(len(rows) - _MOST_TOOLS, hint)

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from toolmark._internal.text import difference_text, hundredths_text, plural, printable
-from toolmark.report.terminal.console import (
-    interval_cell,
-    make_console,
-    make_table,
-    print_line,
-    print_more,
-    print_trimmed,
-)
-from toolmark.report.text.phrases import number_or_dash, one_line
+from toolmark.report.terminal.console import Screen, interval_cell, make_table
+from toolmark.report.text.phrases import ends_text, number_or_dash, one_line
 from toolmark.report.validity import MetricValidity, MisrankedCase, Validity
-from toolmark.stats import Interval
 
 _CHANCE = 0.5
 _FEW = 10
@@ -36,39 +28,39 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
         title: A heading, such as a file name.
         console: Where to print; standard output by default.
     """
-    console = console or make_console()
+    screen = Screen(console)
     heading = (
         f"{printable(title)}: {plural(validity.cases, 'case')}; by {printable(validity.label)} {validity.good} good "
         f"(from {validity.positive_from:g}), {validity.bad} bad"
     )
-    print_line(console, heading, "bold")
-    print_trimmed(console, _table(validity))
-    console.print()
+    screen.line(heading, "bold")
+    screen.print(_table(validity))
+    screen.blank()
     if validity.differences:
-        print_trimmed(console, _pair_table(validity))
-        print_more(console, len(validity.differences) - _PAIRS, "pairs (all are in the JSON)")
-        console.print()
+        screen.print(_pair_table(validity))
+        screen.more(len(validity.differences) - _PAIRS, "pairs (all are in the JSON)")
+        screen.blank()
     clusters = max((metric.interval.clusters for metric in validity.metrics if metric.interval), default=0)
     for line in _column_key(validity, clusters):
-        print_line(console, line, "dim", indent=1)
+        screen.line(line, "dim", indent=1)
     for line in _caveats(validity, clusters):
-        print_line(console, line, indent=1)
+        screen.line(line, indent=1)
 
 
 def _table(validity: Validity) -> Table:
-    interval = f"{validity.confidence * 100:g} % interval"
-    within = [] if validity.cluster is None else ["within"]
-    table = make_table("scored", "AUC", interval, *within, "balanced", "good", "bad", first="metric")
+    is_clustered = validity.cluster is not None
+    within = ["within"] if is_clustered else []
+    title = f"{validity.confidence * 100:g} % interval"
+    table = make_table("scored", "AUC", title, *within, "balanced", "good", "bad", first="metric")
     for metric in validity.metrics:
+        means = [metric.balanced_accuracy, metric.mean_good, metric.mean_bad]
+        values = [metric.auc_within, *means] if is_clustered else means
         table.add_row(
             Text(f"{printable(metric.metric)} (threshold={metric.threshold:g})"),
             Text(str(metric.scored), style="yellow" if metric.failed or metric.skipped else ""),
             number_or_dash(metric.auc, hundredths_text),
-            interval_cell(metric.interval, hundredths_text, neutral=_CHANCE),
-            *(number_or_dash(metric.auc_within, hundredths_text) for _ in within),
-            number_or_dash(metric.balanced_accuracy, hundredths_text),
-            number_or_dash(metric.mean_good, hundredths_text),
-            number_or_dash(metric.mean_bad, hundredths_text),
+            interval_cell(ends_text(metric.interval, hundredths_text), metric.interval, neutral=_CHANCE),
+            *(number_or_dash(value, hundredths_text) for value in values),
         )
     return table
 
@@ -78,9 +70,9 @@ def _pair_table(validity: Validity) -> Table:
     for pair in validity.differences[:_PAIRS]:
         table.add_row(
             Text(f"{printable(pair.metric)} minus {printable(pair.other)}"),
-            Text(str(pair.cases)),
+            str(pair.cases),
             number_or_dash(pair.difference, difference_text),
-            interval_cell(pair.interval, difference_text, neutral=0),
+            interval_cell(ends_text(pair.interval, difference_text), pair.interval, neutral=0),
         )
     return table
 
@@ -104,27 +96,18 @@ def _caveats(validity: Validity, clusters: int) -> Iterator[str]:
         yield "The metrics did not score the same cases; only the differences compare them on the same ones."
     if 0 < clusters < _FEW:
         yield f"{plural(clusters, 'cluster')}: with so few, the interval is a rough guess."
-    yield from _hardest_lines(validity)
-    for metric in validity.metrics:
-        yield from _labelled(metric, _metric_caveats(metric, validity.resamples))
-    for metric in validity.dropped:
-        yield from _labelled(metric, [validity.dropped_text(metric), *_unscored_texts(metric)])
-    warned = max((metric.warned for metric in validity.metrics), default=0)
-    if warned:
-        yield f"Up to {plural(warned, 'result')} of a metric have warnings; `toolmark score` shows them."
-    yield from map(printable, validity.notes)
-
-
-def _labelled(metric: MetricValidity, texts: Iterable[str]) -> Iterator[str]:
-    return (f"{printable(metric.metric)}: {text}" for text in texts)
-
-
-def _hardest_lines(validity: Validity) -> Iterator[str]:
-    """Yield the good run that all metrics rank too low, and the bad run that they rank too high."""
     if validity.hardest_good is not None:
         yield _hardest_line(validity.hardest_good, "good run that every metric ranks too low", "bad runs score higher")
     if validity.hardest_bad is not None:
         yield _hardest_line(validity.hardest_bad, "bad run that every metric ranks too high", "good runs score lower")
+    for metric in validity.metrics:
+        yield from _metric_caveats(metric, [], validity.resamples)
+    for metric in validity.dropped:
+        yield from _metric_caveats(metric, [validity.dropped_text(metric)], 0)
+    warned = max((metric.warned for metric in validity.metrics), default=0)
+    if warned:
+        yield f"Up to {plural(warned, 'result')} of a metric have warnings; `toolmark score` shows them."
+    yield from map(printable, validity.notes)
 
 
 def _hardest_line(case: MisrankedCase, title: str, wrong: str) -> str:
@@ -134,25 +117,20 @@ def _hardest_line(case: MisrankedCase, title: str, wrong: str) -> str:
     return f"{title}: {one_line(case.case)} (scores {scores}; at least {share} of the {wrong}, ties counting half)"
 
 
-def _metric_caveats(metric: MetricValidity, resamples: int) -> Iterator[str]:
-    yield from _unscored_texts(metric)
-    if metric.interval is not None:
-        yield from _interval_caveats(metric.interval, resamples)
-    elif metric.auc is not None:
-        yield "no interval, since all scored runs are one cluster, or no resample had both kinds"
-    elif metric.scored:
-        yield f"no AUC, since all scored runs are {'good' if metric.good else 'bad'}"
-
-
-def _unscored_texts(metric: MetricValidity) -> Iterator[str]:
+def _metric_caveats(metric: MetricValidity, dropped: list[str], resamples: int) -> list[str]:
+    """Return the caveats of a metric below its name; `dropped` says why it has no row."""
+    texts = list(dropped)
     for reason, cases in metric.unscored[:_REASONS]:
-        yield f"{plural(cases, 'case')} without a score: {one_line(reason, _REASON)}"
+        texts.append(f"{plural(cases, 'case')} without a score: {one_line(reason, _REASON)}")
     more = sum(cases for _, cases in metric.unscored[_REASONS:])
     if more:
-        yield f"{more} more without a score (all reasons are in the JSON)"
-
-
-def _interval_caveats(interval: Interval, resamples: int) -> Iterator[str]:
-    if interval.left_out:
+        texts.append(f"{more} more without a score (all reasons are in the JSON)")
+    interval = metric.interval
+    if interval is not None and interval.left_out:
         left_out = f"{interval.left_out} of {resamples} resamples were left out"
-        yield f"{left_out}, since all their runs are good or all are bad"
+        texts.append(f"{left_out}, since all their runs are good or all are bad")
+    elif interval is None and metric.auc is not None:
+        texts.append("no interval, since all scored runs are one cluster, or no resample had both kinds")
+    elif metric.auc is None and metric.scored and not dropped:
+        texts.append(f"no AUC, since all scored runs are {'good' if metric.good else 'bad'}")
+    return [f"{printable(metric.metric)}: {text}" for text in texts]

@@ -1,4 +1,7 @@
-"""Tables of the tools that are called wrongly, of their wrong arguments, and of tools called in place of others."""
+"""Tables of the tools that are called wrongly, of their wrong arguments, and of tools called in place of others.
+
+Warnings are grouped by their kind: texts that differ only in names, numbers and places are one kind.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from toolmark._internal.text import shared_length
@@ -27,6 +31,9 @@ _MOST_TOOLS = 20
 """Tools on one side of the matrix."""
 
 _INPUT = re.compile(r"^\$?\.?(?:input_parameters)?\.?")
+_PLACE = re.compile(r"\$[\w.\[\]-]*")
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'(?:, '(?:[^'\\]|\\.)*')*|"(?:[^"\\]|\\.)*"|`[^`]*`""")
+_NUMBER = re.compile(r"\b\d[\d.,]*\b", re.ASCII)
 _POSITION = re.compile(r"\[\d+\]", re.ASCII)
 _GROUPS: dict[str, tuple[FindingKind, ...]] = {
     "missing": ("missing", "missing_call"),
@@ -93,11 +100,6 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
 
-    def problems(self, line: Line) -> str:
-        """Return the findings of a line in words: `30 missing, 3 wrong arguments`."""
-        pairs = zip(self.columns, line.amounts, strict=True)
-        return ", ".join(f"{amount:,} {column}" for column, amount in pairs if amount)
-
 
 class Matrix(NamedTuple):
     """Calls by the tool that was expected and the tool that was called.
@@ -105,12 +107,12 @@ class Matrix(NamedTuple):
     Attributes:
         called: Titles of the columns: tools, and last the empty text for calls that were not made.
         rows: Title of each row, a tool or the empty text for calls that nothing expected, and its cells. A cell has
-            the number of calls and the positions of their cases, ascending.
+            the position of the case of each of its calls.
         hidden: Number of tools that are left out.
     """
 
     called: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[tuple[int, tuple[int, ...]], ...]], ...]
+    rows: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]
     hidden: int
 
 
@@ -123,13 +125,70 @@ def breakdowns(report: Report) -> tuple[Table, Table]:
     called = _called_tools(report)
     tools: defaultdict[tuple[str, str], _Tally] = defaultdict(list, {(name, ""): [] for name in called or ()})
     arguments: defaultdict[tuple[str, str], _Tally] = defaultdict(list)
-    for case_index, finding in _distinct_findings(report):
-        if finding.tool and finding.kind != "equal_by_meaning":
-            tools[finding.tool, ""].append((case_index, group_of(finding.kind), finding))
-        place = argument_of(finding)
-        if place:
-            arguments[finding.tool, place].append((case_index, _ARGUMENT_GROUPS[finding.kind], finding))
+    counted: set[tuple[object, ...]] = set()
+    for case, result in report.results():
+        for one in result.findings:
+            key = (case.index, one.kind, one.tool, one.expected, one.called, one.turn, one.path)
+            if key in counted:
+                continue
+            counted.add(key)
+            if one.tool and one.kind != "equal_by_meaning":
+                tools[one.tool, ""].append((case.index, group_of(one.kind), one))
+            place = argument_of(one)
+            if place:
+                arguments[one.tool, place].append((case.index, _ARGUMENT_GROUPS[one.kind], one))
     return _table(tuple(_GROUPS), tools, called), _table(tuple(_ARGUMENT_GROUPS.values()), arguments, called)
+
+
+def problem_rows(report: Report) -> list[tuple[str, int, str]]:
+    """Return each tool with findings, its number of cases, and its findings: `30 missing, 3 wrong arguments`."""
+    table, _ = breakdowns(report)
+    rows: list[tuple[str, int, str]] = []
+    for line in table.lines:
+        if line.cases:
+            amounts = zip(line.amounts, table.columns, strict=True)
+            problems = ", ".join(f"{amount:,} {column}" for amount, column in amounts if amount)
+            rows.append((line.tool, len(line.cases), problems))
+    return rows
+
+
+def _called_tools(report: Report) -> Counter[str] | None:
+    """Return how often each tool was called; `None` if the calls of some case were not read."""
+    names: Counter[str] = Counter()
+    for entry in report.cases:
+        case = entry.case
+        if isinstance(case, ConversationalTestCase):
+            for turn in case.turns:
+                names.update(call.name for call in turn.tools_called or ())
+        elif isinstance(case, (LLMTestCase, MLLMTestCase)):
+            if case.tools_called is None and any(result.alignment for result in entry.own_results):
+                return None
+            names.update(call.name for call in case.tools_called or ())
+    return names
+
+
+def _table(groups: Sequence[str], tallies: Mapping[tuple[str, str], _Tally], called: Mapping[str, int] | None) -> Table:
+    used = {column for tally in tallies.values() for _, column, _ in tally}
+    columns = tuple(group for group in groups if group in used)
+    lines: list[Line] = []
+    for (tool, argument), tally in tallies.items():
+        amounts = Counter(column for _, column, _ in tally)
+        sides = (Side(), Side())
+        if tally:
+            first = tally[0][2]
+            sides = differing_sides(first.expected_value, first.called_value)
+        line = Line(
+            tool=one_line(tool, _LONGEST_NAME),
+            argument=one_line(argument, _LONGEST_NAME),
+            calls=None if called is None else called.get(tool, 0),
+            cases=tuple(sorted({case for case, _, _ in tally})),
+            amounts=tuple(amounts[column] for column in columns),
+            expected=sides[0],
+            called=sides[1],
+        )
+        lines.append(line)
+    lines.sort(key=lambda line: (-len(line.cases), -sum(line.amounts), line.tool, line.argument))
+    return Table(columns, tuple(lines))
 
 
 def group_of(kind: FindingKind) -> str:
@@ -164,24 +223,25 @@ def tool_matrix(report: Report) -> Matrix | None:
     20 with most such calls are shown on either side.
     """
     cells: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    wrong: Counter[str] = Counter()
     for case in report.cases:
         for pair in _tool_pairs(case):
             cells[pair].append(case.index)
-    wrong: Counter[str] = Counter()
-    for (expected, called), cases in cells.items():
-        if expected != called:
-            wrong.update({name: len(cases) for name in (expected, called) if name})
+            if pair[0] != pair[1]:
+                wrong.update(pair)
     if not wrong:
         return None
-    names = [name for name, _ in sorted(wrong.items(), key=lambda entry: (-entry[1], entry[0]))]
-    listed = names[:_MOST_TOOLS]
-    used = {name for pair in cells for name in pair if pair[0] != pair[1]}
-    sides = (*listed, *([""] if "" in used else []))
-    rows = [
-        (expected, tuple((len(cells[expected, called]), _unique(cells[expected, called])) for called in sides))
-        for expected in sides
-    ]
-    return Matrix(sides, tuple(row for row in rows if any(amount for amount, _ in row[1])), len(names) - len(listed))
+    names = sorted(filter(None, wrong), key=lambda name: (-wrong[name], name))
+    sides = names[:_MOST_TOOLS]
+    hidden = len(names) - len(sides)
+    if "" in wrong:
+        sides.append("")
+    rows: list[tuple[str, tuple[tuple[int, ...], ...]]] = []
+    for expected in sides:
+        row = tuple(tuple(cells[expected, called]) for called in sides)
+        if any(row):
+            rows.append((expected, row))
+    return Matrix(tuple(sides), tuple(rows), hidden)
 
 
 def _tool_pairs(case: CaseResult) -> Iterator[tuple[str, str]]:
@@ -198,8 +258,7 @@ def _tool_pairs(case: CaseResult) -> Iterator[tuple[str, str]]:
         yield _name_at(called_names, pair.called), _name_at(called_names, pair.called)
     instead = _calls_instead(alignment)
     for expected in alignment.missing:
-        called = instead.get(expected)
-        yield _name_at(names, expected), "" if called is None else _name_at(called_names, called)
+        yield _name_at(names, expected), _name_at(called_names, instead.get(expected, -1))
     for called in sorted({*alignment.unexpected} - {*instead.values()}):
         yield "", _name_at(called_names, called)
 
@@ -226,59 +285,6 @@ def _calls_instead(alignment: Alignment) -> dict[int, int]:
         if candidates:
             instead[expected] = candidates.pop(0)
     return instead
-
-
-def _called_tools(report: Report) -> Counter[str] | None:
-    """Return how often each tool was called; `None` if the calls of some case were not read."""
-    names: Counter[str] = Counter()
-    for entry in report.cases:
-        case = entry.case
-        if isinstance(case, ConversationalTestCase):
-            names.update(call.name for turn in case.turns for call in turn.tools_called or ())
-        elif isinstance(case, (LLMTestCase, MLLMTestCase)):
-            if case.tools_called is None and any(result.alignment for result in entry.own_results):
-                return None
-            names.update(call.name for call in case.tools_called or ())
-    return names
-
-
-def _distinct_findings(report: Report) -> Iterable[tuple[int, Finding]]:
-    """Return the findings with their cases, once for each place of a case."""
-    findings: dict[tuple[object, ...], tuple[int, Finding]] = {}
-    for case, result in report.results():
-        for one in result.findings:
-            key = (case.index, one.kind, one.tool, one.expected, one.called, one.turn, one.path)
-            findings.setdefault(key, (case.index, one))
-    return findings.values()
-
-
-def _table(groups: Sequence[str], tallies: Mapping[tuple[str, str], _Tally], called: Mapping[str, int] | None) -> Table:
-    used = {column for tally in tallies.values() for _, column, _ in tally}
-    columns = tuple(group for group in groups if group in used)
-    lines = [_line(key, tally, columns, called) for key, tally in tallies.items()]
-    lines.sort(key=lambda line: (-len(line.cases), -sum(line.amounts), line.tool, line.argument))
-    return Table(columns, tuple(lines))
-
-
-def _line(key: tuple[str, str], tally: _Tally, columns: Sequence[str], called: Mapping[str, int] | None) -> Line:
-    amounts = Counter(column for _, column, _ in tally)
-    sides = (Side(), Side())
-    if tally:
-        first = tally[0][2]
-        sides = differing_sides(first.expected_value, first.called_value)
-    return Line(
-        tool=one_line(key[0], _LONGEST_NAME),
-        argument=one_line(key[1], _LONGEST_NAME),
-        calls=None if called is None else called.get(key[0], 0),
-        cases=_unique(case for case, _, _ in tally),
-        amounts=tuple(amounts[column] for column in columns),
-        expected=sides[0],
-        called=sides[1],
-    )
-
-
-def _unique(cases: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted(set(cases)))
 
 
 def differing_sides(expected: Any, called: Any) -> tuple[Side, Side]:  # noqa: ANN401 - JSON values, matchers or ABSENT
@@ -308,3 +314,41 @@ def _side(text: str, start: int, end: int) -> Side:
     room = max(_LONGEST_EXAMPLE - len(before) - len(differing), _CONTEXT)
     after = text[end:] if len(text) - end <= room else f"{text[end : end + room]}..."
     return Side(before, differing, after)
+
+
+class WarningKind(NamedTuple):
+    """Warnings of one kind.
+
+    Attributes:
+        title: The text, with `...` and `N` in place of what differs.
+        texts: Each text with the cases that have it.
+        cases: The cases that have any of them.
+    """
+
+    title: str
+    texts: dict[str, list[CaseResult]]
+    cases: list[CaseResult]
+
+
+def warning_kinds(report: Report) -> list[WarningKind]:
+    """Return the warnings of all results by kind, the one that most cases have first."""
+    by_kind: dict[str, dict[str, dict[int, CaseResult]]] = {}
+    for case, result in report.results():
+        for text in result.warnings:
+            by_kind.setdefault(_kind(text), {}).setdefault(text, {})[case.index] = case
+    kinds: list[WarningKind] = []
+    for title, texts in by_kind.items():
+        cases: dict[int, CaseResult] = {}
+        for members in texts.values():
+            cases |= members
+        heading = title if len(texts) > 1 else next(iter(texts))
+        ordered = [cases[index] for index in sorted(cases)]
+        kinds.append(WarningKind(heading, {text: list(members.values()) for text, members in texts.items()}, ordered))
+    return sorted(kinds, key=lambda kind: -len(kind.cases))
+
+
+@lru_cache(maxsize=1000)
+def _kind(text: str) -> str:
+    """Return a text without names, numbers and places."""
+    without_names = _QUOTED.sub("'...'", _PLACE.sub("...", text))
+    return _NUMBER.sub("N", without_names).removeprefix("...: ")

@@ -16,6 +16,8 @@ from typing import Any
 from toolmark._internal.text import shorten
 from toolmark.matching.alignment import Alignment
 from toolmark.matching.json_compare import ABSENT
+from toolmark.report.report import CaseResult
+from toolmark.report.text.ordering import VERDICTS, result_verdict
 from toolmark.report.text.phrases import one_line, value_text
 from toolmark.result import Finding, FindingKind, MetricResult, ResultStatus
 
@@ -154,3 +156,12 @@ def first_problem(result: MetricResult) -> str:
     if result.status is ResultStatus.SKIPPED:
         text = text.split("\n", 1)[0]  # the other lines repeat the warnings, which are listed elsewhere
     return one_line(text.removeprefix("Not measured: "))
+
+
+def case_problem(case: CaseResult) -> str:
+    """Return where the worst result of a case first goes wrong, else the first line of its reason."""
+    worst = min(case.own_results, key=lambda result: VERDICTS.index(result_verdict(result)), default=None)
+    if worst is None:
+        return ""
+    reason = "" if worst.passed else (worst.reason or "").split("\n", 1)[0]
+    return first_problem(worst) or one_line(reason)

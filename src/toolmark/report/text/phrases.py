@@ -7,6 +7,7 @@ from typing import Any
 
 from toolmark._internal.text import hundredths_text, number_text, printable, short_json, shorten
 from toolmark.matching.argument_pattern import ValuePattern, json_of
+from toolmark.report.comparison import MetricComparison
 from toolmark.report.report import Flaky, MetricSummary, Report, TrialSummary
 from toolmark.result import MetricResult
 from toolmark.stats import Interval
@@ -76,9 +77,9 @@ def signed_text(value: float) -> str:
     return "0.00" if value == 0 else f"{'-' if value < 0 else '+'}{hundredths_text(abs(value))}"
 
 
-def difference_interval_text(interval: Interval | None) -> str:
-    """Return an interval of a difference: `-0.19 to +0.07`; `-` for `None`."""
-    return "-" if interval is None else f"{signed_text(interval.low)} to {signed_text(interval.high)}"
+def ends_text(interval: Interval | None, text: Callable[[float], str]) -> str:
+    """Return both ends of an interval as texts: `-0.19 to +0.07`; `-` for `None`."""
+    return "-" if interval is None else f"{text(interval.low)} to {text(interval.high)}"
 
 
 def p_text(value: float | None) -> str:
@@ -86,6 +87,20 @@ def p_text(value: float | None) -> str:
     if value is None:
         return "-"
     return f"< {_LEAST_P:g}" if value < _LEAST_P else f"{value:.3f}"
+
+
+def comparison_cells(metric: MetricComparison) -> tuple[str, ...]:
+    """Return the figures of a compared metric: pairs, both means, difference, interval, worse, better, and p."""
+    return (
+        f"{metric.paired:,}",
+        number_or_dash(metric.mean_a, hundredths_text),
+        number_or_dash(metric.mean_b, hundredths_text),
+        number_or_dash(metric.difference, signed_text),
+        ends_text(metric.interval, signed_text),
+        f"{len(metric.regressions):,}",
+        f"{len(metric.improvements):,}",
+        p_text(metric.corrected),
+    )
 
 
 def estimates_text(summary: MetricSummary) -> str:
@@ -124,6 +139,13 @@ def judge_totals(summary: MetricSummary) -> list[str]:
     if summary.coverage is None:
         return usage_facts(summary.usage, summary.cost) if summary.usage else []
     return [f"{percent(summary.coverage)} decided", *usage_facts(summary.usage, summary.cost)]
+
+
+def judge_facts(result: MetricResult) -> list[str]:
+    """Return the judge of a result and what judging used and cost."""
+    if result.judge is None:
+        return []
+    return [*(f"{name} {value}" for name, value in result.judge.items()), *usage_facts(result.usage, result.cost)]
 
 
 def judging_text(summary: MetricSummary) -> str:
