@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from toolmark import LLMTestCase, MissingPackageError, Report, ToolCall, ToolCorrectnessMetric, evaluate
+from toolmark.redact import REDACTED
 
 SECRET = "sk-" + "a" * 40
 
@@ -37,15 +38,17 @@ def test_rows_have_every_result() -> None:
     assert {*map(tuple, rows)} == {tuple(rows[0])}
 
 
-def test_rows_are_redacted() -> None:
-    """No secret of a reason gets into a table."""
+def test_rows_and_fragments_are_redacted() -> None:
+    """No secret of a name or a reason gets into a table, whole or in part."""
     case = LLMTestCase(
         name=SECRET,
         tools_called=[ToolCall(name="f", input_parameters={"api_key": SECRET})],
         expected_tools=[ToolCall(name="f", input_parameters={"api_key": "other"})],
     )
-    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
-    assert SECRET not in str(evaluate([case], [metric]).to_rows())
+    report = evaluate([case], [ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
+    for text in (str(report.to_rows()), report._repr_html_()):
+        assert REDACTED in text
+        assert SECRET[:8] not in text
 
 
 def test_pandas() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from toolmark._internal.text import number_text, plural
+from toolmark.report.redaction import redact_entry
 from toolmark.report.report import Report
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import is_bad, worst_first
@@ -14,13 +15,13 @@ _MOST_CASES = 10
 
 
 def report_fragment(report: Report) -> str:
-    """Return the totals by metric and the worst cases as two tables; all text of the cases is escaped."""
+    """Return the totals by metric and the worst cases as two tables; all text of the cases is redacted and escaped."""
     totals = [
         [one.metric, _number(one.mean), *map(str, (one.passed, one.failed, one.skipped, one.errored))]
         for one in report.summaries
     ]
     bad = sorted((entry for entry in report.results() if is_bad(entry[1])), key=worst_first)
-    listed = bad[:_MOST_CASES]
+    listed = map(redact_entry, bad[:_MOST_CASES])  # notebooks save what they show
     cases = [[case.label, result.metric, _number(result.score), first_problem(result)] for case, result in listed]
     parts = [_table(["metric", "mean", "passed", "failed", "skipped", "errors"], totals)]
     if cases:
