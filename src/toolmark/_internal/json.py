@@ -22,6 +22,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
+from itertools import islice
 from typing import Any, Final, ParamSpec, TypeAlias, TypeGuard, TypeVar
 
 from pydantic import BaseModel
@@ -50,6 +51,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_are_scalars = _SCALARS.issuperset
 
 
 def json_path(parts: tuple[str | int, ...]) -> str:
@@ -129,17 +131,34 @@ def _convert(value: Any, trail: _Trail, depth: int, notes: list[str] | None) -> 
         kind = type(value)
     if depth >= MAX_DEPTH:
         raise _too_deep()
-    # Every recorded argument passes here: scalars inside are taken without another call.
+    # Every recorded argument passes here: scalars, and lists of them, are taken without another call.
     if kind is list:
-        if _SCALARS.issuperset(map(type, value)):
+        if _are_scalars(map(type, value)):
             return value.copy()
         return [_convert(item, (trail, index), depth + 1, notes) for index, item in enumerate(value)]
     result: JsonObject = {}
     for key, item in value.items():
+        if type(key) is not str:
+            return _convert_entries(value, result, trail, depth, notes)
+        kind = type(item)
+        if kind in _SCALARS:
+            result[key] = item
+        elif kind is list and depth + 1 < MAX_DEPTH and _are_scalars(map(type, item)):
+            result[key] = item.copy()
+        else:
+            result[key] = _convert(item, (trail, key), depth + 1, notes)
+    return result
+
+
+def _convert_entries(
+    value: Mapping[Any, Any], result: JsonObject, trail: _Trail, depth: int, notes: list[str] | None
+) -> JsonObject:
+    """Return an object with some keys that are not text; `result` has the entries before the first of these."""
+    for key, item in islice(value.items(), len(result), None):
         text = key
         if type(key) is not str or key in result:
             text = _entry_key(key, value, result, trail, notes)
-        result[text] = item if type(item) in _SCALARS else _convert(item, (trail, text), depth + 1, notes)
+        result[text] = _convert(item, (trail, text), depth + 1, notes)
     return result
 
 
