@@ -356,11 +356,17 @@ _NUMBERS = frozenset({int, float, bool, type(None)})
 
 def display_value(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON value or a matcher
     """Return the value at a JSON path as text for people, without secrets; a matcher is described."""
-    if type(value) in _NUMBERS and not _has_secret_key(path or ""):
-        return short_json(value)
+    kind = type(value)
+    if (kind is str or _holds_numbers(value)) and not _has_secret_key(path or ""):
+        return short_json(DEFAULT(value) if kind is str else value)
     plain = json_of(value)
     safe = redact_at_path(plain, path)
     return printable(value.describe()) if is_pattern(value) and safe == plain else short_json(safe)
+
+
+def _holds_numbers(value: Any) -> bool:  # noqa: ANN401 - a JSON value or a matcher
+    """Return whether a value is one of `_NUMBERS`, or a list of such."""
+    return type(value) in _NUMBERS or (type(value) is list and _NUMBERS.issuperset(map(type, value)))
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:

@@ -461,7 +461,7 @@ def replace_nonfinite(value: Any) -> Any:
     return value
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
 """One encoder for all: `json.dumps` makes a new one for each value."""
 
 
@@ -470,8 +470,12 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
     Text stays readable (letters are not escaped); a text with lone surrogates, which UTF-8 cannot hold, is escaped.
     """
-    if type(value) is int and value.bit_length() < _MAX_BITS:
-        return str(value)  # many values in reasons are numbers, and an encoder would be made for each of them
+    # Most values in reasons are scalars; the encoder takes several times as long for a number.
+    kind = type(value)
+    if kind is int and value.bit_length() < _MAX_BITS:
+        return str(value)
+    if kind is float and math.isfinite(value):
+        return repr(value)
     try:
         text = (
             _encode(value) if indent is None else json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)

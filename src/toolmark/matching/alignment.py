@@ -51,8 +51,7 @@ def quotient(numerator: int, denominator: int) -> float:
     return _BELOW_ONE if is_rounded_up else share
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """An expected call and the called tool that it is paired with.
 
     Attributes:
@@ -173,7 +172,7 @@ class Alignment:
         """
 
         def with_case_positions(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-            return tuple(replace(pair, expected=expected[pair.expected], called=called[pair.called]) for pair in pairs)
+            return tuple(pair._replace(expected=expected[pair.expected], called=called[pair.called]) for pair in pairs)
 
         return replace(
             self,

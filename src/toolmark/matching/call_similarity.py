@@ -39,7 +39,7 @@ class Matrix(NamedTuple):
 
 _IMMUTABLE = frozenset({str, int, float, bool, type(None), Absent})
 
-_TOGETHER_FROM = 16
+_TOGETHER_FROM = 40
 """Pairs from which looking at all arguments together costs less than comparing each with each."""
 
 
@@ -226,10 +226,8 @@ class Comparison:
 
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
         """Return the pair with its differences, and with what could not be compared."""
-        if self.plain:
-            return self._plain_pair(e, c, ratio)
         expected, called = self.expected[e], self.called[c]
-        not_compared = self._uncaptured(expected, called)
+        not_compared = () if self.plain else self._uncaptured(expected, called)
         if ratio == ONE and not self.marked and not self._by_meaning:
             return Pair(e, c, 1.0, (), not_compared)
         differences, redacted, respelled = self._differences(expected, called)
@@ -252,13 +250,6 @@ class Comparison:
             "type": c.type is ABSENT and e.type is not None,
         }
         return tuple(field for field, is_uncaptured in fields.items() if is_uncaptured)
-
-    def _plain_pair(self, e: int, c: int, ratio: Ratio) -> Pair:
-        """Return the pair of two calls that have only arguments to compare."""
-        if ratio == ONE:
-            return Pair(e, c, 1.0)
-        differences = argument_differences(self.expected[e].arguments, self.called[c].arguments)  # type: ignore[arg-type]
-        return Pair(e, c, ratio[0] / ratio[1], tuple(map(_copied, differences)))
 
     def _differences(self, e: Item, c: Item) -> tuple[list[Difference], list[str], list[Difference]]:
         """Return the differences of two calls, the redacted places, and other spellings of equal values."""
@@ -283,9 +274,9 @@ class Comparison:
         if isinstance(expected, Template):
             return expected.mismatches(called)
         if not self._holds_mark(expected, called):
-            return Mismatches(list(argument_differences(expected, called)))
+            return Mismatches(argument_differences(expected, called))
         left, right, hidden = without_marks(expected, called)
-        return Mismatches(list(argument_differences(left, right)), hidden)
+        return Mismatches(argument_differences(left, right), hidden)
 
     # Equality
 

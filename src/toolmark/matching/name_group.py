@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
+from marshal import dumps
 from math import gcd, lcm
 from typing import Any, TypeAlias
 
@@ -35,9 +36,8 @@ def pairs_of_name(sides: Comparison, left: list[int], right: list[int]) -> Pairs
     """Return the best pairs of the calls of one name at these positions."""
     if len(left) == 1 == len(right):
         return _only_pair(sides, left[0], right[0])
-    values = sides.exact_values(left, right)
-    equal = equal_pairs(left, right, values, sides.may_hold_nan)
-    if not values.complete:
+    equal, is_complete = equal_pairs(sides, left, right)
+    if not is_complete:
         return _assigned(sides, left, right, equal)
     # The triangle inequality: taking the equal pairs out loses no weight.
     paired = set(equal.values())
@@ -53,37 +53,31 @@ def _only_pair(sides: Comparison, e: int, c: int) -> Pairs:
     return {(e, c): sides.ratio(sides.expected[e], sides.called[c])}
 
 
-def equal_pairs(left: Sequence[int], right: Sequence[int], values: ExactValues, may_hold_nan: bool) -> dict[int, int]:
-    """Return the partners of equal calls: the k-th of several equal expected calls gets the k-th called one."""
+def equal_pairs(sides: Comparison, left: Sequence[int], right: Sequence[int]) -> tuple[dict[int, int], bool]:
+    """Return the partners of equal calls, and whether they may be paired before all others.
+
+    The k-th of several equal expected calls gets the k-th called one.
+    """
+    values = sides.exact_values(left, right)
     # A few values are compared with each other sooner than a key of each is made.
-    if len(left) * len(right) > _FEW_PAIRS:
-        return _equal_keys(left, right, values)
+    if len(left) * len(right) > _FEW_PAIRS or sides.may_hold_nan:
+        return _equal_keys(left, right, values), values.complete
     partners: dict[int, int] = {}
     positions, others = list(right), list(values.called)
+    pairs: list[Any] = []
     for e, value in zip(left, values.expected, strict=True):
-        index = None if value is None else _index_of_equal(value, others, may_hold_nan)
-        if index is not None:
+        if value is not None and value in others:
+            index = others.index(value)
             partners[e] = positions.pop(index)
-            del others[index]
-    return partners
-
-
-def _index_of_equal(value: object, others: list[Any], may_hold_nan: bool) -> int | None:
-    """Return the position of the first value that is equal to a value."""
-    start = 0
-    # Without NaN, values that are equal as JSON values are equal in Python, which is much faster to find out.
-    if not may_hold_nan:
-        if value not in others:
-            return None
-        start = others.index(value)
-    for index in range(start, len(others)):
-        if others[index] is not None and json_equal(value, others[index]):
-            return index
-    return None
+            pairs += value, others.pop(index)
+    # Python's equality is that of JSON values, but for NaN, and booleans that equal numbers.
+    if dumps(pairs[::2], 2) != dumps(pairs[1::2], 2) and not all(map(json_equal, pairs[::2], pairs[1::2])):
+        return _equal_keys(left, right, values), values.complete
+    return partners, values.complete
 
 
 def _equal_keys(left: Sequence[int], right: Sequence[int], values: ExactValues) -> dict[int, int]:
-    """Return the partners of equal calls like `_equal_pairs`, by keys."""
+    """Return the partners of equal calls like `equal_pairs`, by keys."""
     waiting: dict[Hashable, deque[int]] = {}
     for c, value in zip(right, values.called, strict=True):
         if value is not None:

@@ -27,7 +27,7 @@ def pairs_in_order(sides: Comparison) -> Pairs:
     equal: dict[int, int] = {}
     most = 0
     for left, right in sides.by_name(expected, called):
-        equal.update(equal_pairs(left, right, sides.exact_values(left, right), sides.may_hold_nan))
+        equal.update(equal_pairs(sides, left, right)[0])
         most += min(len(left), len(right))
     partners = [equal[e] for e in sorted(equal)]
     # No alignment has more pairs than the names allow, and none weighs more than equal ones.

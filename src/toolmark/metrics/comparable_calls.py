@@ -104,9 +104,9 @@ def unflatten(alignment: Alignment, paths: Mapping[str, Path]) -> Alignment:
         return tuple(places.get(name, name) for name in names)
 
     def original(pair: Pair) -> Pair:
-        differences = tuple(replace(one, path=paths[str(one.path[0])]) if one.path else one for one in pair.differences)
-        return replace(
-            pair, differences=differences, redacted=placed(pair.redacted), not_compared=placed(pair.not_compared)
+        differences = tuple(one._replace(path=paths[str(one.path[0])]) if one.path else one for one in pair.differences)
+        return pair._replace(
+            differences=differences, redacted=placed(pair.redacted), not_compared=placed(pair.not_compared)
         )
 
     pairs, out_of_order = (tuple(map(original, some)) for some in (alignment.pairs, alignment.out_of_order))
@@ -158,9 +158,9 @@ class LeafTemplate(Template):
         flat = Template(self.tree).mismatches(_leaf_values(leaves))
         paths = {**self.paths, **{key: path for key, (path, _) in leaves.items()}}
         return Mismatches(
-            [replace(one, path=paths[str(one.path[0])]) for one in flat.differences],
+            [one._replace(path=paths[str(one.path[0])]) for one in flat.differences],
             [paths[str(path[0])] for path in flat.hidden],
-            [replace(one, path=paths[str(one.path[0])]) for one in flat.respelled],
+            [one._replace(path=paths[str(one.path[0])]) for one in flat.respelled],
         )
 
     def _called_leaves(self, called: dict[str, Any]) -> _Leaves:
