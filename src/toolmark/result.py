@@ -18,6 +18,7 @@ from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import DEFAULT, REDACTED, Redactor
 
 _MAPPINGS = ("parts", "judge", "usage")
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 TOLERANCE = 1e-9
 """Scores within this of the threshold pass: 0.1 + 0.2 is not less than 0.3."""
@@ -225,20 +226,21 @@ class MetricResult:
     passed: bool | None = None
     reason: str | None = None
     findings: tuple[Finding, ...] = ()
-    parts: Mapping[str, float] = field(default_factory=dict[str, float])
+    parts: Mapping[str, float] = field(default_factory=lambda: _EMPTY)
     alignment: Alignment | None = None
     warnings: tuple[str, ...] = ()
     error: str | None = None
     units: tuple[UnitResult, ...] = ()
     judge: Mapping[str, str] | None = None
-    usage: Mapping[str, int] = field(default_factory=dict[str, int])
+    usage: Mapping[str, int] = field(default_factory=lambda: _EMPTY)
     cost: float | None = None
 
     def __post_init__(self) -> None:
         """Make the mappings read-only."""
         for name in _MAPPINGS:
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+            mapping = getattr(self, name)
+            if mapping is not None and mapping is not _EMPTY:
+                object.__setattr__(self, name, MappingProxyType(dict(mapping)))
 
     def __reduce__(self) -> tuple[Callable[..., MetricResult], tuple[dict[str, Any]]]:
         """Pickle the read-only mappings as dictionaries."""

@@ -227,19 +227,23 @@ class Comparison:
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
         """Return the pair with its differences, and with what could not be compared."""
         expected, called = self.expected[e], self.called[c]
-        not_compared = () if self.plain else self._uncaptured(expected, called)
+        if self.plain:
+            if ratio == ONE:
+                return Pair(e, c, 1.0)
+            differences = argument_differences(expected.arguments, called.arguments)  # type: ignore[arg-type]
+            return Pair(e, c, ratio[0] / ratio[1], _copied(differences))
+        not_compared = self._uncaptured(expected, called)
         if ratio == ONE and not self.marked and not self._by_meaning:
             return Pair(e, c, 1.0, (), not_compared)
         differences, redacted, respelled = self._differences(expected, called)
-        copies = () if ratio == ONE else tuple(map(_copied, differences))
         return Pair(
             e,
             c,
             ratio[0] / ratio[1],
-            copies,
+            () if ratio == ONE else _copied(differences),
             (*not_compared, *redacted),
             tuple(redacted),
-            tuple(map(_copied, respelled)),
+            _copied(respelled),
         )
 
     def _uncaptured(self, e: Item, c: Item) -> tuple[str, ...]:
@@ -346,18 +350,25 @@ def _tree(value: object) -> object:
     return value if type(value) is dict or not isinstance(value, Template) else value.tree
 
 
-def _copied(difference: Difference) -> Difference:
-    """Return a difference that no later change of the case can reach."""
-    if type(difference.expected) in _IMMUTABLE and type(difference.called) in _IMMUTABLE:
-        return difference
-    expected, called = _copied_value(difference.expected), _copied_value(difference.called)
-    return Difference(difference.kind, difference.path, expected, called)
+def _copied(differences: list[Difference]) -> tuple[Difference, ...]:
+    """Return differences that no later change of the case can reach."""
+    copies: list[Difference] = []
+    for one in differences:
+        kind, path, expected, called = one
+        if type(expected) in _IMMUTABLE and type(called) in _IMMUTABLE:
+            copies.append(one)
+        else:
+            copies.append(Difference(kind, path, _copied_value(expected), _copied_value(called)))
+    return tuple(copies)
 
 
 def _copied_value(value: Any) -> Any:  # noqa: ANN401 - a JSON value
     """Return a deep copy of a JSON value, which may hold matchers."""
-    if type(value) is list:
+    kind = type(value)
+    if kind in _IMMUTABLE:
+        return value
+    if kind is list:
         return list(map(_copied_value, value))
-    if type(value) is dict:
+    if kind is dict:
         return {key: _copied_value(item) for key, item in value.items()}
     return deepcopy(value) if is_pattern(value) else value

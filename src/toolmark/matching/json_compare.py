@@ -167,15 +167,19 @@ def argument_differences(expected: dict[str, Any], called: dict[str, Any], path:
     differences: list[Difference] = []
     for key, value in expected.items():
         other = called.get(key, ABSENT)
+        kind = type(value)
+        if kind is type(other) in SCALARS and value == other:
+            continue
         if other is ABSENT:
             differences.append(Difference("missing_argument", (*path, key), value, ABSENT))
-        elif type(value) is dict and type(other) is dict:
+        elif kind is dict and type(other) is dict:
             differences += argument_differences(value, other, (*path, key))
         elif not json_equal(value, other):
             differences.append(Difference("wrong_argument", (*path, key), value, other))
-    for key, value in called.items():
-        if key not in expected:
-            differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
+    if called.keys() != expected.keys():
+        for key, value in called.items():
+            if key not in expected:
+                differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
     return differences
 
 

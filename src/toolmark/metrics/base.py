@@ -14,7 +14,7 @@ from dataclasses import Field, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from weakref import WeakKeyDictionary
 
-from toolmark._internal.budget import case_budget
+from toolmark._internal.budget import CaseBudget
 from toolmark._internal.json import is_number
 from toolmark._internal.options import require
 from toolmark._internal.text import number_text, plural, printable, shorten
@@ -121,7 +121,7 @@ class Metric(ABC):
 
     def _outcome(self, case: Any) -> MetricResult | Flow[MetricResult]:
         """Return what `_measure` returns, within the limits of one case."""
-        with case_budget():
+        with CaseBudget():
             return self._measure(case)
 
     def _finished(self, outcome: MetricResult | Flow[MetricResult]) -> MetricResult:
@@ -156,7 +156,9 @@ class Metric(ABC):
 
     def _remember(self, result: MetricResult, case: Any) -> MetricResult:
         # A new mapping each time: a task inherits the context of its parent and must not write into it.
-        results = _Results(_last_results.get() or {})
+        before = _last_results.get()
+        has_others = before is not None and (len(before) > 1 or self not in before)
+        results = _Results(before if has_others else None)
         results[self] = result
         _last_results.set(results)
         if self.verbose_mode:

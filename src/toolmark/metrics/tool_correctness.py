@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from toolmark._internal.options import require_one_of
@@ -152,6 +153,10 @@ class ToolCorrectnessMetric(Metric):
     @property
     def label(self) -> str:
         """`tool_correctness`, followed by the options that differ from the defaults."""
+        return self._label
+
+    @cached_property
+    def _label(self) -> str:
         align_options = self._align_options
         options = {
             "exact": self.should_exact_match,
@@ -172,7 +177,7 @@ class ToolCorrectnessMetric(Metric):
         """Whether arguments are compared by meaning."""
         return self.compare == "meaning" and ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
 
-    @property
+    @cached_property
     def _align_options(self) -> dict[str, bool]:
         """Options of the alignment."""
         return {
@@ -242,9 +247,10 @@ class ToolCorrectnessMetric(Metric):
     ) -> Measurement:
         """Return the score of the calls with its evidence."""
         alignment, compared = self._align(case, expected, called)
-        names = alignment.labels or expected_names(expected)
+        is_list = isinstance(expected, list)
+        names = [call.name for call in expected] if is_list else alignment.labels or expected_names(expected)
         warnings = run_notes(case)
-        if not isinstance(expected, list):
+        if not is_list:
             warnings += plan_warnings(expected, alignment, arguments=self._align_options["arguments"])
         return Measurement(
             scores={"calling": self._calling_score(alignment)},

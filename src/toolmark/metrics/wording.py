@@ -122,13 +122,21 @@ def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -
     if exact:
         verdict = "the same call by call = 1" if alignment.exact else "not the same call by call = 0"
         return f"{m} expected and {n} called, {verdict} (in order, {matched} matched)"
-    quotients: dict[Denominator, str] = {
-        "expected": f"{matched} matched / {m} expected",
-        "called": f"{matched} matched / {n} called",
-        "longest": f"{matched} matched / {max(m, n)} (the longer of {m} expected and {n} called)",
-        "f1": f"2 x {matched} matched / ({m} expected + {n} called)",
-    }
-    return f"{quotients[denominator]} = {number_text(alignment.score(denominator))}"
+    total = f"{matched} matched / {_divisor_text(m, n, denominator)}"
+    if denominator == "f1":
+        total = f"2 x {total}"
+    return f"{total} = {number_text(alignment.score(denominator))}"
+
+
+def _divisor_text(m: int, n: int, denominator: Denominator) -> str:
+    """Return what the matched weight of m expected and n called tools is divided by."""
+    if denominator == "expected":
+        return f"{m} expected"
+    if denominator == "called":
+        return f"{n} called"
+    if denominator == "longest":
+        return f"{max(m, n)} (the longer of {m} expected and {n} called)"
+    return f"({m} expected + {n} called)"
 
 
 def _empty_side_text(expected: int, called: int, *, extras: bool | None) -> str:
