@@ -79,39 +79,36 @@ class Comparison:
         self.called = called
         self.arguments = arguments
         self.output = output
-        self._typed = any(item.type is not None for item in expected)
+        self._expected_names, types, self._expected_arguments, outputs = _columns(expected)
+        self._called_names, _, self._called_arguments, _ = _columns(called)
+        self._typed = types.count(None) < len(types)
+        self._outputs = output and any(value is not ABSENT for value in outputs)
         self._text_forms: dict[str, Sequence[object]] = {}
-        self._by_meaning = arguments and any(
-            isinstance(item.arguments, Template) and item.arguments.by_meaning for item in expected
+        # Arguments that are not compared may hold marks without any effect.
+        values: list[object] = [*self._expected_arguments, *self._called_arguments] if arguments else []
+        plain_arguments = arguments and set(map(type, values)) <= {dict}
+        self._by_meaning = not plain_arguments and any(
+            isinstance(value, Template) and value.by_meaning for value in values
         )
-        self._outputs = output and any(item.output is not ABSENT for item in expected)
-        values = self._compared_values([*expected, *called])
+        if self._outputs or not plain_arguments:
+            values += [item.output for item in (*expected, *called)] if self._outputs else []
+            values = [_tree(value) for value in values if value is not ABSENT]
         # Every value is searched once here, so that a comparison need not do so for each pair.
         may_hold_mark, may_hold_nan = may_hold_mark_or_nan(values)
         self.may_hold_nan: bool = may_hold_nan
         self.marked: frozenset[int] = frozenset(
             [id(value) for value in values if has_mark(value)] if may_hold_mark else ()
         )
-        self.plain: bool = self._plain_arguments and not self._typed and not self._outputs and not self.marked
-
-    def _compared_values(self, items: Sequence[Item]) -> list[object]:
-        """Return the argument objects and outputs that are compared, and find out whether all are plain arguments."""
-        # Arguments that are not compared may hold marks without any effect.
-        arguments: list[object] = [item.arguments for item in items] if self.arguments else []
-        self._plain_arguments = self.arguments and set(map(type, arguments)) <= {dict}
-        if self._plain_arguments and not self._outputs:
-            return arguments
-        outputs = [item.output for item in items] if self._outputs else []
-        return [_tree(value) for value in (*arguments, *outputs) if value is not ABSENT]
+        self.plain: bool = plain_arguments and not self._typed and not self._outputs and not self.marked
 
     def by_name(self, expected: Sequence[int], called: Sequence[int]) -> list[tuple[list[int], list[int]]]:
         """Return the positions of each name that both sides have."""
         names: dict[str, tuple[list[int], list[int]]] = {}
         for e in expected:
-            names.setdefault(self.expected[e].name, ([], []))[0].append(e)
+            names.setdefault(self._expected_names[e], ([], []))[0].append(e)
         for c in called:
             # A called name that nothing expects forms no group; its calls are unexpected.
-            group = names.get(self.called[c].name)
+            group = names.get(self._called_names[c])
             if group is not None:
                 group[1].append(c)
         return [group for group in names.values() if group[1]]
@@ -121,15 +118,16 @@ class Comparison:
 
     # Similarity
 
-    def ratio(self, e: Item, c: Item) -> Ratio:
+    def ratio(self, e: int, c: int) -> Ratio:
         """Return the similarity of two calls of equal name."""
         if self.plain:
-            return similarity(e.arguments, c.arguments)  # type: ignore[arg-type]
-        if self._differs_elsewhere(e, c):
+            return similarity(self._expected_arguments[e], self._called_arguments[c])  # type: ignore[arg-type]
+        expected, called = self.expected[e], self.called[c]
+        if self._differs_elsewhere(expected, called):
             return ZERO
-        if not self.arguments or isinstance(e.arguments, Absent) or isinstance(c.arguments, Absent):
+        if not self.arguments or isinstance(expected.arguments, Absent) or isinstance(called.arguments, Absent):
             return ONE
-        return self._argument_ratio(e.arguments, c.arguments)
+        return self._argument_ratio(expected.arguments, called.arguments)
 
     def _argument_ratio(self, expected: dict[str, Any] | Template | str, called: object) -> Ratio:
         """Return the similarity of two argument objects, without redacted values; a broken text equals only itself."""
@@ -145,55 +143,58 @@ class Comparison:
 
     def matrix(self, left: Sequence[int], right: Sequence[int]) -> Matrix:
         """Return the similarities of all pairs of two groups of one name."""
-        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         if not self.arguments or len(left) * len(right) < _TOGETHER_FROM:
-            return _over_one_unit([[self.ratio(e, c) for c in called] for e in expected])
+            return _over_one_unit([[self.ratio(e, c) for c in right] for e in left])
         if self.plain:
-            rows, lanes, unit = common([e.arguments for e in expected], [c.arguments for c in called])  # type: ignore[misc]
+            rows, lanes, unit = self._common(left, right)
             return Matrix(list(map(lanes.values, rows)), unit)
-        return _over_one_unit(self._ratios(expected, called))
+        return _over_one_unit(self._ratios(left, right))
 
-    def _ratios(self, expected: Sequence[Item], called: Sequence[Item]) -> list[list[Ratio]]:
+    def _common(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
+        expected, called = self._expected_arguments, self._called_arguments
+        return common([expected[e] for e in left], [called[c] for c in right])  # type: ignore[misc]
+
+    def _ratios(self, left: Sequence[int], right: Sequence[int]) -> list[list[Ratio]]:
         """Return the similarities of all pairs, of which some must be compared one by one."""
-        rows, columns = self._plain_objects(expected), self._plain_objects(called)
+        rows, columns = self._plain_objects(self.expected, left), self._plain_objects(self.called, right)
         shared = common(list(rows.values()), list(columns.values()))
         row_of = dict(zip(rows, shared.rows, strict=True))
         ratios: list[list[Ratio]] = []
-        for i, e in enumerate(expected):
+        for e in left:
             # Objects with matchers or redacted values have no fixed leaves, so they are compared pair by pair.
-            if i not in row_of:
-                ratios.append([self.ratio(e, c) for c in called])
+            if e not in row_of:
+                ratios.append([self.ratio(e, c) for c in right])
                 continue
-            shared_row = dict(zip(columns, shared.lanes.values(row_of[i]), strict=True))
+            shared_row = dict(zip(columns, shared.lanes.values(row_of[e]), strict=True))
             ratios.append(
                 [
-                    self._ratio_of_value(e, c, shared_row[j], shared.unit) if j in columns else self.ratio(e, c)
-                    for j, c in enumerate(called)
+                    self._ratio_of_value(e, c, shared_row[c], shared.unit) if c in columns else self.ratio(e, c)
+                    for c in right
                 ]
             )
         return ratios
 
-    def _ratio_of_value(self, e: Item, c: Item, value: int, unit: int) -> Ratio:
+    def _ratio_of_value(self, e: int, c: int, value: int, unit: int) -> Ratio:
         """Return the similarity of two calls whose arguments have the similarity `value / unit`."""
-        return (value, unit) if value and not self._differs_elsewhere(e, c) else ZERO
+        return (value, unit) if value and not self._differs_elsewhere(self.expected[e], self.called[c]) else ZERO
 
     def packed_matrix(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
         """Return the similarities of all pairs of two groups of one name, with the smaller group as rows."""
-        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
-        few, many = (expected, called) if len(left) <= len(right) else (called, expected)
+        is_turned = len(left) > len(right)
         if self.plain:
-            return common([item.arguments for item in few], [item.arguments for item in many])  # type: ignore[misc]
+            expected, called = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
+            return common(called, expected) if is_turned else common(expected, called)  # type: ignore[arg-type]
         matrix = self.matrix(left, right)
-        rows = matrix.rows if few is expected else list(zip(*matrix.rows, strict=True))
-        lanes = Lanes(len(many), greatest_price(matrix.unit))
+        rows = list(zip(*matrix.rows, strict=True)) if is_turned else matrix.rows
+        lanes = Lanes(max(len(left), len(right)), greatest_price(matrix.unit))
         return PackedMatrix(list(map(lanes.packed, rows)), lanes, matrix.unit)
 
-    def _plain_objects(self, items: Sequence[Item]) -> dict[int, dict[str, Any]]:
+    def _plain_objects(self, items: Sequence[Item], positions: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return, by position, the argument objects without matchers and redacted values."""
         return {
-            index: item.arguments
-            for index, item in enumerate(items)
-            if isinstance(item.arguments, dict) and id(item.arguments) not in self.marked
+            index: items[index].arguments
+            for index in positions
+            if isinstance(items[index].arguments, dict) and id(items[index].arguments) not in self.marked
         }
 
     def _differs_elsewhere(self, e: Item, c: Item) -> bool:
@@ -226,12 +227,12 @@ class Comparison:
 
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
         """Return the pair with its differences, and with what could not be compared."""
-        expected, called = self.expected[e], self.called[c]
         if self.plain:
             if ratio == ONE:
                 return Pair(e, c, 1.0)
-            differences = argument_differences(expected.arguments, called.arguments)  # type: ignore[arg-type]
+            differences = argument_differences(self._expected_arguments[e], self._called_arguments[c])  # type: ignore[arg-type]
             return Pair(e, c, ratio[0] / ratio[1], _copied(differences))
+        expected, called = self.expected[e], self.called[c]
         not_compared = self._uncaptured(expected, called)
         if ratio == ONE and not self.marked and not self._by_meaning:
             return Pair(e, c, 1.0, (), not_compared)
@@ -290,9 +291,10 @@ class Comparison:
         A field is compared if any expected call of the group sets it. A call has no values where a compared field is
         not set, not captured or redacted, or holds a matcher: such a call is equal to no other.
         """
-        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         if self.plain:
-            return ExactValues([e.arguments for e in expected], [c.arguments for c in called], complete=True)
+            arguments = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
+            return ExactValues(*arguments, complete=True)
+        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         output = self._outputs and any(item.output is not ABSENT for item in expected)
         readers: list[Callable[[Item], Any]] = []
         if self._typed and any(item.type is not None for item in expected):
@@ -333,6 +335,11 @@ class Comparison:
     def _exact_output(self, item: Item) -> Any:  # noqa: ANN401 - a JSON value
         """Return the output that only an equal one matches; `ABSENT` if there is none."""
         return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
+
+
+def _columns(items: Sequence[Item]) -> Sequence[Sequence[Any]]:
+    """Return each field of all calls."""
+    return tuple(zip(*items, strict=True)) or ((), (), (), ())
 
 
 def _exact_type(item: Item) -> str | Absent:

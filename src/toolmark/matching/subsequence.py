@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from math import lcm
 from typing import Final, TypeAlias
 
 from toolmark.matching.argument_pattern import ONE
@@ -55,7 +56,7 @@ def _subsequence(sides: Comparison, expected: range, called: range, equal: dict[
         rows, unit = sides.matrix(left, right)
         cells.update((e, (right, row, unit)) for e, row in zip(left, rows, strict=True))
     weights = Weights(
-        {unit for _, _, unit in cells.values()},
+        lcm(*{unit for _, _, unit in cells.values()}),
         pairs=min(len(expected), len(called)),
         size=max(expected.stop, called.stop),
         equal=equal,

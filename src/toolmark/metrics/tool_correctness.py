@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from toolmark._internal.options import require_one_of
@@ -118,6 +117,8 @@ class ToolCorrectnessMetric(Metric):
     async_mode: bool = True
     model: InitVar[JudgeLike | None] = None
     _filter: CallFilter = field(init=False, repr=False)
+    _align_options: Mapping[str, bool] = field(init=False, repr=False)
+    _label: str = field(init=False, repr=False)
 
     def __post_init__(self, model: JudgeLike | None) -> None:
         """Check the options and normalize them."""
@@ -133,17 +134,25 @@ class ToolCorrectnessMetric(Metric):
             error_pattern=self.error_pattern,
             tools=tools,
         )
+        params = read_params(self.evaluation_params)
         self._set(
-            evaluation_params=read_params(self.evaluation_params),
+            evaluation_params=params,
             available_tools=tools,
             only=call_filter.only and call_filter.only.value,
             _filter=call_filter,
+            _align_options={
+                # An exact match is an ordered one that leaves nothing out, so both come from the same alignment.
+                "ordered": self.should_exact_match or self.should_consider_ordering,
+                "arguments": ToolCallParams.INPUT_PARAMETERS in params,
+                "output": ToolCallParams.OUTPUT in params,
+            },
         )
         judge = read_judge(self.judge, model)
         if judge is not None:
             from toolmark.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
 
             self._set(judge=Judge.of(judge))
+        self._set(_label=self._label_text())
 
     @property
     def waits(self) -> bool:
@@ -155,15 +164,13 @@ class ToolCorrectnessMetric(Metric):
         """`tool_correctness`, followed by the options that differ from the defaults."""
         return self._label
 
-    @cached_property
-    def _label(self) -> str:
-        align_options = self._align_options
+    def _label_text(self) -> str:
         options = {
             "exact": self.should_exact_match,
             "ordered": self.should_consider_ordering and not self.should_exact_match,
-            "input_parameters": align_options["arguments"],
+            "input_parameters": self._align_options["arguments"],
             "by meaning": self._by_meaning,
-            "output": align_options["output"],
+            "output": self._align_options["output"],
             f"denominator={self.denominator}": self.denominator != "expected" and not self.should_exact_match,
             f"only={self.only}": self.only is not None,
             "without failed calls": self.ignore_failed,
@@ -175,17 +182,7 @@ class ToolCorrectnessMetric(Metric):
     @property
     def _by_meaning(self) -> bool:
         """Whether arguments are compared by meaning."""
-        return self.compare == "meaning" and ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
-
-    @cached_property
-    def _align_options(self) -> dict[str, bool]:
-        """Options of the alignment."""
-        return {
-            # An exact match is an ordered one that leaves nothing out, so both are computed from the same alignment.
-            "ordered": self.should_exact_match or self.should_consider_ordering,
-            "arguments": ToolCallParams.INPUT_PARAMETERS in self.evaluation_params,
-            "output": ToolCallParams.OUTPUT in self.evaluation_params,
-        }
+        return self.compare == "meaning" and self._align_options["arguments"]
 
     def align(self, case: TestCase) -> Alignment:
         """Return the alignment from which the score of this case is computed.
