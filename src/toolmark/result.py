@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from toolmark._internal.text import printable, short_json
 from toolmark.errors import NotMeasuredError
@@ -71,8 +71,7 @@ class ResultStatus(str, Enum):
     """An error prevented the measurement; see `error`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One difference that lowers the score, or one that could not be checked or costs nothing.
 
     Not checked are `not_compared` and `not_judged`; `equal_by_meaning`, two spellings of one value, costs nothing.

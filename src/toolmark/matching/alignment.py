@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nextafter
@@ -34,14 +34,6 @@ class Item(NamedTuple):
 
 
 _BELOW_ONE: Final = nextafter(1.0, 0.0)
-
-
-_DOUBLED: Final[dict[Denominator, Callable[[int, int], int]]] = {
-    "expected": lambda m, _: 2 * m,
-    "called": lambda _, n: 2 * n,
-    "longest": lambda m, n: 2 * max(m, n),
-    "f1": lambda m, n: m + n,
-}
 
 
 def quotient(numerator: int, denominator: int) -> float:
@@ -129,9 +121,14 @@ class Alignment:
         if not m or not n:
             calls_are_allowed = not n or self.extras is True
             return float(not m and calls_are_allowed)
-        # Twice the number of calls, so that the denominator of F1 is whole too.
-        doubled = _DOUBLED[denominator](m, n)
-        return quotient(2 * self.matched.numerator, self.matched.denominator * doubled)
+        numerator, divisor = self.matched.numerator, self.matched.denominator
+        if denominator == "expected":
+            return quotient(numerator, divisor * m)
+        if denominator == "called":
+            return quotient(numerator, divisor * n)
+        if denominator == "longest":
+            return quotient(numerator, divisor * max(m, n))
+        return quotient(2 * numerator, divisor * (m + n))
 
     @property
     def recall(self) -> float:

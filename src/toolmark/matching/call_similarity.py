@@ -26,7 +26,7 @@ from toolmark.matching.json_compare import (
 )
 from toolmark.matching.packed_assignment import greatest_price
 from toolmark.matching.packed_rows import Lanes
-from toolmark.matching.redacted_values import has_mark, may_hold_mark_or_nan, place, without_marks
+from toolmark.matching.redacted_values import has_mark, place, search, without_marks
 from toolmark.matching.shared_leaves import PackedMatrix, common
 
 
@@ -94,23 +94,31 @@ class Comparison:
             values += [item.output for item in (*expected, *called)] if self._outputs else []
             values = [_tree(value) for value in values if value is not ABSENT]
         # Every value is searched once here, so that a comparison need not do so for each pair.
-        may_hold_mark, may_hold_nan = may_hold_mark_or_nan(values)
-        self.may_hold_nan: bool = may_hold_nan
+        may_hold_mark, self.may_hold_nan, self._serialized = search(values)
         self.marked: frozenset[int] = frozenset(
             [id(value) for value in values if has_mark(value)] if may_hold_mark else ()
         )
         self.plain: bool = plain_arguments and not self._typed and not self._outputs and not self.marked
 
+    def surely_equal(self, e: int, c: int) -> bool:
+        """Return whether two calls of equal name are seen to be equal at once; false is not certain."""
+        forms = self._serialized
+        return self.plain and bool(forms) and forms[e] == forms[len(self.expected) + c]
+
     def by_name(self, expected: Sequence[int], called: Sequence[int]) -> list[tuple[list[int], list[int]]]:
         """Return the positions of each name that both sides have."""
         names: dict[str, tuple[list[int], list[int]]] = {}
+        expected_names, called_names = self._expected_names, self._called_names
         for e in expected:
-            names.setdefault(self._expected_names[e], ([], []))[0].append(e)
+            name = expected_names[e]
+            if name in names:
+                names[name][0].append(e)
+            else:
+                names[name] = [e], []
         for c in called:
             # A called name that nothing expects forms no group; its calls are unexpected.
-            group = names.get(self._called_names[c])
-            if group is not None:
-                group[1].append(c)
+            if called_names[c] in names:
+                names[called_names[c]][1].append(c)
         return [group for group in names.values() if group[1]]
 
     def _holds_mark(self, *values: object) -> bool:
@@ -121,7 +129,7 @@ class Comparison:
     def ratio(self, e: int, c: int) -> Ratio:
         """Return the similarity of two calls of equal name."""
         if self.plain:
-            return similarity(self._expected_arguments[e], self._called_arguments[c])  # type: ignore[arg-type]
+            return similarity(self._expected_arguments[e], self._called_arguments[c])
         expected, called = self.expected[e], self.called[c]
         if self._differs_elsewhere(expected, called):
             return ZERO
@@ -152,11 +160,12 @@ class Comparison:
 
     def _common(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
         expected, called = self._expected_arguments, self._called_arguments
-        return common([expected[e] for e in left], [called[c] for c in right])  # type: ignore[misc]
+        return common([expected[e] for e in left], [called[c] for c in right])
 
     def _ratios(self, left: Sequence[int], right: Sequence[int]) -> list[list[Ratio]]:
         """Return the similarities of all pairs, of which some must be compared one by one."""
-        rows, columns = self._plain_objects(self.expected, left), self._plain_objects(self.called, right)
+        rows = self._plain_objects(self._expected_arguments, left)
+        columns = self._plain_objects(self._called_arguments, right)
         shared = common(list(rows.values()), list(columns.values()))
         row_of = dict(zip(rows, shared.rows, strict=True))
         ratios: list[list[Ratio]] = []
@@ -183,18 +192,18 @@ class Comparison:
         is_turned = len(left) > len(right)
         if self.plain:
             expected, called = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
-            return common(called, expected) if is_turned else common(expected, called)  # type: ignore[arg-type]
+            return common(called, expected) if is_turned else common(expected, called)
         matrix = self.matrix(left, right)
         rows = list(zip(*matrix.rows, strict=True)) if is_turned else matrix.rows
         lanes = Lanes(max(len(left), len(right)), greatest_price(matrix.unit))
         return PackedMatrix(list(map(lanes.packed, rows)), lanes, matrix.unit)
 
-    def _plain_objects(self, items: Sequence[Item], positions: Sequence[int]) -> dict[int, dict[str, Any]]:
+    def _plain_objects(self, arguments: Sequence[Any], positions: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return, by position, the argument objects without matchers and redacted values."""
         return {
-            index: items[index].arguments
+            index: arguments[index]
             for index in positions
-            if isinstance(items[index].arguments, dict) and id(items[index].arguments) not in self.marked
+            if isinstance(arguments[index], dict) and id(arguments[index]) not in self.marked
         }
 
     def _differs_elsewhere(self, e: Item, c: Item) -> bool:
@@ -230,7 +239,7 @@ class Comparison:
         if self.plain:
             if ratio == ONE:
                 return Pair(e, c, 1.0)
-            differences = argument_differences(self._expected_arguments[e], self._called_arguments[c])  # type: ignore[arg-type]
+            differences = argument_differences(self._expected_arguments[e], self._called_arguments[c])
             return Pair(e, c, ratio[0] / ratio[1], _copied(differences))
         expected, called = self.expected[e], self.called[c]
         not_compared = self._uncaptured(expected, called)

@@ -10,9 +10,8 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from marshal import dumps
 from math import gcd
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from toolmark.matching.argument_pattern import ONE, Ratio
 from toolmark.matching.assignment import best_partners, heaviest_partners, smallest_partners
@@ -35,7 +34,8 @@ _DENSE = 32
 def pairs_of_name(sides: Comparison, left: list[int], right: list[int]) -> Pairs:
     """Return the best pairs of the calls of one name at these positions."""
     if len(left) == 1 == len(right):
-        return {(left[0], right[0]): sides.ratio(left[0], right[0])}
+        e, c = left[0], right[0]
+        return {(e, c): ONE if sides.surely_equal(e, c) else sides.ratio(e, c)}
     equal, is_complete = equal_pairs(sides, left, right)
     if not is_complete:
         return _assigned(sides, left, right, equal)
@@ -59,15 +59,15 @@ def equal_pairs(sides: Comparison, left: Sequence[int], right: Sequence[int]) ->
         return _equal_keys(left, right, values), values.complete
     partners: dict[int, int] = {}
     positions, others = list(right), list(values.called)
-    pairs: list[Any] = []
     for e, value in zip(left, values.expected, strict=True):
-        if value is not None and value in others:
-            index = others.index(value)
-            partners[e] = positions.pop(index)
-            pairs += value, others.pop(index)
-    # Python's equality is that of JSON values, but for NaN, and booleans that equal numbers.
-    if dumps(pairs[::2], 2) != dumps(pairs[1::2], 2) and not all(map(json_equal, pairs[::2], pairs[1::2])):
-        return _equal_keys(left, right, values), values.complete
+        if value is None or value not in others:
+            continue
+        # Python's equality is that of JSON values, but for NaN, and for booleans that equal numbers.
+        index = others.index(value)
+        if not sides.surely_equal(e, positions[index]) and not json_equal(value, others[index]):
+            return _equal_keys(left, right, values), values.complete
+        partners[e] = positions.pop(index)
+        del others[index]
     return partners, values.complete
 
 

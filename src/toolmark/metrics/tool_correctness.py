@@ -244,10 +244,11 @@ class ToolCorrectnessMetric(Metric):
     ) -> Measurement:
         """Return the score of the calls with its evidence."""
         alignment, compared = self._align(case, expected, called)
-        is_list = isinstance(expected, list)
-        names = [call.name for call in expected] if is_list else alignment.labels or expected_names(expected)
         warnings = run_notes(case)
-        if not is_list:
+        if isinstance(expected, list):
+            names: Sequence[str] = [call.name for call in expected]
+        else:
+            names = alignment.labels or expected_names(expected)
             warnings += plan_warnings(expected, alignment, arguments=self._align_options["arguments"])
         return Measurement(
             scores={"calling": self._calling_score(alignment)},

@@ -121,7 +121,7 @@ def _redacted_fields(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - o
         fields |= _redacted_sides(value, redactor)
     elif isinstance(value, MetricResult):
         fields["parts"] = {redactor(name): number for name, number in value.parts.items()}
-    return value._replace(**fields) if isinstance(value, (Pair, Difference)) else replace(value, **fields)
+    return value._replace(**fields) if isinstance(value, (Finding, Pair, Difference)) else replace(value, **fields)
 
 
 def _redacted_sides(value: Finding | Difference, redactor: Redactor) -> dict[str, Any]:
