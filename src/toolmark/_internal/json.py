@@ -54,9 +54,11 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _are_scalars = _SCALARS.issuperset
 
 
-def json_path(parts: tuple[str | int, ...]) -> str:
-    """Return the JSON path of `parts`, e.g. `$.tools_called[0].name`; keys that are not identifiers are quoted."""
-    path = "$"
+def json_path(parts: tuple[str | int, ...], path: str = "$") -> str:
+    """Return the JSON path of `parts` from another path on; keys that are not identifiers are quoted.
+
+    One from the root is `$.tools_called[0].name`.
+    """
     for part in parts:
         if isinstance(part, int):
             path += f"[{part}]"

@@ -121,14 +121,11 @@ class Alignment:
         if not m or not n:
             calls_are_allowed = not n or self.extras is True
             return float(not m and calls_are_allowed)
-        numerator, divisor = self.matched.numerator, self.matched.denominator
-        if denominator == "expected":
-            return quotient(numerator, divisor * m)
-        if denominator == "called":
-            return quotient(numerator, divisor * n)
-        if denominator == "longest":
-            return quotient(numerator, divisor * max(m, n))
-        return quotient(2 * numerator, divisor * (m + n))
+        numerator, unit = self.matched.numerator, self.matched.denominator
+        if denominator == "f1":
+            return quotient(2 * numerator, unit * (m + n))
+        calls = m if denominator == "expected" else n if denominator == "called" else max(m, n)
+        return quotient(numerator, unit * calls)
 
     @property
     def recall(self) -> float:

@@ -44,8 +44,6 @@ def called_item(call: ToolCall, *, output: bool = False) -> Item:
     """Return a called tool for comparison; fields that were not recorded are absent."""
     kind = None if call.type is None else call.type.value
     missing = () if call.execution is None else call.execution.not_captured
-    if not missing:
-        return Item(call.name, kind, _comparable_arguments(call), hash_images(call.output) if output else call.output)
     return Item(
         call.name,
         ABSENT if "type" in missing else kind,

@@ -19,6 +19,7 @@ _ORDER_FINDINGS: Final[dict[str, tuple[FindingKind, str]]] = {
     "parallel": ("not_parallel", "Not in parallel"),
 }
 _FIELD_PATHS = {"wrong_type": "$.type", "wrong_output": "$.output"}
+_ARGUMENTS_PATH = "$.input_parameters"
 _FIELD_NOUNS = {"input_parameters": "arguments", "output": "output", "type": "type"}
 
 
@@ -70,7 +71,7 @@ def _pair_findings(pair: Pair, name: str) -> list[Finding]:
     where = f"{printable(name)!r} (expected #{pair.expected + 1}, called #{pair.called + 1})"
     findings: list[Finding] = []
     for kind, keys, expected, called in (*pair.differences, *pair.respelled):
-        path = _FIELD_PATHS.get(kind) or json_path(("input_parameters", *keys))
+        path = _FIELD_PATHS.get(kind) or json_path(keys, _ARGUMENTS_PATH)
         note = _note(path, _extra_paths(pair)) if called is ABSENT else ""
         text = f"{where}: {_difference_text(kind, path, expected, called)}{note}."
         findings.append(Finding(kind, text, name, pair.expected, pair.called, path, expected, called))
@@ -84,7 +85,7 @@ def _pair_findings(pair: Pair, name: str) -> list[Finding]:
 
 
 def _extra_paths(pair: Pair) -> list[str]:
-    return [json_path(("input_parameters", *one.path)) for one in pair.differences if one.kind == "extra_argument"]
+    return [json_path(one.path, _ARGUMENTS_PATH) for one in pair.differences if one.kind == "extra_argument"]
 
 
 def _difference_text(kind: FindingKind, path: str, expected: object, called: object) -> str:
@@ -104,7 +105,7 @@ def _difference_text(kind: FindingKind, path: str, expected: object, called: obj
 
 def _note(expected: str, called: Sequence[str]) -> str:
     """Return the code points in which a name differs from one that was called and looks like it."""
-    return next((note for one in called if (note := code_points_note(expected, one))), "")
+    return next(filter(None, [code_points_note(expected, one) for one in called]), "")
 
 
 def _position_text(name: str, index: int, side: str) -> str:
@@ -130,13 +131,11 @@ def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -
 
 def _divisor_text(m: int, n: int, denominator: Denominator) -> str:
     """Return what the matched weight of m expected and n called tools is divided by."""
-    if denominator == "expected":
-        return f"{m} expected"
-    if denominator == "called":
-        return f"{n} called"
     if denominator == "longest":
         return f"{max(m, n)} (the longer of {m} expected and {n} called)"
-    return f"({m} expected + {n} called)"
+    if denominator == "f1":
+        return f"({m} expected + {n} called)"
+    return f"{m} expected" if denominator == "expected" else f"{n} called"
 
 
 def _empty_side_text(expected: int, called: int, *, extras: bool | None) -> str:
