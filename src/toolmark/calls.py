@@ -75,6 +75,8 @@ class CallOrigin(str, Enum):
 
 def _arguments(value: object) -> JsonObject | None:
     """Read an argument object: a mapping, a model or dataclass, or the JSON text of an object."""
+    if type(value) is dict:  # nearly always
+        return to_json_value(value)  # type: ignore[no-any-return]
     if value is None:
         return None
     plain = parse_json_value(value) if isinstance(value, str) else to_json_value(value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from toolmark._internal.text import printable, short_json
 from toolmark.errors import NotMeasuredError
@@ -18,6 +18,7 @@ from toolmark.matching.json_compare import ABSENT
 from toolmark.redact import DEFAULT, REDACTED, Redactor
 
 _MAPPINGS = ("parts", "judge", "usage")
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 TOLERANCE = 1e-9
 """Scores within this of the threshold pass: 0.1 + 0.2 is not less than 0.3."""
@@ -70,8 +71,7 @@ class ResultStatus(str, Enum):
     """An error prevented the measurement; see `error`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One difference that lowers the score, or one that could not be checked or costs nothing.
 
     Not checked are `not_compared` and `not_judged`; `equal_by_meaning`, two spellings of one value, costs nothing.
@@ -225,20 +225,21 @@ class MetricResult:
     passed: bool | None = None
     reason: str | None = None
     findings: tuple[Finding, ...] = ()
-    parts: Mapping[str, float] = field(default_factory=dict[str, float])
+    parts: Mapping[str, float] = field(default_factory=lambda: _EMPTY)
     alignment: Alignment | None = None
     warnings: tuple[str, ...] = ()
     error: str | None = None
     units: tuple[UnitResult, ...] = ()
     judge: Mapping[str, str] | None = None
-    usage: Mapping[str, int] = field(default_factory=dict[str, int])
+    usage: Mapping[str, int] = field(default_factory=lambda: _EMPTY)
     cost: float | None = None
 
     def __post_init__(self) -> None:
         """Make the mappings read-only."""
         for name in _MAPPINGS:
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+            mapping = getattr(self, name)
+            if mapping is not None and mapping is not _EMPTY:
+                object.__setattr__(self, name, MappingProxyType(dict(mapping)))
 
     def __reduce__(self) -> tuple[Callable[..., MetricResult], tuple[dict[str, Any]]]:
         """Pickle the read-only mappings as dictionaries."""
@@ -356,11 +357,17 @@ _NUMBERS = frozenset({int, float, bool, type(None)})
 
 def display_value(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON value or a matcher
     """Return the value at a JSON path as text for people, without secrets; a matcher is described."""
-    if type(value) in _NUMBERS and not _has_secret_key(path or ""):
-        return short_json(value)
+    kind = type(value)
+    if (kind is str or _holds_numbers(value)) and not _has_secret_key(path or ""):
+        return short_json(DEFAULT(value) if kind is str else value)
     plain = json_of(value)
     safe = redact_at_path(plain, path)
     return printable(value.describe()) if is_pattern(value) and safe == plain else short_json(safe)
+
+
+def _holds_numbers(value: Any) -> bool:  # noqa: ANN401 - a JSON value or a matcher
+    """Return whether a value is one of `_NUMBERS`, or a list of such."""
+    return type(value) in _NUMBERS or (type(value) is list and _NUMBERS.issuperset(map(type, value)))
 
 
 def _restored(state: dict[str, Any]) -> MetricResult:

@@ -15,7 +15,7 @@ from hostile_values import HOSTILE, KEYWORDS
 from hostile_values import MATCHERS as HOSTILE_MATCHERS
 from strategies import json_values
 from toolmark import ArgumentSchemaMetric, LLMTestCase, ToolCall, ToolCorrectnessMetric
-from toolmark._internal.budget import case_budget
+from toolmark._internal.budget import CaseBudget
 from toolmark.errors import ConfigurationError, InvalidDataError, LimitError
 from toolmark.expect import (
     AnyOf,
@@ -52,7 +52,7 @@ hostile_values = st.sampled_from(HOSTILE) | json_values()
 @given(hostile_values, st.sampled_from(KEYWORDS), st.sampled_from(KEYWORDS))
 def test_a_schema_decides_every_value(value: Any, one: dict[str, Any], other: dict[str, Any]) -> None:
     """Both keywords are valid or invalid for any value; no value makes the schema look broken."""
-    with case_budget():
+    with CaseBudget():
         assert isinstance(Schema({"allOf": [one, other]}).accepts(value), bool)
 
 
@@ -60,7 +60,7 @@ def test_a_schema_decides_every_value(value: Any, one: dict[str, Any], other: di
 def test_each_keyword_decides_each_hostile_value(schema: dict[str, Any]) -> None:
     """As above, all of them."""
     for value in HOSTILE:
-        with case_budget():
+        with CaseBudget():
             assert Schema(schema).accepts(value) in (True, False)
 
 
@@ -68,7 +68,7 @@ def test_each_keyword_decides_each_hostile_value(schema: dict[str, Any]) -> None
 def test_each_matcher_decides_each_hostile_value(matcher: Matcher) -> None:
     """A matcher accepts a value or does not, and its credit says the same."""
     for value in HOSTILE:
-        with case_budget():
+        with CaseBudget():
             assert matcher.accepts(value) in (True, False)
             assert matcher.credit(value) in (None, (0, 1), (1, 1))
 

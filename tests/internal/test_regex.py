@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark._internal.budget import REGEX_SECONDS, Budget, case_budget
+from toolmark._internal.budget import REGEX_SECONDS, Budget, CaseBudget
 from toolmark._internal.regex import BoundedPattern
 from toolmark.errors import ConfigurationError, LimitError
 
@@ -27,7 +27,7 @@ def test_a_pattern_that_backtracks_without_end_is_an_error_soon() -> None:
     """What would take Python's own expressions years stops after the time of a case, and names the pattern."""
     slow = BoundedPattern("(a|aa)+$")
     begun = time.monotonic()
-    with case_budget():
+    with CaseBudget():
         with pytest.raises(LimitError, match=r"\(a\|aa\)\+\$.*longer than the 2 s of one case.*of 61 characters"):
             slow.fullmatch("a" * 60 + "b")
         # The limit is that of the case, and not of each search.

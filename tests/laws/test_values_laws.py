@@ -154,7 +154,7 @@ def test_agreeing_on_one_more_argument_never_costs(a: dict[str, Any], b: dict[st
 @given(a=nested_objects, b=nested_objects)
 def test_differences_are_exactly_the_places_that_differ(a: dict[str, Any], b: dict[str, Any]) -> None:
     """There is a difference exactly where similarity is below 1; each names a place, and what stands there."""
-    differences = list(argument_differences(a, b))
+    differences = argument_differences(a, b)
     assert (not differences) == json_equal(a, b)
     assert len({difference.path for difference in differences}) == len(differences)
     for difference in differences:

@@ -102,7 +102,7 @@ def test_pair_is_scored_on_its_visible_values(a: dict[str, Any], b: dict[str, An
     assert bool(pair.differences) == (pair.similarity < 1)
 
 
-@given(st.lists(items(called=False), min_size=4), st.lists(items(called=True), min_size=4), st.booleans())
+@given(st.lists(items(called=False), min_size=7), st.lists(items(called=True), min_size=7), st.booleans())
 def test_large_groups_have_the_same_similarities(expected: list[Item], called: list[Item], output: bool) -> None:
     """With preprocessed arguments, each pair has the similarity it has alone."""
     expected, called = ([item._replace(name="t") for item in side] for side in (expected, called))

@@ -6,9 +6,7 @@ the exception: the package regex can only be stopped by the clock, so a case has
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 
 from toolmark.errors import LimitError
@@ -48,12 +46,19 @@ def current_budget() -> Budget:
     return _budget.get() or Budget()
 
 
-@contextmanager
-def case_budget() -> Generator[Budget, None, None]:
-    """Give all checks inside one new budget."""
-    budget = Budget()
-    token = _budget.set(budget)
-    try:
-        yield budget
-    finally:
-        _budget.reset(token)
+class CaseBudget:
+    """Gives all checks inside one new budget. A class, as a generator would take three times as long for each case."""
+
+    __slots__ = ("_token",)
+
+    _token: Token[Budget | None]
+
+    def __enter__(self) -> Budget:
+        """Begin a new budget."""
+        budget = Budget()
+        self._token = _budget.set(budget)
+        return budget
+
+    def __exit__(self, *_error: object) -> None:
+        """Return to the budget before."""
+        _budget.reset(self._token)

@@ -22,6 +22,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
+from itertools import islice
 from typing import Any, Final, ParamSpec, TypeAlias, TypeGuard, TypeVar
 
 from pydantic import BaseModel
@@ -50,11 +51,14 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_are_scalars = _SCALARS.issuperset
 
 
-def json_path(parts: tuple[str | int, ...]) -> str:
-    """Return the JSON path of `parts`, e.g. `$.tools_called[0].name`; keys that are not identifiers are quoted."""
-    path = "$"
+def json_path(parts: tuple[str | int, ...], path: str = "$") -> str:
+    """Return the JSON path of `parts` from another path on; keys that are not identifiers are quoted.
+
+    One from the root is `$.tools_called[0].name`.
+    """
     for part in parts:
         if isinstance(part, int):
             path += f"[{part}]"
@@ -129,17 +133,34 @@ def _convert(value: Any, trail: _Trail, depth: int, notes: list[str] | None) -> 
         kind = type(value)
     if depth >= MAX_DEPTH:
         raise _too_deep()
-    # Every recorded argument passes here: scalars inside are taken without another call.
+    # Every recorded argument passes here: scalars, and lists of them, are taken without another call.
     if kind is list:
-        if _SCALARS.issuperset(map(type, value)):
+        if _are_scalars(map(type, value)):
             return value.copy()
         return [_convert(item, (trail, index), depth + 1, notes) for index, item in enumerate(value)]
     result: JsonObject = {}
     for key, item in value.items():
+        if type(key) is not str:
+            return _convert_entries(value, result, trail, depth, notes)
+        kind = type(item)
+        if kind in _SCALARS:
+            result[key] = item
+        elif kind is list and depth + 1 < MAX_DEPTH and _are_scalars(map(type, item)):
+            result[key] = item.copy()
+        else:
+            result[key] = _convert(item, (trail, key), depth + 1, notes)
+    return result
+
+
+def _convert_entries(
+    value: Mapping[Any, Any], result: JsonObject, trail: _Trail, depth: int, notes: list[str] | None
+) -> JsonObject:
+    """Return an object with some keys that are not text; `result` has the entries before the first of these."""
+    for key, item in islice(value.items(), len(result), None):
         text = key
         if type(key) is not str or key in result:
             text = _entry_key(key, value, result, trail, notes)
-        result[text] = item if type(item) in _SCALARS else _convert(item, (trail, text), depth + 1, notes)
+        result[text] = _convert(item, (trail, text), depth + 1, notes)
     return result
 
 
@@ -442,7 +463,7 @@ def replace_nonfinite(value: Any) -> Any:
     return value
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
 """One encoder for all: `json.dumps` makes a new one for each value."""
 
 
@@ -451,8 +472,12 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
     Text stays readable (letters are not escaped); a text with lone surrogates, which UTF-8 cannot hold, is escaped.
     """
-    if type(value) is int and value.bit_length() < _MAX_BITS:
-        return str(value)  # many values in reasons are numbers, and an encoder would be made for each of them
+    # Most values in reasons are scalars; the encoder takes several times as long for a number.
+    kind = type(value)
+    if kind is int and value.bit_length() < _MAX_BITS:
+        return str(value)
+    if kind is float and math.isfinite(value):
+        return repr(value)
     try:
         text = (
             _encode(value) if indent is None else json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-def snake_or_camel(name: str) -> AliasChoices:
-    """Return the names that a field accepts: `tools_called` and `toolsCalled`."""
-    return AliasChoices(name, to_camel(name))
+def snake_or_camel(name: str) -> str | AliasChoices:
+    """Return the names that a field accepts: `tools_called` and `toolsCalled`; of one word, only that."""
+    camel = to_camel(name)
+    # Pydantic looks up every choice of every field that is not set.
+    return name if camel == name else AliasChoices(name, camel)
 
 
 def drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:

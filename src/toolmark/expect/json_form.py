@@ -61,16 +61,17 @@ _PLAN_ITEM_KEYS: Final = frozenset(
 
 def is_expectation(value: object) -> bool:
     """Return whether a value is a plan, or the JSON form of a plan that a plain list of calls cannot express."""
+    if isinstance(value, (list, tuple)):
+        return not _CALLS.issuperset(map(type, value)) and any(map(_is_plan_item, value))
     if isinstance(value, Mapping):
         return "plan" in value or "alternatives" in value
-    if isinstance(value, (list, tuple)):
-        return any(map(_is_plan_item, value))
     return isinstance(value, (Plan, Alternatives))
 
 
+_CALLS: Final = frozenset({ToolCall})
+
+
 def _is_plan_item(item: object) -> bool:
-    if type(item) is ToolCall:
-        return False
     if isinstance(item, Mapping):
         return not _PLAN_ITEM_KEYS.isdisjoint(item)
     return isinstance(item, (Expect, OneOf, Parallel, Forbid))

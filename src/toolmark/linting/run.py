@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from toolmark._internal.budget import case_budget
+from toolmark._internal.budget import CaseBudget
 from toolmark._internal.json import parse_json, short_repr
 from toolmark.calls import ToolSpec, read_tool_spec
 from toolmark.cases import TestCase
@@ -139,7 +139,7 @@ class _Linter:
         if expected == spot:  # `at` returns the same spot if there is no such field
             expected = spot.at(_RECORD_FIELD)
         called = getattr(case, "tools_called", None) or ()
-        with case_budget():
+        with CaseBudget():
             findings = list(check_expectation(case.expected_tools, expected, tools, called))
         yield from findings
 

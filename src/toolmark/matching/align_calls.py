@@ -86,12 +86,14 @@ def _unpaired(expected: Sequence[int], called: Sequence[int], pairs: Pairs) -> t
 
 def total(ratios: Iterable[Ratio]) -> Fraction:
     """Return the exact sum of similarities."""
-    numerators: dict[int, int] = {}
-    for numerator, denominator in ratios:
-        numerators[denominator] = numerators.get(denominator, 0) + numerator
     # One fraction at the end: adding fractions one by one reduces each sum.
-    common = lcm(*numerators)
-    return Fraction(sum(part * (common // denominator) for denominator, part in numerators.items()), common)
+    total, unit = 0, 1
+    for numerator, denominator in ratios:
+        if unit % denominator:
+            common = lcm(unit, denominator)
+            total, unit = total * (common // unit), common
+        total += numerator * (unit // denominator)
+    return Fraction(total, unit)
 
 
 def _in_any_order(sides: Comparison, expected: Sequence[int], called: Sequence[int]) -> Pairs:

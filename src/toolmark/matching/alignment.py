@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nextafter
@@ -36,14 +36,6 @@ class Item(NamedTuple):
 _BELOW_ONE: Final = nextafter(1.0, 0.0)
 
 
-_DOUBLED: Final[dict[Denominator, Callable[[int, int], int]]] = {
-    "expected": lambda m, _: 2 * m,
-    "called": lambda _, n: 2 * n,
-    "longest": lambda m, n: 2 * max(m, n),
-    "f1": lambda m, n: m + n,
-}
-
-
 def quotient(numerator: int, denominator: int) -> float:
     """Return a share as a float, rounded once; a share below 1 never rounds up to 1."""
     share = numerator / denominator
@@ -51,8 +43,7 @@ def quotient(numerator: int, denominator: int) -> float:
     return _BELOW_ONE if is_rounded_up else share
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """An expected call and the called tool that it is paired with.
 
     Attributes:
@@ -130,9 +121,11 @@ class Alignment:
         if not m or not n:
             calls_are_allowed = not n or self.extras is True
             return float(not m and calls_are_allowed)
-        # Twice the number of calls, so that the denominator of F1 is whole too.
-        doubled = _DOUBLED[denominator](m, n)
-        return quotient(2 * self.matched.numerator, self.matched.denominator * doubled)
+        numerator, unit = self.matched.numerator, self.matched.denominator
+        if denominator == "f1":
+            return quotient(2 * numerator, unit * (m + n))
+        calls = m if denominator == "expected" else n if denominator == "called" else max(m, n)
+        return quotient(numerator, unit * calls)
 
     @property
     def recall(self) -> float:
@@ -173,7 +166,7 @@ class Alignment:
         """
 
         def with_case_positions(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-            return tuple(replace(pair, expected=expected[pair.expected], called=called[pair.called]) for pair in pairs)
+            return tuple(pair._replace(expected=expected[pair.expected], called=called[pair.called]) for pair in pairs)
 
         return replace(
             self,

@@ -24,13 +24,17 @@ Edges = Sequence[Sequence[tuple[int, int]]]
 _FREE = -1
 
 
-def cheapest_partners(costs: Sequence[Sequence[int]], width: int, *, is_turned: bool = False) -> list[int]:
-    """Return the partners like `best_partners`, of rows that can have every column."""
-    lowest = list(map(min, costs))
-    columns = [row.index(cost) for row, cost in zip(costs, lowest, strict=True)]
-    # Rows with one cheapest column each, no two the same, have the only cheapest assignment.
-    if len(set(columns)) < len(columns) or any(row.count(cost) > 1 for row, cost in zip(costs, lowest, strict=True)):
-        return best_partners([list(enumerate(row)) for row in costs], width, is_turned=is_turned)
+def heaviest_partners(weights: Sequence[Sequence[int]], width: int, *, is_turned: bool = False) -> list[int]:
+    """Return the partners like `best_partners`, by the weights of rows that can have every column."""
+    columns: list[int] = []
+    for row in weights:
+        greatest = max(row)
+        if row.count(greatest) == 1:
+            columns.append(row.index(greatest))
+    # Rows with one heaviest column each, no two the same, have the only heaviest assignment.
+    if len(set(columns)) < len(weights):
+        edges = [[(column, -weight) for column, weight in enumerate(row)] for row in weights]
+        return best_partners(edges, width, is_turned=is_turned)
     if not is_turned:
         return columns
     row_of = {column: row for row, column in enumerate(columns)}

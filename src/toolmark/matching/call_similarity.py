@@ -26,7 +26,7 @@ from toolmark.matching.json_compare import (
 )
 from toolmark.matching.packed_assignment import greatest_price
 from toolmark.matching.packed_rows import Lanes
-from toolmark.matching.redacted_values import has_mark, may_hold_mark_or_nan, place, without_marks
+from toolmark.matching.redacted_values import has_mark, place, search, without_marks
 from toolmark.matching.shared_leaves import PackedMatrix, common
 
 
@@ -39,7 +39,7 @@ class Matrix(NamedTuple):
 
 _IMMUTABLE = frozenset({str, int, float, bool, type(None), Absent})
 
-_TOGETHER_FROM = 16
+_TOGETHER_FROM = 40
 """Pairs from which looking at all arguments together costs less than comparing each with each."""
 
 
@@ -79,41 +79,46 @@ class Comparison:
         self.called = called
         self.arguments = arguments
         self.output = output
-        self._typed = any(item.type is not None for item in expected)
+        self._expected_names, types, self._expected_arguments, outputs = _columns(expected)
+        self._called_names, _, self._called_arguments, _ = _columns(called)
+        self._typed = types.count(None) < len(types)
+        self._outputs = output and any(value is not ABSENT for value in outputs)
         self._text_forms: dict[str, Sequence[object]] = {}
-        self._by_meaning = arguments and any(
-            isinstance(item.arguments, Template) and item.arguments.by_meaning for item in expected
+        # Arguments that are not compared may hold marks without any effect.
+        values: list[object] = [*self._expected_arguments, *self._called_arguments] if arguments else []
+        plain_arguments = arguments and set(map(type, values)) <= {dict}
+        self._by_meaning = not plain_arguments and any(
+            isinstance(value, Template) and value.by_meaning for value in values
         )
-        self._outputs = output and any(item.output is not ABSENT for item in expected)
-        values = self._compared_values([*expected, *called])
+        if self._outputs or not plain_arguments:
+            values += [item.output for item in (*expected, *called)] if self._outputs else []
+            values = [_tree(value) for value in values if value is not ABSENT]
         # Every value is searched once here, so that a comparison need not do so for each pair.
-        may_hold_mark, may_hold_nan = may_hold_mark_or_nan(values)
-        self.may_hold_nan: bool = may_hold_nan
+        may_hold_mark, self.may_hold_nan, self._serialized = search(values)
         self.marked: frozenset[int] = frozenset(
             [id(value) for value in values if has_mark(value)] if may_hold_mark else ()
         )
-        self.plain: bool = self._plain_arguments and not self._typed and not self._outputs and not self.marked
+        self.plain: bool = plain_arguments and not self._typed and not self._outputs and not self.marked
 
-    def _compared_values(self, items: Sequence[Item]) -> list[object]:
-        """Return the argument objects and outputs that are compared, and find out whether all are plain arguments."""
-        # Arguments that are not compared may hold marks without any effect.
-        arguments: list[object] = [item.arguments for item in items] if self.arguments else []
-        self._plain_arguments = self.arguments and set(map(type, arguments)) <= {dict}
-        if self._plain_arguments and not self._outputs:
-            return arguments
-        outputs = [item.output for item in items] if self._outputs else []
-        return [_tree(value) for value in (*arguments, *outputs) if value is not ABSENT]
+    def surely_equal(self, e: int, c: int) -> bool:
+        """Return whether two calls of equal name are seen to be equal at once; false is not certain."""
+        forms = self._serialized
+        return self.plain and bool(forms) and forms[e] == forms[len(self.expected) + c]
 
     def by_name(self, expected: Sequence[int], called: Sequence[int]) -> list[tuple[list[int], list[int]]]:
         """Return the positions of each name that both sides have."""
         names: dict[str, tuple[list[int], list[int]]] = {}
+        expected_names, called_names = self._expected_names, self._called_names
         for e in expected:
-            names.setdefault(self.expected[e].name, ([], []))[0].append(e)
+            name = expected_names[e]
+            if name in names:
+                names[name][0].append(e)
+            else:
+                names[name] = [e], []
         for c in called:
             # A called name that nothing expects forms no group; its calls are unexpected.
-            group = names.get(self.called[c].name)
-            if group is not None:
-                group[1].append(c)
+            if called_names[c] in names:
+                names[called_names[c]][1].append(c)
         return [group for group in names.values() if group[1]]
 
     def _holds_mark(self, *values: object) -> bool:
@@ -121,15 +126,16 @@ class Comparison:
 
     # Similarity
 
-    def ratio(self, e: Item, c: Item) -> Ratio:
+    def ratio(self, e: int, c: int) -> Ratio:
         """Return the similarity of two calls of equal name."""
         if self.plain:
-            return similarity(e.arguments, c.arguments)  # type: ignore[arg-type]
-        if self._differs_elsewhere(e, c):
+            return similarity(self._expected_arguments[e], self._called_arguments[c])
+        expected, called = self.expected[e], self.called[c]
+        if self._differs_elsewhere(expected, called):
             return ZERO
-        if not self.arguments or isinstance(e.arguments, Absent) or isinstance(c.arguments, Absent):
+        if not self.arguments or isinstance(expected.arguments, Absent) or isinstance(called.arguments, Absent):
             return ONE
-        return self._argument_ratio(e.arguments, c.arguments)
+        return self._argument_ratio(expected.arguments, called.arguments)
 
     def _argument_ratio(self, expected: dict[str, Any] | Template | str, called: object) -> Ratio:
         """Return the similarity of two argument objects, without redacted values; a broken text equals only itself."""
@@ -145,55 +151,59 @@ class Comparison:
 
     def matrix(self, left: Sequence[int], right: Sequence[int]) -> Matrix:
         """Return the similarities of all pairs of two groups of one name."""
-        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         if not self.arguments or len(left) * len(right) < _TOGETHER_FROM:
-            return _over_one_unit([[self.ratio(e, c) for c in called] for e in expected])
+            return _over_one_unit([[self.ratio(e, c) for c in right] for e in left])
         if self.plain:
-            rows, lanes, unit = common([e.arguments for e in expected], [c.arguments for c in called])  # type: ignore[misc]
+            rows, lanes, unit = self._common(left, right)
             return Matrix(list(map(lanes.values, rows)), unit)
-        return _over_one_unit(self._ratios(expected, called))
+        return _over_one_unit(self._ratios(left, right))
 
-    def _ratios(self, expected: Sequence[Item], called: Sequence[Item]) -> list[list[Ratio]]:
+    def _common(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
+        expected, called = self._expected_arguments, self._called_arguments
+        return common([expected[e] for e in left], [called[c] for c in right])
+
+    def _ratios(self, left: Sequence[int], right: Sequence[int]) -> list[list[Ratio]]:
         """Return the similarities of all pairs, of which some must be compared one by one."""
-        rows, columns = self._plain_objects(expected), self._plain_objects(called)
+        rows = self._plain_objects(self._expected_arguments, left)
+        columns = self._plain_objects(self._called_arguments, right)
         shared = common(list(rows.values()), list(columns.values()))
         row_of = dict(zip(rows, shared.rows, strict=True))
         ratios: list[list[Ratio]] = []
-        for i, e in enumerate(expected):
+        for e in left:
             # Objects with matchers or redacted values have no fixed leaves, so they are compared pair by pair.
-            if i not in row_of:
-                ratios.append([self.ratio(e, c) for c in called])
+            if e not in row_of:
+                ratios.append([self.ratio(e, c) for c in right])
                 continue
-            shared_row = dict(zip(columns, shared.lanes.values(row_of[i]), strict=True))
+            shared_row = dict(zip(columns, shared.lanes.values(row_of[e]), strict=True))
             ratios.append(
                 [
-                    self._ratio_of_value(e, c, shared_row[j], shared.unit) if j in columns else self.ratio(e, c)
-                    for j, c in enumerate(called)
+                    self._ratio_of_value(e, c, shared_row[c], shared.unit) if c in columns else self.ratio(e, c)
+                    for c in right
                 ]
             )
         return ratios
 
-    def _ratio_of_value(self, e: Item, c: Item, value: int, unit: int) -> Ratio:
+    def _ratio_of_value(self, e: int, c: int, value: int, unit: int) -> Ratio:
         """Return the similarity of two calls whose arguments have the similarity `value / unit`."""
-        return (value, unit) if value and not self._differs_elsewhere(e, c) else ZERO
+        return (value, unit) if value and not self._differs_elsewhere(self.expected[e], self.called[c]) else ZERO
 
     def packed_matrix(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
         """Return the similarities of all pairs of two groups of one name, with the smaller group as rows."""
-        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
-        few, many = (expected, called) if len(left) <= len(right) else (called, expected)
+        is_turned = len(left) > len(right)
         if self.plain:
-            return common([item.arguments for item in few], [item.arguments for item in many])  # type: ignore[misc]
+            expected, called = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
+            return common(called, expected) if is_turned else common(expected, called)
         matrix = self.matrix(left, right)
-        rows = matrix.rows if few is expected else list(zip(*matrix.rows, strict=True))
-        lanes = Lanes(len(many), greatest_price(matrix.unit))
+        rows = list(zip(*matrix.rows, strict=True)) if is_turned else matrix.rows
+        lanes = Lanes(max(len(left), len(right)), greatest_price(matrix.unit))
         return PackedMatrix(list(map(lanes.packed, rows)), lanes, matrix.unit)
 
-    def _plain_objects(self, items: Sequence[Item]) -> dict[int, dict[str, Any]]:
+    def _plain_objects(self, arguments: Sequence[Any], positions: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return, by position, the argument objects without matchers and redacted values."""
         return {
-            index: item.arguments
-            for index, item in enumerate(items)
-            if isinstance(item.arguments, dict) and id(item.arguments) not in self.marked
+            index: arguments[index]
+            for index in positions
+            if isinstance(arguments[index], dict) and id(arguments[index]) not in self.marked
         }
 
     def _differs_elsewhere(self, e: Item, c: Item) -> bool:
@@ -227,21 +237,23 @@ class Comparison:
     def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
         """Return the pair with its differences, and with what could not be compared."""
         if self.plain:
-            return self._plain_pair(e, c, ratio)
+            if ratio == ONE:
+                return Pair(e, c, 1.0)
+            differences = argument_differences(self._expected_arguments[e], self._called_arguments[c])
+            return Pair(e, c, ratio[0] / ratio[1], _copied(differences))
         expected, called = self.expected[e], self.called[c]
         not_compared = self._uncaptured(expected, called)
         if ratio == ONE and not self.marked and not self._by_meaning:
             return Pair(e, c, 1.0, (), not_compared)
         differences, redacted, respelled = self._differences(expected, called)
-        copies = () if ratio == ONE else tuple(map(_copied, differences))
         return Pair(
             e,
             c,
             ratio[0] / ratio[1],
-            copies,
+            () if ratio == ONE else _copied(differences),
             (*not_compared, *redacted),
             tuple(redacted),
-            tuple(map(_copied, respelled)),
+            _copied(respelled),
         )
 
     def _uncaptured(self, e: Item, c: Item) -> tuple[str, ...]:
@@ -252,13 +264,6 @@ class Comparison:
             "type": c.type is ABSENT and e.type is not None,
         }
         return tuple(field for field, is_uncaptured in fields.items() if is_uncaptured)
-
-    def _plain_pair(self, e: int, c: int, ratio: Ratio) -> Pair:
-        """Return the pair of two calls that have only arguments to compare."""
-        if ratio == ONE:
-            return Pair(e, c, 1.0)
-        differences = argument_differences(self.expected[e].arguments, self.called[c].arguments)  # type: ignore[arg-type]
-        return Pair(e, c, ratio[0] / ratio[1], tuple(map(_copied, differences)))
 
     def _differences(self, e: Item, c: Item) -> tuple[list[Difference], list[str], list[Difference]]:
         """Return the differences of two calls, the redacted places, and other spellings of equal values."""
@@ -283,9 +288,9 @@ class Comparison:
         if isinstance(expected, Template):
             return expected.mismatches(called)
         if not self._holds_mark(expected, called):
-            return Mismatches(list(argument_differences(expected, called)))
+            return Mismatches(argument_differences(expected, called))
         left, right, hidden = without_marks(expected, called)
-        return Mismatches(list(argument_differences(left, right)), hidden)
+        return Mismatches(argument_differences(left, right), hidden)
 
     # Equality
 
@@ -295,9 +300,10 @@ class Comparison:
         A field is compared if any expected call of the group sets it. A call has no values where a compared field is
         not set, not captured or redacted, or holds a matcher: such a call is equal to no other.
         """
-        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         if self.plain:
-            return ExactValues([e.arguments for e in expected], [c.arguments for c in called], complete=True)
+            arguments = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
+            return ExactValues(*arguments, complete=True)
+        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         output = self._outputs and any(item.output is not ABSENT for item in expected)
         readers: list[Callable[[Item], Any]] = []
         if self._typed and any(item.type is not None for item in expected):
@@ -340,6 +346,11 @@ class Comparison:
         return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
 
 
+def _columns(items: Sequence[Item]) -> Sequence[Sequence[Any]]:
+    """Return each field of all calls."""
+    return tuple(zip(*items, strict=True)) or ((), (), (), ())
+
+
 def _exact_type(item: Item) -> str | Absent:
     return item.type if isinstance(item.type, str) else ABSENT
 
@@ -355,18 +366,25 @@ def _tree(value: object) -> object:
     return value if type(value) is dict or not isinstance(value, Template) else value.tree
 
 
-def _copied(difference: Difference) -> Difference:
-    """Return a difference that no later change of the case can reach."""
-    if type(difference.expected) in _IMMUTABLE and type(difference.called) in _IMMUTABLE:
-        return difference
-    expected, called = _copied_value(difference.expected), _copied_value(difference.called)
-    return Difference(difference.kind, difference.path, expected, called)
+def _copied(differences: list[Difference]) -> tuple[Difference, ...]:
+    """Return differences that no later change of the case can reach."""
+    copies: list[Difference] = []
+    for one in differences:
+        kind, path, expected, called = one
+        if type(expected) in _IMMUTABLE and type(called) in _IMMUTABLE:
+            copies.append(one)
+        else:
+            copies.append(Difference(kind, path, _copied_value(expected), _copied_value(called)))
+    return tuple(copies)
 
 
 def _copied_value(value: Any) -> Any:  # noqa: ANN401 - a JSON value
     """Return a deep copy of a JSON value, which may hold matchers."""
-    if type(value) is list:
+    kind = type(value)
+    if kind in _IMMUTABLE:
+        return value
+    if kind is list:
         return list(map(_copied_value, value))
-    if type(value) is dict:
+    if kind is dict:
         return {key: _copied_value(item) for key, item in value.items()}
     return deepcopy(value) if is_pattern(value) else value

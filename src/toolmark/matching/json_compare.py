@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
 from math import gcd
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 Path = tuple["str | int", ...]
 """Keys and positions that lead to a place in a value."""
@@ -40,6 +39,9 @@ class Absent:
 SELF_FROZEN: Final = frozenset({str, int, type(None)})
 """Types whose values stand for themselves; a boolean does not, since `True == 1`, and a float may be NaN."""
 
+SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+"""Types of values that are neither lists nor objects."""
+
 _JSON_STARTS: Final = frozenset('{["-0123456789tfnNI')
 """First characters of JSON texts, as Python reads them; to try any other text would take long."""
 
@@ -47,8 +49,7 @@ ABSENT: Final = Absent()
 """Stands where there is no value: a field that was never set or not captured, a key that one side lacks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """One place where an expected and a called value differ.
 
     Attributes:
@@ -129,13 +130,12 @@ def similarity(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
     parts: list[tuple[int, int]] = []
     for key, value in a.items():
         other = b.get(key, ABSENT)
+        kind = type(value)
         if other is ABSENT:
             union += 1
-        elif value is other:
-            whole += 1
-        elif type(value) in SELF_FROZEN and type(value) is type(other):
+        elif kind is type(other) in SELF_FROZEN:
             whole += value == other
-        elif type(value) is dict and type(other) is dict:
+        elif kind is dict and type(other) is dict:
             part = similarity(value, other)
             if part == (1, 1):
                 whole += 1
@@ -158,22 +158,25 @@ def _mean(whole: int, parts: list[tuple[int, int]], count: int) -> tuple[int, in
     return numerator // shared, denominator // shared
 
 
-def argument_differences(expected: dict[str, Any], called: dict[str, Any], path: Path = ()) -> Iterator[Difference]:
-    """Yield every place where two argument objects differ, expected keys first, in the order they are written."""
+def argument_differences(expected: dict[str, Any], called: dict[str, Any], path: Path = ()) -> list[Difference]:
+    """Return every place where two argument objects differ, expected keys first, in the order they are written."""
+    differences: list[Difference] = []
     for key, value in expected.items():
         other = called.get(key, ABSENT)
-        if value is other:
+        kind = type(value)
+        if kind is type(other) in SCALARS and value == other:
             continue
         if other is ABSENT:
-            yield Difference("missing_argument", (*path, key), value, ABSENT)
-        elif type(value) is dict and type(other) is dict:
-            if value or other:
-                yield from argument_differences(value, other, (*path, key))
+            differences.append(Difference("missing_argument", (*path, key), value, ABSENT))
+        elif kind is dict and type(other) is dict:
+            differences += argument_differences(value, other, (*path, key))
         elif not json_equal(value, other):
-            yield Difference("wrong_argument", (*path, key), value, other)
-    for key, value in called.items():
-        if key not in expected:
-            yield Difference("extra_argument", (*path, key), ABSENT, value)
+            differences.append(Difference("wrong_argument", (*path, key), value, other))
+    if called.keys() != expected.keys():
+        for key, value in called.items():
+            if key not in expected:
+                differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
+    return differences
 
 
 _TRUE: Final = object()

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
-from math import gcd, lcm
-from typing import Any, TypeAlias
+from math import gcd
+from typing import TypeAlias
 
 from toolmark.matching.argument_pattern import ONE, Ratio
-from toolmark.matching.assignment import best_partners, cheapest_partners, smallest_partners
+from toolmark.matching.assignment import best_partners, heaviest_partners, smallest_partners
 from toolmark.matching.call_similarity import Comparison, ExactValues
 from toolmark.matching.json_compare import frozen, json_equal
 from toolmark.matching.packed_assignment import PackedAssignment, greatest_price
@@ -34,56 +34,45 @@ _DENSE = 32
 def pairs_of_name(sides: Comparison, left: list[int], right: list[int]) -> Pairs:
     """Return the best pairs of the calls of one name at these positions."""
     if len(left) == 1 == len(right):
-        return _only_pair(sides, left[0], right[0])
-    values = sides.exact_values(left, right)
-    equal = equal_pairs(left, right, values, sides.may_hold_nan)
-    if not values.complete:
+        e, c = left[0], right[0]
+        return {(e, c): ONE if sides.surely_equal(e, c) else sides.ratio(e, c)}
+    equal, is_complete = equal_pairs(sides, left, right)
+    if not is_complete:
         return _assigned(sides, left, right, equal)
     # The triangle inequality: taking the equal pairs out loses no weight.
-    paired = set(equal.values())
-    left = [e for e in left if e not in equal]
-    right = [c for c in right if c not in paired]
     pairs = dict.fromkeys(equal.items(), ONE)
-    if left and right:
-        pairs.update(_assigned(sides, left, right, {}))
+    if len(equal) < len(left) and len(equal) < len(right):
+        paired = set(equal.values())
+        rest = [e for e in left if e not in equal], [c for c in right if c not in paired]
+        pairs.update(_assigned(sides, *rest, {}))
     return pairs
 
 
-def _only_pair(sides: Comparison, e: int, c: int) -> Pairs:
-    return {(e, c): sides.ratio(sides.expected[e], sides.called[c])}
+def equal_pairs(sides: Comparison, left: Sequence[int], right: Sequence[int]) -> tuple[dict[int, int], bool]:
+    """Return the partners of equal calls, and whether they may be paired before all others.
 
-
-def equal_pairs(left: Sequence[int], right: Sequence[int], values: ExactValues, may_hold_nan: bool) -> dict[int, int]:
-    """Return the partners of equal calls: the k-th of several equal expected calls gets the k-th called one."""
+    The k-th of several equal expected calls gets the k-th called one.
+    """
+    values = sides.exact_values(left, right)
     # A few values are compared with each other sooner than a key of each is made.
-    if len(left) * len(right) > _FEW_PAIRS:
-        return _equal_keys(left, right, values)
+    if len(left) * len(right) > _FEW_PAIRS or sides.may_hold_nan:
+        return _equal_keys(left, right, values), values.complete
     partners: dict[int, int] = {}
     positions, others = list(right), list(values.called)
     for e, value in zip(left, values.expected, strict=True):
-        index = None if value is None else _index_of_equal(value, others, may_hold_nan)
-        if index is not None:
-            partners[e] = positions.pop(index)
-            del others[index]
-    return partners
-
-
-def _index_of_equal(value: object, others: list[Any], may_hold_nan: bool) -> int | None:
-    """Return the position of the first value that is equal to a value."""
-    start = 0
-    # Without NaN, values that are equal as JSON values are equal in Python, which is much faster to find out.
-    if not may_hold_nan:
-        if value not in others:
-            return None
-        start = others.index(value)
-    for index in range(start, len(others)):
-        if others[index] is not None and json_equal(value, others[index]):
-            return index
-    return None
+        if value is None or value not in others:
+            continue
+        # Python's equality is that of JSON values, but for NaN, and for booleans that equal numbers.
+        index = others.index(value)
+        if not sides.surely_equal(e, positions[index]) and not json_equal(value, others[index]):
+            return _equal_keys(left, right, values), values.complete
+        partners[e] = positions.pop(index)
+        del others[index]
+    return partners, values.complete
 
 
 def _equal_keys(left: Sequence[int], right: Sequence[int], values: ExactValues) -> dict[int, int]:
-    """Return the partners of equal calls like `_equal_pairs`, by keys."""
+    """Return the partners of equal calls like `equal_pairs`, by keys."""
     waiting: dict[Hashable, deque[int]] = {}
     for c, value in zip(right, values.called, strict=True):
         if value is not None:
@@ -103,11 +92,11 @@ class Weights:
     `per_equal`, and equal pairs to less than the smallest difference between two sums of similarities.
     """
 
-    def __init__(self, units: Iterable[int], *, pairs: int, size: int, equal: dict[int, int]) -> None:
-        self.unit = lcm(*units)
+    def __init__(self, unit: int, *, pairs: int, size: int, equal: dict[int, int]) -> None:
+        self.unit = unit
         self.per_pair = pairs * size + 1
         self.per_equal = self.per_pair * (pairs + 1) if equal else 0
-        self.whole = self.unit * (self.per_equal or self.per_pair) * (pairs + 1)
+        self.whole = unit * (self.per_equal or self.per_pair) * (pairs + 1)
         self.equal = equal
         self.greatest = self.whole + self.per_equal + self.per_pair
 
@@ -116,9 +105,10 @@ class Weights:
         factor, per_pair = self.whole // unit, self.per_pair
         weights = [factor * value + per_pair - abs(e - c) for c, value in zip(columns, similarities, strict=True)]
         # Only the k-th with the k-th counts as equal; other equal calls are ordinary pairs of similarity 1.
-        partner = self.equal.get(e)
-        if partner is not None and partner in columns:
-            weights[columns.index(partner)] += self.per_equal
+        if self.equal:
+            partner = self.equal.get(e)
+            if partner is not None and partner in columns:
+                weights[columns.index(partner)] += self.per_equal
         return weights
 
 
@@ -131,15 +121,16 @@ def reduced(numerator: int, denominator: int) -> Ratio:
 def _assigned(sides: Comparison, left: list[int], right: list[int], equal: dict[int, int]) -> Pairs:
     """Return the optimal assignment of calls of one name."""
     if len(left) == 1 == len(right):
-        return _only_pair(sides, left[0], right[0])
+        return {(left[0], right[0]): sides.ratio(left[0], right[0])}
     if min(len(left), len(right)) >= _PACKED_FROM:
         return _assigned_packed(sides, left, right, equal)
     matrix, unit = sides.matrix(left, right)
-    weights = Weights([unit], pairs=min(len(left), len(right)), size=max(left[-1], right[-1]) + 1, equal=equal)
-    costs = [[-weight for weight in weights.row(e, right, row, unit)] for e, row in zip(left, matrix, strict=True)]
+    weights = Weights(unit, pairs=min(len(left), len(right)), size=max(left[-1], right[-1]) + 1, equal=equal)
+    rows: Sequence[Sequence[int]] = [weights.row(e, right, row, unit) for e, row in zip(left, matrix, strict=True)]
     is_turned = len(left) > len(right)
-    rows: Sequence[Sequence[int]] = list(zip(*costs, strict=True)) if is_turned else costs
-    partner = cheapest_partners(rows, max(len(left), len(right)), is_turned=is_turned)
+    if is_turned:
+        rows = list(zip(*rows, strict=True))
+    partner = heaviest_partners(rows, max(len(left), len(right)), is_turned=is_turned)
     return {(left[i], right[j]): reduced(matrix[i][j], unit) for i, j in enumerate(partner) if j >= 0}
 
 
@@ -153,7 +144,7 @@ def _assigned_packed(sides: Comparison, left: list[int], right: list[int], equal
     pairs: Pairs = {}
     for e, j in zip(left, group.nearest_partners(), strict=True):
         if j >= 0:
-            pairs.update(_only_pair(sides, e, right[j]))
+            pairs[e, right[j]] = sides.ratio(e, right[j])
     return pairs
 
 

@@ -177,7 +177,7 @@ def _counted(slots: Sequence[Slot], valid: Partners) -> int:
 
 def _pair(board: Board, slot: int, call: int, broken: Broken | None = None) -> Pair:
     pair = board.sides.pair(board.pattern_at(slot, call), call, board.ratios[slot][call])
-    return replace(pair, expected=slot, breaks=None if broken is None else (broken.rule, broken.text))
+    return pair._replace(expected=slot, breaks=None if broken is None else (broken.rule, broken.text))
 
 
 def forbidden_calls(layout: Layout, called: Sequence[Item]) -> Iterator[tuple[int, str]]:

@@ -117,15 +117,15 @@ class Board:
         self.ratios: list[dict[int, Ratio]] = []
         self._budget = current_budget()
         same: dict[tuple[int, ...], _Compared] = {}
-        for slot in slots:
+        for slot, first in zip(slots, self._first, strict=False):
             key = tuple(map(id, slot.patterns))  # slots of one family share their patterns, and so their similarities
             if key not in same:
-                same[key] = self._compared(slot)
+                same[key] = self._compared(slot, first)
             compared = same[key]
             self.ratios.append(compared.ratios if slot.required else compared.similar)
             self._best.append(compared.best)
 
-    def _compared(self, slot: Slot) -> _Compared:
+    def _compared(self, slot: Slot, first: int) -> _Compared:
         ratios: dict[int, Ratio] = {}
         best: dict[int, int] = {}
         for number, pattern in enumerate(slot.patterns):
@@ -133,7 +133,7 @@ class Board:
                 if not pattern.named(item.name):
                     continue
                 self._budget.spend(_STEPS, _WHAT)
-                ratio = self.sides.ratio(pattern.item, item)
+                ratio = self.sides.ratio(first + number, call)
                 if call not in ratios or ratio[0] * ratios[call][1] > ratios[call][0] * ratio[1]:
                     ratios[call], best[call] = ratio, number
         return _Compared(ratios, {call: ratio for call, ratio in ratios.items() if ratio[0]}, best)

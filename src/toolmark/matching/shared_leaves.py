@@ -41,7 +41,7 @@ def leaves_of(arguments: dict[str, Any]) -> Leaves:
     leaves: Leaves = {}
     for key, value in arguments.items():
         kind = type(value)
-        if kind is str or kind is int or value is None:
+        if kind is str or kind is int or value is None or (kind is float and value == value):  # noqa: PLR0124 - NaN
             leaves[key] = value
         elif kind is dict and value:
             for path, leaf in leaves_of(value).items():

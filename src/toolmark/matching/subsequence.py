@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from math import lcm
 from typing import Final, TypeAlias
 
 from toolmark.matching.argument_pattern import ONE
@@ -27,7 +28,7 @@ def pairs_in_order(sides: Comparison) -> Pairs:
     equal: dict[int, int] = {}
     most = 0
     for left, right in sides.by_name(expected, called):
-        equal.update(equal_pairs(left, right, sides.exact_values(left, right), sides.may_hold_nan))
+        equal.update(equal_pairs(sides, left, right)[0])
         most += min(len(left), len(right))
     partners = [equal[e] for e in sorted(equal)]
     # No alignment has more pairs than the names allow, and none weighs more than equal ones.
@@ -55,7 +56,7 @@ def _subsequence(sides: Comparison, expected: range, called: range, equal: dict[
         rows, unit = sides.matrix(left, right)
         cells.update((e, (right, row, unit)) for e, row in zip(left, rows, strict=True))
     weights = Weights(
-        {unit for _, _, unit in cells.values()},
+        lcm(*{unit for _, _, unit in cells.values()}),
         pairs=min(len(expected), len(called)),
         size=max(expected.stop, called.stop),
         equal=equal,

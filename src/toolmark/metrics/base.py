@@ -10,11 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import Field, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from dataclasses import Field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
-from toolmark._internal.budget import case_budget
+from toolmark._internal.budget import CaseBudget
 from toolmark._internal.json import is_number
 from toolmark._internal.options import require
 from toolmark._internal.text import number_text, plural, printable, shorten
@@ -43,6 +44,7 @@ FAILED: Final = frozenset({CallStatus.ERROR, CallStatus.INVALID_ARGUMENTS, CallS
 NO_CALLS: Final = "no call was made"
 
 _MAX_ERROR_LENGTH = 120
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class MetricLike(Protocol):
@@ -121,7 +123,7 @@ class Metric(ABC):
 
     def _outcome(self, case: Any) -> MetricResult | Flow[MetricResult]:
         """Return what `_measure` returns, within the limits of one case."""
-        with case_budget():
+        with CaseBudget():
             return self._measure(case)
 
     def _finished(self, outcome: MetricResult | Flow[MetricResult]) -> MetricResult:
@@ -156,7 +158,9 @@ class Metric(ABC):
 
     def _remember(self, result: MetricResult, case: Any) -> MetricResult:
         # A new mapping each time: a task inherits the context of its parent and must not write into it.
-        results = _Results(_last_results.get() or {})
+        before = _last_results.get()
+        has_others = before is not None and (len(before) > 1 or self not in before)
+        results = _Results(before if has_others else None)
         results[self] = result
         _last_results.set(results)
         if self.verbose_mode:
@@ -198,17 +202,16 @@ class Metric(ABC):
         return bool(self.result.passed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(NamedTuple):
     """The scores of one case with their evidence, before the threshold is applied."""
 
-    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    scores: Mapping[str, float] = _EMPTY
     """By name, in [0, 1]; the lowest one is the score of the case. Empty if the metric does not apply to the case."""
-    sums: Mapping[str, str] = field(default_factory=dict[str, str])
+    sums: Mapping[str, str] = _EMPTY
     """By name of the score, its arithmetic as text."""
     steps: Sequence[str] = ()
     """Lines of the reason that explain the terms of the arithmetic."""
-    parts: Mapping[str, float] = field(default_factory=dict[str, float])
+    parts: Mapping[str, float] = _EMPTY
     """Further numbers of the result, which do not decide the score."""
     findings: Sequence[Finding] = ()
     warnings: Sequence[str] = ()
@@ -273,7 +276,7 @@ class CallMetric(Metric):
 
     def _measure(self, case: TestCase) -> MetricResult:
         measured = self._score_calls(called_tools(case, type(self).__name__), case)
-        return result_of(self, replace(measured, warnings=(*run_notes(case), *measured.warnings)))
+        return result_of(self, measured._replace(warnings=(*run_notes(case), *measured.warnings)))
 
 
 def share_of_calls(
@@ -293,7 +296,7 @@ def share_of_calls(
         return evidence
     score = good / total
     text = f"{good} / {plural(total, noun)} = {number_text(score)}"
-    return replace(evidence, scores={name: score}, sums={name: text})
+    return evidence._replace(scores={name: score}, sums={name: text})
 
 
 def label_text(name: str, options: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ class ComparedCalls:
 
     expected: Mapping[int, ToolCall]
     called: Mapping[int, ToolCall]
-    effects: Mapping[str, ToolEffect | None] = field(default_factory=dict[str, "ToolEffect | None"])
+    effects: Mapping[str, ToolEffect | None] = field(default_factory=dict)
     """The effect of each tool; empty if the effects do not matter."""
     findings: tuple[Finding, ...] = ()
     """Calls that are not scored because their effect is unknown."""

@@ -30,10 +30,11 @@ Compare: TypeAlias = Literal["exact", "meaning"]
 
 def expected_item(call: ToolCall, *, output: bool = False) -> Item:
     """Return an expected call for comparison; unset fields are absent. With `output`, images compare by content."""
-    fields = call.model_fields_set
+    fields = call.__pydantic_fields_set__  # `model_fields_set` is a property, and this runs for each call
+    kind = call.type
     return Item(
         call.name,
-        None if call.type is None else call.type.value,
+        kind if kind is None else kind.value,
         _comparable_arguments(call) if "input_parameters" in fields else ABSENT,
         _comparable_output(call, output=output) if "output" in fields else ABSENT,
     )
@@ -41,8 +42,8 @@ def expected_item(call: ToolCall, *, output: bool = False) -> Item:
 
 def called_item(call: ToolCall, *, output: bool = False) -> Item:
     """Return a called tool for comparison; fields that were not recorded are absent."""
-    missing = () if call.execution is None else call.execution.not_captured
     kind = None if call.type is None else call.type.value
+    missing = () if call.execution is None else call.execution.not_captured
     return Item(
         call.name,
         ABSENT if "type" in missing else kind,
@@ -65,7 +66,7 @@ def _comparable_output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 
 
 def partial_comparison_warnings(alignment: Alignment) -> list[str]:
     """Return warnings about calls that were compared without some of their fields."""
-    pairs = (*alignment.pairs, *alignment.out_of_order)
+    pairs = [pair for pair in (*alignment.pairs, *alignment.out_of_order) if pair.not_compared]
     warnings: list[str] = []
     if any(len(pair.not_compared) > len(pair.redacted) for pair in pairs):
         warnings.append("some calls were compared without fields that were not recorded")
@@ -104,9 +105,9 @@ def unflatten(alignment: Alignment, paths: Mapping[str, Path]) -> Alignment:
         return tuple(places.get(name, name) for name in names)
 
     def original(pair: Pair) -> Pair:
-        differences = tuple(replace(one, path=paths[str(one.path[0])]) if one.path else one for one in pair.differences)
-        return replace(
-            pair, differences=differences, redacted=placed(pair.redacted), not_compared=placed(pair.not_compared)
+        differences = tuple(one._replace(path=paths[str(one.path[0])]) if one.path else one for one in pair.differences)
+        return pair._replace(
+            differences=differences, redacted=placed(pair.redacted), not_compared=placed(pair.not_compared)
         )
 
     pairs, out_of_order = (tuple(map(original, some)) for some in (alignment.pairs, alignment.out_of_order))
@@ -158,9 +159,9 @@ class LeafTemplate(Template):
         flat = Template(self.tree).mismatches(_leaf_values(leaves))
         paths = {**self.paths, **{key: path for key, (path, _) in leaves.items()}}
         return Mismatches(
-            [replace(one, path=paths[str(one.path[0])]) for one in flat.differences],
+            [one._replace(path=paths[str(one.path[0])]) for one in flat.differences],
             [paths[str(path[0])] for path in flat.hidden],
-            [replace(one, path=paths[str(one.path[0])]) for one in flat.respelled],
+            [one._replace(path=paths[str(one.path[0])]) for one in flat.respelled],
         )
 
     def _called_leaves(self, called: dict[str, Any]) -> _Leaves:

@@ -57,8 +57,7 @@ def judged_result(
             sums[name] = _sum(name, part.score, judgement)
     failure = "; ".join(f"{name}: {reason}" for name, reason in judgement.failures.items())
     doubts = () if failure else _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
-    combined = replace(
-        measured,
+    combined = measured._replace(
         scores=scores,
         sums=sums,
         parts={**measured.parts, **_judge_numbers(judgement, parts)},

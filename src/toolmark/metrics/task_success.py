@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 from typing import Any, ClassVar, get_args
@@ -148,7 +148,7 @@ class TaskSuccessMetric(Metric):
         else:
             needs = f"{metric} needs expected_tools, expected_output, required_texts or must_end{case_label(case)}"
             raise MissingFieldError(f"{needs}; state at least one of them, such as expected_tools=[] for no calls")
-        return result_of(self, replace(measured, warnings=(*run_notes(case), *measured.warnings)))
+        return result_of(self, measured._replace(warnings=(*run_notes(case), *measured.warnings)))
 
     def _with_calls(
         self, case: TestCase, expected: list[ToolCall] | Expectation, stated: Sequence[_Part]

@@ -117,6 +117,8 @@ class ToolCorrectnessMetric(Metric):
     async_mode: bool = True
     model: InitVar[JudgeLike | None] = None
     _filter: CallFilter = field(init=False, repr=False)
+    _align_options: Mapping[str, bool] = field(init=False, repr=False)
+    _label: str = field(init=False, repr=False)
 
     def __post_init__(self, model: JudgeLike | None) -> None:
         """Check the options and normalize them."""
@@ -132,17 +134,25 @@ class ToolCorrectnessMetric(Metric):
             error_pattern=self.error_pattern,
             tools=tools,
         )
+        params = read_params(self.evaluation_params)
         self._set(
-            evaluation_params=read_params(self.evaluation_params),
+            evaluation_params=params,
             available_tools=tools,
             only=call_filter.only and call_filter.only.value,
             _filter=call_filter,
+            _align_options={
+                # An exact match is an ordered one that leaves nothing out, so both come from the same alignment.
+                "ordered": self.should_exact_match or self.should_consider_ordering,
+                "arguments": ToolCallParams.INPUT_PARAMETERS in params,
+                "output": ToolCallParams.OUTPUT in params,
+            },
         )
         judge = read_judge(self.judge, model)
         if judge is not None:
             from toolmark.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
 
             self._set(judge=Judge.of(judge))
+        self._set(_label=self._label_text())
 
     @property
     def waits(self) -> bool:
@@ -152,13 +162,15 @@ class ToolCorrectnessMetric(Metric):
     @property
     def label(self) -> str:
         """`tool_correctness`, followed by the options that differ from the defaults."""
-        align_options = self._align_options
+        return self._label
+
+    def _label_text(self) -> str:
         options = {
             "exact": self.should_exact_match,
             "ordered": self.should_consider_ordering and not self.should_exact_match,
-            "input_parameters": align_options["arguments"],
+            "input_parameters": self._align_options["arguments"],
             "by meaning": self._by_meaning,
-            "output": align_options["output"],
+            "output": self._align_options["output"],
             f"denominator={self.denominator}": self.denominator != "expected" and not self.should_exact_match,
             f"only={self.only}": self.only is not None,
             "without failed calls": self.ignore_failed,
@@ -170,17 +182,7 @@ class ToolCorrectnessMetric(Metric):
     @property
     def _by_meaning(self) -> bool:
         """Whether arguments are compared by meaning."""
-        return self.compare == "meaning" and ToolCallParams.INPUT_PARAMETERS in self.evaluation_params
-
-    @property
-    def _align_options(self) -> dict[str, bool]:
-        """Options of the alignment."""
-        return {
-            # An exact match is an ordered one that leaves nothing out, so both are computed from the same alignment.
-            "ordered": self.should_exact_match or self.should_consider_ordering,
-            "arguments": ToolCallParams.INPUT_PARAMETERS in self.evaluation_params,
-            "output": ToolCallParams.OUTPUT in self.evaluation_params,
-        }
+        return self.compare == "meaning" and self._align_options["arguments"]
 
     def align(self, case: TestCase) -> Alignment:
         """Return the alignment from which the score of this case is computed.
@@ -242,9 +244,11 @@ class ToolCorrectnessMetric(Metric):
     ) -> Measurement:
         """Return the score of the calls with its evidence."""
         alignment, compared = self._align(case, expected, called)
-        names = alignment.labels or expected_names(expected)
         warnings = run_notes(case)
-        if not isinstance(expected, list):
+        if isinstance(expected, list):
+            names: Sequence[str] = [call.name for call in expected]
+        else:
+            names = alignment.labels or expected_names(expected)
             warnings += plan_warnings(expected, alignment, arguments=self._align_options["arguments"])
         return Measurement(
             scores={"calling": self._calling_score(alignment)},

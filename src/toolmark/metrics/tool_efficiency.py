@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from toolmark._internal.json import is_number
@@ -116,7 +116,7 @@ class ToolEfficiencyMetric(CallMetric):
             else:
                 scores[unit], sums[unit], over_budget = _compare_with_budget(amount, unit, budget)
                 findings += over_budget
-        return replace(measured, scores=scores, sums=sums, findings=findings, warnings=warnings)
+        return measured._replace(scores=scores, sums=sums, findings=findings, warnings=warnings)
 
 
 def _compare_with_budget(amount: float, unit: str, budget: float) -> tuple[float, str, list[Finding]]:

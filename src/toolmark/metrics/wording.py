@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from toolmark._internal.json import json_path
 from toolmark._internal.text import code_points_note, number_text, plural, printable
 from toolmark.matching.alignment import Alignment, Denominator, Pair
-from toolmark.matching.json_compare import ABSENT, Difference
+from toolmark.matching.json_compare import ABSENT
 from toolmark.result import Finding, FindingKind, display_value
 
 MOST_FINDINGS = 20
@@ -19,6 +19,7 @@ _ORDER_FINDINGS: Final[dict[str, tuple[FindingKind, str]]] = {
     "parallel": ("not_parallel", "Not in parallel"),
 }
 _FIELD_PATHS = {"wrong_type": "$.type", "wrong_output": "$.output"}
+_ARGUMENTS_PATH = "$.input_parameters"
 _FIELD_NOUNS = {"input_parameters": "arguments", "output": "output", "type": "type"}
 
 
@@ -47,7 +48,7 @@ def _findings_by_expected(
     unexpected = [called[index] for index in alignment.unexpected]
     for pair in alignment.pairs:
         if pair.differences or pair.not_compared or pair.respelled:
-            findings[pair.expected] = list(_pair_findings(pair, names[pair.expected]))
+            findings[pair.expected] = _pair_findings(pair, names[pair.expected])
     for pair in alignment.out_of_order:
         name = names[pair.expected]
         findings[pair.expected] = [_order_finding(pair, name), *_pair_findings(pair, name)]
@@ -66,51 +67,45 @@ def _order_finding(pair: Pair, name: str) -> Finding:
     return Finding(kind, text, name, pair.expected, pair.called)
 
 
-def _pair_findings(pair: Pair, name: str) -> Iterator[Finding]:
+def _pair_findings(pair: Pair, name: str) -> list[Finding]:
     where = f"{printable(name)!r} (expected #{pair.expected + 1}, called #{pair.called + 1})"
-    extra_paths = [
-        json_path(("input_parameters", *difference.path))
-        for difference in pair.differences
-        if difference.kind == "extra_argument"
-    ]
-    for difference in (*pair.differences, *pair.respelled):
-        path = _FIELD_PATHS.get(difference.kind) or json_path(("input_parameters", *difference.path))
-        note = _note(path, extra_paths) if difference.called is ABSENT else ""
-        yield Finding(
-            difference.kind,
-            f"{where}: {_difference_text(difference, path)}{note}.",
-            name,
-            pair.expected,
-            pair.called,
-            path,
-            difference.expected,
-            difference.called,
-        )
+    findings: list[Finding] = []
+    for kind, keys, expected, called in (*pair.differences, *pair.respelled):
+        path = _FIELD_PATHS.get(kind) or json_path(keys, _ARGUMENTS_PATH)
+        note = _note(path, _extra_paths(pair)) if called is ABSENT else ""
+        text = f"{where}: {_difference_text(kind, path, expected, called)}{note}."
+        findings.append(Finding(kind, text, name, pair.expected, pair.called, path, expected, called))
     for part in pair.not_compared:
         if part in pair.redacted:
             text = f"{where}: {printable(f'$.{part}')} is redacted, so it was left out of the comparison."
         else:
             text = f"{where}: not compared, since the recording lacks its {_FIELD_NOUNS[part]}."
-        yield Finding("not_compared", text, name, pair.expected, pair.called, f"$.{part}")
+        findings.append(Finding("not_compared", text, name, pair.expected, pair.called, f"$.{part}"))
+    return findings
 
 
-def _difference_text(difference: Difference, path: str) -> str:
+def _extra_paths(pair: Pair) -> list[str]:
+    return [json_path(one.path, _ARGUMENTS_PATH) for one in pair.differences if one.kind == "extra_argument"]
+
+
+def _difference_text(kind: FindingKind, path: str, expected: object, called: object) -> str:
     # Reasons are printed and sent to other systems, so no secret may enter them.
     where = printable(path)
-    if difference.expected is ABSENT:
-        return f"{where} was not expected, called with {display_value(difference.called, path)}"
-    expected = display_value(difference.expected, path)
-    if difference.kind == "equal_by_meaning":
-        return f"{where} expected {expected}, called with {display_value(difference.called, path)}: equal by meaning"
-    if difference.called is ABSENT:
-        return f"{where} is missing, expected {expected}"
-    called = display_value(difference.called, path)
-    return f"{where} expected {expected}, called with {called}{code_points_note(expected, called)}"
+    if expected is ABSENT:
+        return f"{where} was not expected, called with {display_value(called, path)}"
+    expected_text = display_value(expected, path)
+    if called is ABSENT:
+        return f"{where} is missing, expected {expected_text}"
+    called_text = display_value(called, path)
+    if kind == "equal_by_meaning":
+        return f"{where} expected {expected_text}, called with {called_text}: equal by meaning"
+    note = code_points_note(expected_text, called_text)
+    return f"{where} expected {expected_text}, called with {called_text}{note}"
 
 
 def _note(expected: str, called: Sequence[str]) -> str:
     """Return the code points in which a name differs from one that was called and looks like it."""
-    return next((note for one in called if (note := code_points_note(expected, one))), "")
+    return next(filter(None, [code_points_note(expected, one) for one in called]), "")
 
 
 def _position_text(name: str, index: int, side: str) -> str:
@@ -128,13 +123,19 @@ def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -
     if exact:
         verdict = "the same call by call = 1" if alignment.exact else "not the same call by call = 0"
         return f"{m} expected and {n} called, {verdict} (in order, {matched} matched)"
-    quotients: dict[Denominator, str] = {
-        "expected": f"{matched} matched / {m} expected",
-        "called": f"{matched} matched / {n} called",
-        "longest": f"{matched} matched / {max(m, n)} (the longer of {m} expected and {n} called)",
-        "f1": f"2 x {matched} matched / ({m} expected + {n} called)",
-    }
-    return f"{quotients[denominator]} = {number_text(alignment.score(denominator))}"
+    total = f"{matched} matched / {_divisor_text(m, n, denominator)}"
+    if denominator == "f1":
+        total = f"2 x {total}"
+    return f"{total} = {number_text(alignment.score(denominator))}"
+
+
+def _divisor_text(m: int, n: int, denominator: Denominator) -> str:
+    """Return what the matched weight of m expected and n called tools is divided by."""
+    if denominator == "longest":
+        return f"{max(m, n)} (the longer of {m} expected and {n} called)"
+    if denominator == "f1":
+        return f"({m} expected + {n} called)"
+    return f"{m} expected" if denominator == "expected" else f"{n} called"
 
 
 def _empty_side_text(expected: int, called: int, *, extras: bool | None) -> str:

@@ -101,13 +101,15 @@ def _without_repeated_calls(case: TestCase) -> TestCase:
 
 
 def _redacted(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - of any class in `_FIELDS`, or a part of one
+    if type(value) in _FIELDS:
+        return _redacted_fields(value, redactor)
     if isinstance(value, tuple):
         return tuple(_redacted(item, redactor) for item in value)
     if isinstance(value, Mapping):
         return redactor(dict(value))
     if isinstance(value, BaseModel):  # a case; what was evaluated may be no case at all, and then failed
         return value.model_copy(update={name: redactor(text) for name, text in case_names(value).items()})
-    return _redacted_fields(value, redactor) if type(value) in _FIELDS else redactor(value)
+    return redactor(value)
 
 
 def _redacted_fields(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - of any class in `_FIELDS`
@@ -121,7 +123,7 @@ def _redacted_fields(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - o
         plain = json_of(side)
         if plain is not ABSENT:
             fields[name] = _redacted_parts(side, plain, redact_at_path(plain, path, redactor))
-    return replace(value, **fields)
+    return value._replace(**fields) if isinstance(value, (Finding, Pair, Difference)) else replace(value, **fields)
 
 
 def _redacted_parts(value: Any, plain: Any, safe: Any) -> Any:  # noqa: ANN401 - a JSON value or a matcher
