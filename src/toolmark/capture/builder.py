@@ -192,15 +192,16 @@ class RunBuilder:
             all_known: These are all tools, so a call of another name is a call of an unknown tool.
         """
         inner = self._scope(scope)
+        specs: list[ToolSpec] = []
         for tool in tools:
             try:
-                spec = read_tool_spec(tool)
+                specs.append(read_tool_spec(tool))
             except InvalidDataError as error:
                 self.warn(f"an offered tool was not understood: {error}")
-                continue
-            if all_known:
-                inner.offered.add(spec.name)
-            if inner is self._root:
+        if all_known and specs:
+            inner.offered = {*(inner.offered or ()), *(spec.name for spec in specs)}
+        if inner is self._root:
+            for spec in specs:
                 self._tools.setdefault(spec.name, spec)
 
     def structured_answer(
@@ -247,8 +248,9 @@ class RunBuilder:
         self._round_is_over = False
         outer = self._scope(scope)
         # An answer without calls counts, too: after it, no earlier call of the strand is waiting.
-        outer.last_messages[strand] = self._messages
-        agent = self._text(agent, "agent")
+        outer.set_last_message(self._messages, strand)
+        if agent is not None:
+            agent = self._text(agent, "agent")
         for index, request in enumerate(requests):
             if not isinstance(request, Request):
                 self.warn(f"requests[{index}] must be a Request, got {short_repr(request)}; it was left out")
@@ -258,7 +260,7 @@ class RunBuilder:
             inner = outer
             if request.caller is not None:
                 inner = self._caller(outer, request, request.caller)
-                inner.last_messages[strand] = self._messages
+                inner.set_last_message(self._messages, strand)
             # An approval and the call that it allows are one call, which stands where the call stands.
             if request.replaces:
                 self._withdraw(newest_with_id(self._calls_of(outer, request.replaces), request.replaces))
@@ -287,22 +289,24 @@ class RunBuilder:
         requested = arguments
         if not request.is_parsed:
             requested = self._to_json(arguments, "arguments", request.name)
-        call = CallRecord(self._name(request.name), (self._messages, index), scope, _MODEL, requested, request.raw)
+        call = CallRecord(
+            request.name or self._name(""), (self._messages, index), scope, _MODEL, requested, request.raw, request.id or None
+        )
         # Set one by one: a call with so many arguments by name takes twice as long.
-        call.id = request.id or None
         call.type = request.type
         call.server = request.server
-        call.invalid = arguments is not ABSENT and not isinstance(arguments, dict)
+        call.invalid = type(arguments) is not dict and arguments is not ABSENT and not isinstance(arguments, dict)
         call.request_error = request.error
         call.reasoning = request.reasoning
         call.is_handoff = request.handoff
         call.caller = request.caller
         call.round = self._rounds
         call.source = request.source or None
-        if _has_provider_run(request):
+        # The provider ran the tool itself.
+        if request.ran or request.result is not ABSENT or request.failure is not None:
             self._add_provider_execution(call, request.result, request.failure)
         if requested is None:
-            call.not_captured.append("input_parameters")
+            call.add_not_captured("input_parameters")
         return call
 
     # The tools
@@ -369,7 +373,7 @@ class RunBuilder:
         if key in self._by_key:
             self.warn(f"two executions have the key {key!r}; later observations of the first go to the second")
         execution = Execution(key, received, at)
-        call.executions.append(execution)
+        call.executions += (execution,)
         self._by_key[key] = call, execution
 
     def _call_by_code(self, name: str, scope: CallRecord, **fields: Any) -> CallRecord:  # noqa: ANN401 - of the record
@@ -588,7 +592,7 @@ class RunBuilder:
         """Warn of a result without content, unless a call that failed explains it."""
         if not call.invalid and not result.failed:
             self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
-            call.not_captured.append("output")
+            call.add_not_captured("output")
 
     def _warn_unmatched(self, source: str, **labels: str | None) -> None:
         texts = ", ".join(f"{label} {value!r}" for label, value in labels.items() if value)
@@ -627,7 +631,7 @@ class RunBuilder:
         calls = build_calls(self._root.children, state)
         if not copy:
             # Records point at their scope and back. Without the cycle, memory is free at once and not by a collection.
-            self._root.children.clear()
+            self._root.children = ()
         return {
             "calls": calls,
             "handoffs": self._handoffs(handoff_calls),
@@ -721,7 +725,7 @@ class RunBuilder:
             self._open.remove(call)
             if call.id:
                 self._by_id[call.id].remove(call)
-            call.scope.children.remove(call)
+            call.scope.children = [child for child in call.scope.children if child is not call]
 
     def _add(self, call: CallRecord) -> None:
         self._calls.append(call)
@@ -730,13 +734,13 @@ class RunBuilder:
         if call.source is not None:
             self._by_source[call.source] = call
         if call.scope is not None:
-            call.scope.children.append(call)
+            call.scope.add_child(call)
 
     def _add_provider_execution(self, call: CallRecord, output: object, error: str | None) -> None:
         """Add an execution by the provider, of which only the end is observable."""
         execution = Execution(f"{call.order}", None, None, _outcome_of(error))
         execution.output, execution.error = self._field_value(output, call, "output"), error
-        call.executions.append(execution)
+        call.executions += (execution,)
         if error is None and execution.output is ABSENT:
             call.add_not_captured("output")
 

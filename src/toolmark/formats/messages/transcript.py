@@ -82,15 +82,15 @@ class _Exchange:
     """Whether there is a message of the agent."""
     texts: list[str] = field(default_factory=list)
     """All texts of the agent that are not empty."""
-    last_text: str | None = None
-    """The last text of the agent that is not empty."""
     output: str | None = None
     """The final answer: no call stands in the same message or after it."""
-    sources: set[str] = field(default_factory=set)
+    sources: list[str] = field(default_factory=list)
     """The places of the calls."""
 
     @property
     def input(self) -> str | None:
+        if len(self.user_inputs) == 1:
+            return self.user_inputs[0].text or None
         return "\n".join(user.text for user in self.user_inputs) or None
 
     @property
@@ -133,13 +133,14 @@ class Transcript:
             if exchange.user_inputs:
                 turns.append(Turn(role="user", content=exchange.input or ""))
             if exchange.has_agent:
-                turns.append(Turn(role="assistant", content=exchange.last_text or "", tools_called=run.tools_called))
+                last_text = exchange.texts[-1] if exchange.texts else ""
+                turns.append(Turn(role="assistant", content=last_text, tools_called=run.tools_called))
         metadata = {"warnings": warnings} if warnings else None
         fields = {"turns": turns, "available_tools": self.run.available_tools or None, "metadata": metadata}
         return ConversationalTestCase(**drop_none(fields))
 
     def _turn(self, places: Mapping[str | None, int], exchange: _Exchange, *, is_last: bool) -> Run:
-        indices = sorted(places[source] for source in exchange.sources if source in places)
+        indices = sorted({places[source] for source in exchange.sources if source in places})
         fields: dict[str, Any] = {
             "input": exchange.input,
             "input_parts": exchange.input_parts,
@@ -181,16 +182,12 @@ class TranscriptBuilder:
         self._runs = RunBuilder()
         self._exchanges: list[_Exchange] = []
         self._answers: list[tuple[Answer, str]] = []
-        self._paths_by_id: dict[str, list[str]] = {}
-        self._calls_without_id: list[str] = []
+        self._places: list[tuple[Request, str]] = []
+        """Each call with its path, but for those in the form without ids."""
         self._answers_without_id: list[str] = []
         self._legacy_calls: list[str] = []
         self._approvals: set[str | None] = set()
         """Ids of the undecided requests for approval in the last message."""
-        self._inputs: list[UserInput] = []
-        """The messages of the user up to the first with a text."""
-        self._texts: list[str] = []
-        """All texts of the agent."""
         self._output: str | None = None
         self._end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
 
@@ -210,10 +207,9 @@ class TranscriptBuilder:
         """Add a message of the user, unless it is `None`."""
         if user is None:
             return
-        self._flush_answers()
+        if self._answers:
+            self._flush_answers()
         self._runs.user_spoke()
-        if not (self._inputs and self._inputs[-1].text):
-            self._inputs.append(user)
         if not self._exchanges or self._exchanges[-1].has_agent:
             self._exchanges.append(_Exchange())
         self._exchanges[-1].user_inputs.append(user)
@@ -226,7 +222,8 @@ class TranscriptBuilder:
         Each call has its path as `source`. `approvals` has the ids of those that wait for a person's approval, and
         `legacy` calls have the form without ids.
         """
-        self._flush_answers()
+        if self._answers:
+            self._flush_answers()
         if not self._exchanges:
             self._exchanges.append(_Exchange())
         exchange = self._exchanges[-1]
@@ -242,11 +239,10 @@ class TranscriptBuilder:
                 text_after_calls = None
             elif part:
                 text = text_after_calls = part
-                self._texts.append(part)
                 exchange.texts.append(part)
         self._runs.model_asked(requests)
-        self._approvals = set(approvals) if approvals else set()
-        exchange.last_text = text or exchange.last_text
+        if approvals or self._approvals:
+            self._approvals = set(approvals)
         if not requests:
             exchange.output = text or self._output
         else:  # while the agent still has to run its tools, no text here is the final answer
@@ -279,52 +275,65 @@ class TranscriptBuilder:
             status = RunStatus.OK
         elif status is RunStatus.OK and self._output is None:
             status = RunStatus.STOPPED
-        # Only the last of these messages has a text.
-        text = "".join(user.text for user in self._inputs) or None
-        self._runs.started(text, parts=_joined_parts(self._inputs))
+        self._start()
         self._runs.ended(self._output, status=status, error=error, may_wait=bool(self._approvals))
         fields = self._runs.fields(copy=False, turns=self._turns())
         self.notes.warnings.extend(fields["warnings"])
         fields["warnings"] = list(self.notes.warnings)
-        if self._texts != [self._output]:
-            fields["agent_texts"] = self._texts
+        texts = [text for exchange in self._exchanges for text in exchange.texts]
+        if texts != [self._output]:
+            fields["agent_texts"] = texts
         fields["dialogue"] = self._dialogue()
         run = Run(**{name: value for name, value in fields.items() if value not in ([], {}, RunStatus.OK)})
         return Transcript(format, run, self._exchanges)
 
-    def _dialogue(self) -> list[Turn]:
-        """Return what the user and the agent said; empty if the user spoke only once, so that the run says it all."""
-        if sum(bool(exchange.user_inputs) for exchange in self._exchanges) <= 1:
-            return []
-        turns: list[Turn] = []
+    def _start(self) -> None:
+        """Start the run with the messages of the user up to the first with a text."""
+        inputs: list[UserInput] = []
         for exchange in self._exchanges:
-            if exchange.user_inputs:
-                turns.append(Turn(role="user", content=exchange.input or ""))
-            turns += [Turn(role="assistant", content=text) for text in exchange.texts]
+            for user in exchange.user_inputs:
+                inputs.append(user)
+                if user.text:
+                    self._runs.started(user.text, parts=_joined_parts(inputs))
+                    return
+        self._runs.started(None, parts=_joined_parts(inputs))
+
+    def _dialogue(self) -> list[dict[str, str]]:
+        """Return the turns of the user and the agent; none if the user spoke only once, as the run then says it all."""
+        turns: list[dict[str, str]] = []
+        if self._number_of_turns() > 1:
+            for exchange in self._exchanges:
+                if exchange.user_inputs:
+                    turns.append({"role": "user", "content": exchange.input or ""})
+                turns += [{"role": "assistant", "content": text} for text in exchange.texts]
         return turns
 
     def _turns(self) -> dict[str | None, int]:
         """Return the turn of the user that each call answers, by its place; empty if there is only one turn."""
         turns: dict[str | None, int] = {}
-        number = 0
-        for exchange in self._exchanges:
-            number += bool(exchange.user_inputs)
-            turns.update(dict.fromkeys(exchange.sources, number))
-        return turns if number > 1 else {}
+        if self._number_of_turns() > 1:
+            number = 0
+            for exchange in self._exchanges:
+                number += bool(exchange.user_inputs)
+                for source in exchange.sources:
+                    turns[source] = number
+        return turns
+
+    def _number_of_turns(self) -> int:
+        """Return how often the user spoke: only the first exchange may have no input."""
+        return len(self._exchanges) - (bool(self._exchanges) and not self._exchanges[0].user_inputs)
 
     def _place(self, request: Request, exchange: _Exchange, *, legacy: bool) -> None:
         """Note where a request stands, and complete it: its source, hand-off and repaired arguments."""
         path = request.source or "$"
         request.source = source = path.removeprefix("$.")
         request.handoff = request.name in self._handoff_names
-        exchange.sources.add(source)
+        exchange.sources.append(source)
         if legacy:
             self._legacy_calls.append(path)
-        elif request.id:
-            self._paths_by_id.setdefault(request.id, []).append(path)
-        elif not request.ran:
-            self._calls_without_id.append(path)
-        if request.arguments is not None and not isinstance(request.arguments, dict):
+        else:
+            self._places.append((request, path))
+        if type(request.arguments) is not dict and request.arguments is not None:
             self._repair(request, path)
 
     def _repair(self, request: Request, path: str) -> None:
@@ -363,12 +372,19 @@ class TranscriptBuilder:
         self._answers.clear()
 
     def _warn_of_ids(self) -> None:
-        self.notes.warn_once(self._calls_without_id, f"the call has no id; {_BY_ORDER}")
+        without_id = [path for request, path in self._places if not request.id and not request.ran]
+        self.notes.warn_once(without_id, f"the call has no id; {_BY_ORDER}")
         self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
         legacy = "'function_call' is the old form without ids; answers were paired with calls by name and order"
         self.notes.warn_once(self._legacy_calls, legacy)
-        for call_id, paths in self._paths_by_id.items():
-            if len(paths) > 1:
+        ids = [request.id for request, _ in self._places if request.id]
+        if len(set(ids)) == len(ids):
+            return
+        paths_by_id: dict[str | None, list[str]] = {}
+        for request, path in self._places:
+            paths_by_id.setdefault(request.id or None, []).append(path)
+        for call_id, paths in paths_by_id.items():
+            if call_id and len(paths) > 1:
                 self.notes.warn(
                     paths[1], f"id {call_id!r} has {len(paths)} calls; answers with it were paired in order"
                 )
