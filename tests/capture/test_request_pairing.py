@@ -65,7 +65,7 @@ def test_a_call_is_within_the_scopes_that_list_it(seed: int) -> None:
     for index in range(8):
         scope = rng.choice(calls)
         call = CallRecord("t", (1, index), scope, CallOrigin.MODEL, caller=rng.choice((None, "program")))
-        scope.add_child(call)
+        scope.children.append(call)
         calls.append(call)
     for scope in calls:
         listed = calls_within(scope)

@@ -246,9 +246,9 @@ class RunBuilder:
         # Results after this message answer this round first.
         self._rounds += self._round_is_over
         self._round_is_over = False
-        outer = self._scope(scope)
+        outer = self._root if scope is None else self._scope(scope)
         # An answer without calls counts, too: after it, no earlier call of the strand is waiting.
-        outer.set_last_message(self._messages, strand)
+        outer.last_messages[strand] = self._messages
         if agent is not None:
             agent = self._text(agent, "agent")
         for index, request in enumerate(requests):
@@ -260,7 +260,7 @@ class RunBuilder:
             inner = outer
             if request.caller is not None:
                 inner = self._caller(outer, request, request.caller)
-                inner.set_last_message(self._messages, strand)
+                inner.last_messages[strand] = self._messages
             # An approval and the call that it allows are one call, which stands where the call stands.
             if request.replaces:
                 self._withdraw(newest_with_id(self._calls_of(outer, request.replaces), request.replaces))
@@ -286,23 +286,26 @@ class RunBuilder:
         """Return the record of a request, which stands at `index` in the current message."""
         arguments = {} if request.arguments is None else request.arguments
         # `None` if the arguments were not captured: a request without arguments has `{}`.
-        requested = arguments
-        if not request.is_parsed:
-            requested = self._to_json(arguments, "arguments", request.name)
+        requested = arguments if request.is_parsed else self._to_json(arguments, "arguments", request.name)
+        # By position: with so many arguments by name, it takes twice as long.
         call = CallRecord(
-            request.name or self._name(""), (self._messages, index), scope, _MODEL, requested, request.raw, request.id or None
+            request.name or self._name(request.name),
+            (self._messages, index),
+            scope,
+            _MODEL,
+            requested,
+            request.raw,
+            request.id or None,
+            request.type,
+            request.server,
         )
-        # Set one by one: a call with so many arguments by name takes twice as long.
-        call.type = request.type
-        call.server = request.server
-        call.invalid = type(arguments) is not dict and arguments is not ABSENT and not isinstance(arguments, dict)
+        call.invalid = not isinstance(arguments, dict) and arguments is not ABSENT
         call.request_error = request.error
         call.reasoning = request.reasoning
         call.is_handoff = request.handoff
         call.caller = request.caller
         call.round = self._rounds
         call.source = request.source or None
-        # The provider ran the tool itself.
         if request.ran or request.result is not ABSENT or request.failure is not None:
             self._add_provider_execution(call, request.result, request.failure)
         if requested is None:
@@ -631,7 +634,7 @@ class RunBuilder:
         calls = build_calls(self._root.children, state)
         if not copy:
             # Records point at their scope and back. Without the cycle, memory is free at once and not by a collection.
-            self._root.children = ()
+            self._root.children.clear()
         return {
             "calls": calls,
             "handoffs": self._handoffs(handoff_calls),
@@ -725,7 +728,7 @@ class RunBuilder:
             self._open.remove(call)
             if call.id:
                 self._by_id[call.id].remove(call)
-            call.scope.children = [child for child in call.scope.children if child is not call]
+            call.scope.children.remove(call)
 
     def _add(self, call: CallRecord) -> None:
         self._calls.append(call)
@@ -734,7 +737,7 @@ class RunBuilder:
         if call.source is not None:
             self._by_source[call.source] = call
         if call.scope is not None:
-            call.scope.add_child(call)
+            call.scope.children.append(call)
 
     def _add_provider_execution(self, call: CallRecord, output: object, error: str | None) -> None:
         """Add an execution by the provider, of which only the end is observable."""

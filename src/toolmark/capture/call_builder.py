@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
@@ -12,7 +12,7 @@ from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none
 from toolmark.calls import CallOrigin, CallStatus, ToolCall, ToolCallType
 from toolmark.calls import Execution as ExecutionRecord
-from toolmark.capture.records import CallRecord, Outcome
+from toolmark.capture.records import CallRecord, Execution, ModelResult, Outcome
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 # Python 3.11 takes five times as long to look up a member of an enumeration as a name of the module.
@@ -42,7 +42,7 @@ def in_order(calls: Iterable[CallRecord]) -> list[CallRecord]:
     return sorted(own, key=attrgetter("order"))
 
 
-def build_calls(calls: Collection[CallRecord], state: RunState) -> list[ToolCall]:
+def build_calls(calls: list[CallRecord], state: RunState) -> list[ToolCall]:
     """Return the calls of one scope with their children, in the model's order."""
     if not calls:
         return []
@@ -89,21 +89,30 @@ def _with_successful_attempt_last(call: CallRecord, state: RunState) -> CallReco
 def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall:
     if len(call.executions) > 1:
         call = _with_successful_attempt_last(call, state)
+    last = call.executions[-1] if call.executions else _NO_EXECUTION
+    result = call.result or _NO_RESULT
     status = _status(call, state)
-    output = _output(call) if status is _OK else ABSENT
-    arguments = _arguments(call)
+    # The output is the value that the tool returned, else the text that the model received.
+    output = ABSENT
+    if status is _OK:
+        output = last.output if last.outcome is _RETURNED and last.output is not ABSENT else result.content
+    # What the tool received comes before what the model requested: a person may have edited the arguments.
+    arguments = last.arguments
+    if arguments is None:
+        arguments = call.requested if isinstance(call.requested, dict) else {}
     missing = _not_captured(call, output) if output is ABSENT or call.not_captured else []
     # Only observed fields are set: metrics tell a field that is not set from one that is `None`.
-    execution = _observed_fields(call, status, arguments, output)
+    execution = _execution_fields(call, status, arguments, output)
     if step is not None:
         execution["step"] = step
     if call.source is None or call.children or missing or call.executions or call.origin is not _MODEL:
         execution.update(_optional_fields(call, state, missing))
-    fields = _identity(call, state)
+    fields: JsonObject = {"name": call.name}
     if "input_parameters" not in missing:
         fields["input_parameters"] = arguments
     if output is not ABSENT:
         fields["output"] = output
+    _add_identity(fields, call, state)
     # A live run may be built again, so that each run gets its own copies of arguments and outputs.
     if state.copy:
         return ToolCall(execution=ExecutionRecord(**execution), **fields)
@@ -111,9 +120,8 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
     return ToolCall.from_valid(fields)
 
 
-def _identity(call: CallRecord, state: RunState) -> JsonObject:
-    """Return the fields that say which call it is; those that are not known are left out."""
-    fields: JsonObject = {"name": call.name}
+def _add_identity(fields: JsonObject, call: CallRecord, state: RunState) -> None:
+    """Add the fields that say which call it is; those that are not known are left out."""
     if call.id:
         fields["id"] = call.id
     if call.type is not None:
@@ -122,21 +130,26 @@ def _identity(call: CallRecord, state: RunState) -> JsonObject:
         fields["reasoning"] = call.reasoning
     if call.source in state.turns:
         fields["turn"] = state.turns[call.source]
-    return fields
 
 
-def _observed_fields(call: CallRecord, status: CallStatus, arguments: JsonObject, output: object) -> JsonObject:
+def _execution_fields(call: CallRecord, status: CallStatus, arguments: JsonObject, output: object) -> JsonObject:
     """Return the fields that say how the call was executed; those that are not known are left out."""
+    last, result = call.executions[-1] if call.executions else _NO_EXECUTION, call.result or _NO_RESULT
     fields: JsonObject = {"status": status, "executed": False}
     if call.executions:
         fields["executed"] = any(execution.ran for execution in call.executions)
     if status is not _OK and (error := _error(call, status)) is not None:
         fields["error"] = error
-    if (requested := _requested(call, arguments)) is not None:
-        fields["requested_parameters"] = requested
-    if (content := _model_output(call, output)) is not None:
+    if call.origin is _MODEL:
+        requested = call.requested if call.raw is None else call.raw
+        if requested is not None and requested is not arguments and requested != arguments:
+            fields["requested_parameters"] = requested
+    content = last.model_output if call.result is None else result.content
+    # A value and its JSON text are equal, but the model received only one of them, so both are stored.
+    if content is not output and content is not None and content is not ABSENT and not json_equal(output, content):
         fields["model_output"] = content
-    if (artifact := _artifact(call)) is not None:
+    artifact = result.artifact if last.artifact is None else last.artifact
+    if artifact is not None:
         fields["artifact"] = artifact
     if call.agent is not None:
         fields["agent"] = call.agent
@@ -171,25 +184,9 @@ def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> J
 _DEFAULTS: Final[JsonObject] = {"attempts": 1, "origin": CallOrigin.MODEL, "children": [], "not_captured": []}
 
 
-def _arguments(call: CallRecord) -> JsonObject:
-    # What the tool received comes before what the model requested: a person may have edited the arguments.
-    if call.executions and call.executions[-1].arguments is not None:
-        return call.executions[-1].arguments
-    return call.requested if isinstance(call.requested, dict) else {}
-
-
-def _requested(call: CallRecord, arguments: JsonObject) -> Any:  # noqa: ANN401 - a JSON value
-    """Return what the model requested, `None` if it is equal to the arguments or if no model requested the call."""
-    if call.origin is not _MODEL:
-        return None
-    requested = call.requested if call.raw is None else call.raw
-    return None if requested is arguments or requested == arguments else requested
-
-
-def _artifact(call: CallRecord) -> Any:  # noqa: ANN401 - a JSON value
-    if call.executions and call.executions[-1].artifact is not None:
-        return call.executions[-1].artifact
-    return None if call.result is None else call.result.artifact
+_NO_EXECUTION: Final = Execution("", None, None)
+"""Takes the place of a missing execution, so that its fields need no check."""
+_NO_RESULT: Final = ModelResult(ABSENT, failed=False)
 
 
 def _not_captured(call: CallRecord, output: object) -> list[str]:
@@ -249,27 +246,6 @@ def _is_unknown(call: CallRecord) -> bool:
         return False
     # Tools of the provider and of its servers are offered under other names, or under none.
     return call.name not in call.scope.offered and call.type not in (ToolCallType.HOSTED, ToolCallType.MCP)
-
-
-def _output(call: CallRecord) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the value that the tool returned, else the text that the model received; `ABSENT` without either."""
-    last = call.last
-    if last is not None and last.outcome is _RETURNED and last.output is not ABSENT:
-        return last.output
-    return ABSENT if call.result is None else call.result.content
-
-
-def _model_output(call: CallRecord, output: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return what the model received, `None` if that is the output itself."""
-    last = call.last
-    if call.result is not None:
-        content = call.result.content
-    else:
-        content = ABSENT if last is None else last.model_output
-    if content is ABSENT or content is output:
-        return None
-    # A value and its JSON text are equal, but the model received only one of them, so both are stored.
-    return None if output is not ABSENT and json_equal(output, content) else content
 
 
 def _error(call: CallRecord, status: CallStatus) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeAlias
@@ -152,7 +152,7 @@ class CallRecord:
     handoff_to: str | None = None
     is_handoff: bool = False
     handoff_failed: bool = False
-    children: list[CallRecord] | tuple[CallRecord, ...] = ()
+    children: list[CallRecord] = field(default_factory=list)
     not_captured: tuple[str, ...] = ()
     source: str | None = None
     caller: str | None = None
@@ -160,7 +160,7 @@ class CallRecord:
     strand: Key | None = None
     message: Key | None = None
     is_structured_answer: bool = False
-    last_messages: dict[Key | None, int] | None = None
+    last_messages: dict[Key | None, int] = field(default_factory=dict)
     offered: set[str] | None = None
 
     @property
@@ -191,20 +191,7 @@ class CallRecord:
     @property
     def is_of_last_message(self) -> bool:
         """Whether no model message of its strand came after the one that requested it."""
-        return self.scope is not None and self.order[0] == (self.scope.last_messages or {}).get(self.strand)
-
-    def add_child(self, call: CallRecord) -> None:
-        """Add a call made inside this one."""
-        if isinstance(self.children, list):
-            self.children.append(call)
-        else:
-            self.children = [call]
-
-    def set_last_message(self, number: int, strand: Key | None) -> None:
-        """Note that a strand inside this call has a newer model message."""
-        if self.last_messages is None:
-            self.last_messages = {}
-        self.last_messages[strand] = number
+        return self.scope is not None and self.order[0] == self.scope.last_messages.get(self.strand)
 
     def add_not_captured(self, name: str) -> None:
         """Note that a field of the call was not captured."""

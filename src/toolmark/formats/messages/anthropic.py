@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, object_of, part_type, parts_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
@@ -19,9 +20,10 @@ from toolmark.formats.messages.field_readers import (
     read_arguments,
     read_id,
     read_name,
+    read_object,
     read_text,
 )
-from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role, read_user_input
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
 
 _ROLES = ("user", "assistant", "system")
 
@@ -37,11 +39,17 @@ _SILENT_BLOCKS = frozenset({"container_upload", "compaction", "mcp_tool_listing"
 
 def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
     """Add messages to a transcript; problems go to its notes."""
-    for path, role, fields in messages_with_role(entries, _ROLES, transcript.notes):
+    for path, message in entries:
+        fields = read_object(message, path, transcript.notes, "a message (an object with a role)")
+        if fields is None:
+            continue
+        role, content = fields.get("role"), parts_of(fields.get("content"))
         if role == "assistant":
-            _read_assistant(parts_of(fields.get("content")), f"{path}.content", transcript)
+            _read_assistant(content, f"{path}.content", transcript)
         elif role == "user":
-            _read_user(parts_of(fields.get("content")), f"{path}.content", transcript)
+            _read_user(content, path, transcript)
+        elif role not in _ROLES:
+            transcript.notes.problem(f"{path}.role", f"expected one of {', '.join(_ROLES)}, got {short_repr(role)}")
 
 
 def _read_assistant(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:
@@ -72,7 +80,7 @@ def _append_text(parts: list[str | Request], text: str | None) -> None:
 def _read_user(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:
     others: list[object] = []
     for index, block in enumerate(blocks):
-        place, kind = f"{path}[{index}]", str(part_type(block))
+        place, kind = f"{path}.content[{index}]", str(part_type(block))
         if kind.endswith("tool_result"):
             transcript.add_answer(_read_answer(object_of(block), place, transcript.notes), place)
         elif kind.endswith("tool_use"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.calls import ToolCallType
@@ -22,6 +22,8 @@ from toolmark.matching.json_compare import ABSENT
 
 Piece: TypeAlias = "str | Request | Answer"
 """The content of one part: text, a call, or an answer."""
+
+_FUNCTION: Final = ToolCallType.FUNCTION  # Python 3.11 takes long to look up a member of an enumeration
 
 _ARGUMENT_KEYS = ("arguments", "args", "input", "tool.args", "tool_kwargs", "input_parameters")
 _ID_KEYS = ("id", "tool_call_id", "toolCallId", "call_id", "toolUseId")
@@ -55,7 +57,7 @@ def call_body(fields: Fields) -> tuple[Fields, ToolCallType]:
         custom = as_object(fields["custom"])
         if custom is not None:
             return custom, ToolCallType.CUSTOM
-    return function or fields, ToolCallType.FUNCTION
+    return function or fields, _FUNCTION
 
 
 def call_of(

@@ -134,9 +134,10 @@ def read_object(value: object, path: str, notes: Notes, expected: str) -> Fields
 
 def read_list(value: object, path: str, notes: Notes, expected: str) -> list[Any]:
     """Return the items of a list; none, with a problem that says what was expected, of anything else."""
-    if not isinstance(value, (list, tuple)):
-        notes.problem(path, f"expected {expected}, got {short_repr(value)}")
-    return list_of(value)
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    notes.problem(path, f"expected {expected}, got {short_repr(value)}")
+    return []
 
 
 def read_name(fields: Fields, path: str, notes: Notes) -> str:

@@ -190,7 +190,7 @@ def _read_message(fields: Fields, path: str, message: _ModelMessage) -> None:
     elif role == "assistant":
         message.add_text(read_content(fields, path, notes) or "")
     elif role == "user":
-        user = read_user_input(fields.get("content"), f"{path}.content", notes)
+        user = read_user_input(fields.get("content"), path, notes)
         if user is not None:
             message.end().add_user_input(user)
 

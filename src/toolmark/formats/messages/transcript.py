@@ -6,13 +6,11 @@ paired by `RunBuilder`, as they are for recorders.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from toolmark._internal.json import short_repr
-from toolmark._internal.message_content import Fields, as_object
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder, image_parts
@@ -57,20 +55,16 @@ class Answer:
     ran: bool = False
 
 
-@dataclass(slots=True)  # not frozen, as a frozen one takes three times as long to make
-class UserInput:
-    """One message of the user; `text` is empty if it has no text, and `parts` is `None` if it has no image."""
-
-    text: str
-    parts: list[str | MLLMImage] | None = None
+UserInput: TypeAlias = "tuple[str, list[str | MLLMImage] | None]"
+"""The text of a message of the user, empty if it has none, and its texts and images, `None` if it has no image."""
 
 
 def read_user_input(content: object, path: str, notes: Notes) -> UserInput | None:
-    """Return the texts and images of a message of the user, `None` if its content is empty."""
+    """Return the texts and images of the message of the user at `path`, `None` if its content is empty."""
     if isinstance(content, str):
-        return UserInput(content) if content else None
-    text, parts = read_text(content, path, notes, keeps_images=True), image_parts(content)
-    return None if text is None and parts is None else UserInput(text or "", parts)
+        return (content, None) if content else None
+    text, parts = read_text(content, f"{path}.content", notes, keeps_images=True), image_parts(content)
+    return None if text is None and parts is None else (text or "", parts)
 
 
 @dataclass(slots=True)
@@ -84,14 +78,12 @@ class _Exchange:
     """All texts of the agent that are not empty."""
     output: str | None = None
     """The final answer: no call stands in the same message or after it."""
-    sources: list[str] = field(default_factory=list)
-    """The places of the calls."""
+    requests: list[Request] = field(default_factory=list)
+    """The calls, each with its place as `source`."""
 
     @property
     def input(self) -> str | None:
-        if len(self.user_inputs) == 1:
-            return self.user_inputs[0].text or None
-        return "\n".join(user.text for user in self.user_inputs) or None
+        return "\n".join([text for text, _ in self.user_inputs]) or None
 
     @property
     def input_parts(self) -> list[str | MLLMImage] | None:
@@ -140,7 +132,7 @@ class Transcript:
         return ConversationalTestCase(**drop_none(fields))
 
     def _turn(self, places: Mapping[str | None, int], exchange: _Exchange, *, is_last: bool) -> Run:
-        indices = sorted({places[source] for source in exchange.sources if source in places})
+        indices = sorted({places[call.source] for call in exchange.requests if call.source in places})
         fields: dict[str, Any] = {
             "input": exchange.input,
             "input_parts": exchange.input_parts,
@@ -181,6 +173,8 @@ class TranscriptBuilder:
         self._handoff_names = frozenset(handoff_names)
         self._runs = RunBuilder()
         self._exchanges: list[_Exchange] = []
+        self._exchange: _Exchange | None = None
+        """The last of them."""
         self._answers: list[tuple[Answer, str]] = []
         self._places: list[tuple[Request, str]] = []
         """Each call with its path, but for those in the form without ids."""
@@ -210,9 +204,15 @@ class TranscriptBuilder:
         if self._answers:
             self._flush_answers()
         self._runs.user_spoke()
-        if not self._exchanges or self._exchanges[-1].has_agent:
-            self._exchanges.append(_Exchange())
-        self._exchanges[-1].user_inputs.append(user)
+        exchange = self._exchange
+        if exchange is None or exchange.has_agent:
+            exchange = self._add_exchange()
+        exchange.user_inputs.append(user)
+
+    def _add_exchange(self) -> _Exchange:
+        self._exchange = _Exchange()
+        self._exchanges.append(self._exchange)
+        return self._exchange
 
     def add_model_message(
         self, parts: Iterable[str | Request], *, approvals: Collection[str] = (), legacy: bool = False
@@ -224,16 +224,14 @@ class TranscriptBuilder:
         """
         if self._answers:
             self._flush_answers()
-        if not self._exchanges:
-            self._exchanges.append(_Exchange())
-        exchange = self._exchanges[-1]
+        exchange = self._exchange or self._add_exchange()
         exchange.has_agent = True
         requests: list[Request] = []
         text = text_after_calls = None
         runs_a_tool = False
         for part in parts:
             if isinstance(part, Request):
-                self._place(part, exchange, legacy=legacy)
+                self._complete(part, legacy=legacy)
                 requests.append(part)
                 runs_a_tool |= part.type not in _RUN_BY_PROVIDER
                 text_after_calls = None
@@ -246,6 +244,7 @@ class TranscriptBuilder:
         if not requests:
             exchange.output = text or self._output
         else:  # while the agent still has to run its tools, no text here is the final answer
+            exchange.requests += requests
             exchange.output = None if runs_a_tool else text_after_calls
         self._output = exchange.output
 
@@ -258,8 +257,8 @@ class TranscriptBuilder:
             self._approvals.discard(answer.call_id)
         if not answer.ran:
             self._output = None
-            if self._exchanges:
-                self._exchanges[-1].output = None
+            if self._exchange is not None:
+                self._exchange.output = None
 
     def warn_without_model(self, path: str) -> None:
         """Warn if there is no message of the model, so that the empty list of calls is not mistaken for a choice."""
@@ -293,10 +292,9 @@ class TranscriptBuilder:
         for exchange in self._exchanges:
             for user in exchange.user_inputs:
                 inputs.append(user)
-                if user.text:
-                    self._runs.started(user.text, parts=_joined_parts(inputs))
-                    return
-        self._runs.started(None, parts=_joined_parts(inputs))
+                if user[0]:
+                    return self._runs.started(user[0], parts=_joined_parts(inputs))
+        return self._runs.started(None, parts=_joined_parts(inputs))
 
     def _dialogue(self) -> list[dict[str, str]]:
         """Return the turns of the user and the agent; none if the user spoke only once, as the run then says it all."""
@@ -315,25 +313,25 @@ class TranscriptBuilder:
             number = 0
             for exchange in self._exchanges:
                 number += bool(exchange.user_inputs)
-                for source in exchange.sources:
-                    turns[source] = number
+                for request in exchange.requests:
+                    turns[request.source] = number
         return turns
 
     def _number_of_turns(self) -> int:
         """Return how often the user spoke: only the first exchange may have no input."""
         return len(self._exchanges) - (bool(self._exchanges) and not self._exchanges[0].user_inputs)
 
-    def _place(self, request: Request, exchange: _Exchange, *, legacy: bool) -> None:
-        """Note where a request stands, and complete it: its source, hand-off and repaired arguments."""
+    def _complete(self, request: Request, *, legacy: bool) -> None:
+        """Complete a request, with its hand-off and repaired arguments, and note where it stands."""
         path = request.source or "$"
-        request.source = source = path.removeprefix("$.")
-        request.handoff = request.name in self._handoff_names
-        exchange.sources.append(source)
+        request.source = path.removeprefix("$.")
+        if self._handoff_names:
+            request.handoff = request.name in self._handoff_names
         if legacy:
             self._legacy_calls.append(path)
         else:
             self._places.append((request, path))
-        if type(request.arguments) is not dict and request.arguments is not None:
+        if request.arguments is not None and not isinstance(request.arguments, dict):
             self._repair(request, path)
 
     def _repair(self, request: Request, path: str) -> None:
@@ -392,12 +390,15 @@ class TranscriptBuilder:
 
 def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:
     """Return the texts and images of messages in order, `None` if there is no image."""
-    if all(user.parts is None for user in inputs):
-        return None
     parts: list[str | MLLMImage] = []
-    for user in inputs:
-        parts += [user.text] if user.parts is None and user.text else user.parts or []
-    return parts
+    has_image = False
+    for text, own_parts in inputs:
+        if own_parts is not None:
+            has_image = True
+            parts += own_parts
+        elif text:
+            parts.append(text)
+    return parts if has_image else None
 
 
 def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
@@ -406,15 +407,3 @@ def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
     return [(f"{path}[{index}]", message) for index, message in enumerate(messages)]
 
 
-def messages_with_role(
-    entries: Iterable[Entry], roles: tuple[str, ...], notes: Notes
-) -> Iterator[tuple[str, str, Fields]]:
-    """Yield the path, the role and the fields of each message; one without any of these roles is a problem."""
-    for path, message in entries:
-        fields = as_object(message)
-        if fields is None:
-            notes.problem(path, f"expected a message (an object with a role), got {short_repr(message)}")
-        elif (role := fields.get("role")) in roles:
-            yield path, role, fields
-        else:
-            notes.problem(f"{path}.role", f"expected one of {', '.join(roles)}, got {short_repr(role)}")
