@@ -577,30 +577,22 @@ class RunBuilder:
         plain, notes = json_value(content)
         call = self._open.of_result(call_id or None, name)
         if call is None:
-            self._warn_unmatched(source, id=call_id, name=name)
+            labels = ", ".join(f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value)
+            which = f" ({labels})" if labels else ""
+            self.warn(f"{source}: answers no open call before it{which}; it was left out")
             return None
         if name is not None and name != call.name:
             self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
         failed = failed or rejected
+        call.result = ModelResult(plain, failed, False, None, error, rejected, True)
         if notes:
             self._add_notes(call, "model_output", plain, notes)
-        call.result = ModelResult(plain, failed, error=error, rejected=rejected, read=True)
-        if plain is ABSENT and not notes:
-            self._warn_without_content(call, call.result, source)
+        elif plain is ABSENT and not call.invalid and not failed:
+            self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
+            call.add_not_captured("output")
         if ran:
             self._add_provider_result(call, call.result, failed)
         return call.source or ""
-
-    def _warn_without_content(self, call: CallRecord, result: ModelResult, source: str) -> None:
-        """Warn of a result without content, unless a call that failed explains it."""
-        if not call.invalid and not result.failed:
-            self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
-            call.add_not_captured("output")
-
-    def _warn_unmatched(self, source: str, **labels: str | None) -> None:
-        texts = ", ".join(f"{label} {value!r}" for label, value in labels.items() if value)
-        which = f" ({texts})" if texts else ""
-        self.warn(f"{source}: answers no open call before it{which}; it was left out")
 
     # The built run
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none

@@ -77,8 +77,9 @@ class Evidence:
 
 
 _LANGCHAIN = Evidence("langchain", "LangChain messages")
-_KEYS_OF_CALLS = {
-    key: Evidence("openai-chat", f"OpenAI chat messages (calls under {key!r})") for key in ("tool_calls", "function_call")
+_CALLS = {
+    key: Evidence("openai-chat", f"OpenAI chat messages (calls under {key!r})")
+    for key in ("tool_calls", "function_call")
 }
 _ANSWERS = {role: Evidence("openai-chat", f"OpenAI chat messages (role {role!r})") for role in _ANSWER_ROLES}
 
@@ -224,7 +225,7 @@ def _call_part_evidence(part: object, role: object) -> Evidence | None:
 
 def _key_evidence(message: Fields) -> Evidence | None:
     """Return the evidence in the role of a message and in the keys that hold its calls."""
-    for key, evidence in _KEYS_OF_CALLS.items():
+    for key, evidence in _CALLS.items():
         if message.get(key):
             return evidence
     role = message["role"]

@@ -176,6 +176,7 @@ class TranscriptBuilder:
         self._exchange: _Exchange | None = None
         """The last of them."""
         self._answers: list[tuple[Answer, str]] = []
+        """Answers without an id since the last message of the user or the model."""
         self._places: list[tuple[Request, str]] = []
         """Each call with its path, but for those in the form without ids."""
         self._answers_without_id: list[str] = []
@@ -249,16 +250,45 @@ class TranscriptBuilder:
         self._output = exchange.output
 
     def add_answer(self, answer: Answer, path: str, *, legacy: bool = False) -> None:
-        """Add the result of a call, or the decision on one."""
-        self._answers.append((answer, path))
-        if answer.call_id is None and not legacy:
-            self._answers_without_id.append(path)
-        if answer.approved is not None:
-            self._approvals.discard(answer.call_id)
+        """Add the result of a call, or the decision on one.
+
+        Results with an id come first: each can belong to one call only, so that those without take what remains.
+        """
+        if answer.call_id is not None:
+            self._pair(answer, path)
+        else:
+            self._answers.append((answer, path))
+            if not legacy:
+                self._answers_without_id.append(path)
         if not answer.ran:
             self._output = None
             if self._exchange is not None:
                 self._exchange.output = None
+
+    def _pair(self, answer: Answer, path: str) -> None:
+        """Hand over an answer to the call that it belongs to; an approval is no result."""
+        if answer.approved is not None:
+            self._approvals.discard(answer.call_id)
+            if answer.approved:
+                return
+        source = self._runs.result_read(
+            answer.content,
+            path,
+            call_id=answer.call_id,
+            name=answer.name,
+            failed=answer.failed,
+            error=answer.error,
+            rejected=answer.approved is False,
+            ran=answer.ran,
+        )
+        if source is not None:
+            self.answer_paths[source] = path
+
+    def _flush_answers(self) -> None:
+        """Hand over the answers without an id since the last message."""
+        for answer, path in self._answers:
+            self._pair(answer, path)
+        self._answers.clear()
 
     def warn_without_model(self, path: str) -> None:
         """Warn if there is no message of the model, so that the empty list of calls is not mistaken for a choice."""
@@ -277,13 +307,15 @@ class TranscriptBuilder:
         self._start()
         self._runs.ended(self._output, status=status, error=error, may_wait=bool(self._approvals))
         fields = self._runs.fields(copy=False, turns=self._turns())
+        if fields["status"] is RunStatus.OK:
+            del fields["status"]
         self.notes.warnings.extend(fields["warnings"])
         fields["warnings"] = list(self.notes.warnings)
         texts = [text for exchange in self._exchanges for text in exchange.texts]
         if texts != [self._output]:
             fields["agent_texts"] = texts
         fields["dialogue"] = self._dialogue()
-        run = Run(**{name: value for name, value in fields.items() if value not in ([], {}, RunStatus.OK)})
+        run = Run(**{name: value for name, value in fields.items() if value or value == ""})
         return Transcript(format, run, self._exchanges)
 
     def _start(self) -> None:
@@ -343,46 +375,18 @@ class TranscriptBuilder:
         reason = f" ({request.error})" if request.error else ""
         self.notes.warn(path, f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}")
 
-    def _flush_answers(self) -> None:
-        """Hand over the answers since the last message.
-
-        Those with an id come first: each can belong to one call only, so that those without take what remains.
-        """
-        if not self._answers:
-            return
-        if len(self._answers) > 1:
-            self._answers.sort(key=lambda entry: entry[0].call_id is None)
-        for answer, path in self._answers:
-            if answer.approved:
-                continue
-            call = self._runs.result_read(
-                answer.content,
-                path,
-                call_id=answer.call_id,
-                name=answer.name,
-                failed=answer.failed,
-                error=answer.error,
-                rejected=answer.approved is False,
-                ran=answer.ran,
-            )
-            if call is not None:
-                self.answer_paths[call] = path
-        self._answers.clear()
-
     def _warn_of_ids(self) -> None:
-        without_id = [path for request, path in self._places if not request.id and not request.ran]
-        self.notes.warn_once(without_id, f"the call has no id; {_BY_ORDER}")
+        paths_by_id: dict[str | None, list[str]] = {}
+        if len({request.id or None for request, _ in self._places} - {None}) < len(self._places):
+            for request, path in self._places:
+                if request.id or not request.ran:
+                    paths_by_id.setdefault(request.id or None, []).append(path)
+        self.notes.warn_once(paths_by_id.pop(None, []), f"the call has no id; {_BY_ORDER}")
         self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
         legacy = "'function_call' is the old form without ids; answers were paired with calls by name and order"
         self.notes.warn_once(self._legacy_calls, legacy)
-        ids = [request.id for request, _ in self._places if request.id]
-        if len(set(ids)) == len(ids):
-            return
-        paths_by_id: dict[str | None, list[str]] = {}
-        for request, path in self._places:
-            paths_by_id.setdefault(request.id or None, []).append(path)
         for call_id, paths in paths_by_id.items():
-            if call_id and len(paths) > 1:
+            if len(paths) > 1:
                 self.notes.warn(
                     paths[1], f"id {call_id!r} has {len(paths)} calls; answers with it were paired in order"
                 )
