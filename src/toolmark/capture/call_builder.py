@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none
@@ -90,29 +90,21 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
     if len(call.executions) > 1:
         call = _with_successful_attempt_last(call, state)
     last = call.executions[-1] if call.executions else _NO_EXECUTION
-    result = call.result or _NO_RESULT
     status = _status(call, state)
-    # The output is the value that the tool returned, else the text that the model received.
-    output = ABSENT
-    if status is _OK:
-        output = last.output if last.outcome is _RETURNED and last.output is not ABSENT else result.content
+    output = _output(last, call.result or _NO_RESULT) if status is _OK else ABSENT
     # What the tool received comes before what the model requested: a person may have edited the arguments.
-    arguments = last.arguments
-    if arguments is None:
-        arguments = call.requested if isinstance(call.requested, dict) else {}
+    arguments = _requested_object(call) if last.arguments is None else last.arguments
     missing = _not_captured(call, output) if output is ABSENT or call.not_captured else []
-    # Only observed fields are set: metrics tell a field that is not set from one that is `None`.
-    execution = _execution_fields(call, status, arguments, output)
+    execution = _execution_fields(call, status, output, arguments)
     if step is not None:
         execution["step"] = step
     if call.source is None or call.children or missing or call.executions or call.origin is not _MODEL:
         execution.update(_optional_fields(call, state, missing))
-    fields: JsonObject = {"name": call.name}
+    fields = _identity(call, state)
     if "input_parameters" not in missing:
         fields["input_parameters"] = arguments
     if output is not ABSENT:
         fields["output"] = output
-    _add_identity(fields, call, state)
     # A live run may be built again, so that each run gets its own copies of arguments and outputs.
     if state.copy:
         return ToolCall(execution=ExecutionRecord(**execution), **fields)
@@ -120,8 +112,32 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
     return ToolCall.from_valid(fields)
 
 
-def _add_identity(fields: JsonObject, call: CallRecord, state: RunState) -> None:
-    """Add the fields that say which call it is; those that are not known are left out."""
+def _execution_fields(call: CallRecord, status: CallStatus, output: object, arguments: JsonObject) -> JsonObject:
+    """Return the fields of an execution that were observed.
+
+    Metrics tell a field that is not set from one that is `None`.
+    """
+    last, result = call.executions[-1] if call.executions else _NO_EXECUTION, call.result or _NO_RESULT
+    content = last.model_output if call.result is None else result.content
+    optional = {
+        "error": None if status is _OK else _error(call, status),
+        "requested_parameters": _requested(call, arguments),
+        "model_output": None if content is ABSENT or content is output else _model_output(content, output),
+        "artifact": result.artifact if last.artifact is None else last.artifact,
+        "agent": call.agent,
+        "server": call.server,
+        "source": call.source,
+    }
+    fields: JsonObject = {"status": status, "executed": bool(call.executions) and _has_run(call)}
+    for name, value in optional.items():
+        if value is not None:
+            fields[name] = value
+    return fields
+
+
+def _identity(call: CallRecord, state: RunState) -> JsonObject:
+    """Return the fields that say which call it is; those that are not known are left out."""
+    fields: JsonObject = {"name": call.name}
     if call.id:
         fields["id"] = call.id
     if call.type is not None:
@@ -130,34 +146,34 @@ def _add_identity(fields: JsonObject, call: CallRecord, state: RunState) -> None
         fields["reasoning"] = call.reasoning
     if call.source in state.turns:
         fields["turn"] = state.turns[call.source]
-
-
-def _execution_fields(call: CallRecord, status: CallStatus, arguments: JsonObject, output: object) -> JsonObject:
-    """Return the fields that say how the call was executed; those that are not known are left out."""
-    last, result = call.executions[-1] if call.executions else _NO_EXECUTION, call.result or _NO_RESULT
-    fields: JsonObject = {"status": status, "executed": False}
-    if call.executions:
-        fields["executed"] = any(execution.ran for execution in call.executions)
-    if status is not _OK and (error := _error(call, status)) is not None:
-        fields["error"] = error
-    if call.origin is _MODEL:
-        requested = call.requested if call.raw is None else call.raw
-        if requested is not None and requested is not arguments and requested != arguments:
-            fields["requested_parameters"] = requested
-    content = last.model_output if call.result is None else result.content
-    # A value and its JSON text are equal, but the model received only one of them, so both are stored.
-    if content is not output and content is not None and content is not ABSENT and not json_equal(output, content):
-        fields["model_output"] = content
-    artifact = result.artifact if last.artifact is None else last.artifact
-    if artifact is not None:
-        fields["artifact"] = artifact
-    if call.agent is not None:
-        fields["agent"] = call.agent
-    if call.server is not None:
-        fields["server"] = call.server
-    if call.source is not None:
-        fields["source"] = call.source
     return fields
+
+
+def _has_run(call: CallRecord) -> bool:
+    return any(execution.ran for execution in call.executions)
+
+
+def _output(last: Execution, result: ModelResult) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value that the tool returned, else the text that the model received; `ABSENT` without either."""
+    return last.output if last.outcome is _RETURNED and last.output is not ABSENT else result.content
+
+
+def _requested_object(call: CallRecord) -> JsonObject:
+    return call.requested if isinstance(call.requested, dict) else {}
+
+
+def _requested(call: CallRecord, arguments: JsonObject) -> Any:  # noqa: ANN401 - a JSON value
+    """Return what the model requested, `None` if it is equal to the arguments or if no model requested the call."""
+    if call.origin is not _MODEL:
+        return None
+    requested = call.requested if call.raw is None else call.raw
+    return None if requested is arguments or requested == arguments else requested
+
+
+def _model_output(content: Any, output: object) -> Any:  # noqa: ANN401 - JSON values
+    """Return what the model received, `None` if it is equal to the output."""
+    # A value and its JSON text are equal, but the model received only one of them, so both are stored.
+    return None if json_equal(output, content) else content
 
 
 def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> JsonObject:
@@ -224,20 +240,26 @@ def _status(call: CallRecord, state: RunState) -> CallStatus:
 
 def _status_of_request(call: CallRecord, state: RunState) -> CallStatus:
     """Return the status of a request of which no execution was observed."""
-    result = call.result
-    if result is not None and not (result.failed or result.unknown_tool):
+    if call.result is not None:
+        return _status_of_result(call, call.result)
+    if call.is_handoff and not call.handoff_failed:
         return _OK
-    if result is None and call.is_handoff and not call.handoff_failed:
-        return _OK
-    if (result is not None and result.unknown_tool) or _is_unknown(call):
+    if _is_unknown(call):
         return CallStatus.UNKNOWN_TOOL
-    if result is not None:
-        # In a live recording a failure without an execution means that something refused to run the tool.
-        may_have_run = result.read or call.type is ToolCallType.HOSTED
-        return CallStatus.ERROR if may_have_run and not result.rejected else CallStatus.REJECTED
     if call.is_of_last_message and (state.waiting or not state.ended):
         return CallStatus.PENDING
     return CallStatus.NOT_EXECUTED
+
+
+def _status_of_result(call: CallRecord, result: ModelResult) -> CallStatus:
+    """Return the status of a request of which only the result was observed."""
+    if not result.failed and not result.unknown_tool:
+        return _OK
+    if result.unknown_tool or _is_unknown(call):
+        return CallStatus.UNKNOWN_TOOL
+    # In a live recording a failure without an execution means that something refused to run the tool.
+    may_have_run = result.read or call.type is ToolCallType.HOSTED
+    return CallStatus.ERROR if may_have_run and not result.rejected else CallStatus.REJECTED
 
 
 def _is_unknown(call: CallRecord) -> bool:

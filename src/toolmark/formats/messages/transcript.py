@@ -409,5 +409,3 @@ def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
     """Return the messages or items of a list with their paths; anything else is a problem."""
     messages = read_list(value, path, notes, "a list of messages")
     return [(f"{path}[{index}]", message) for index, message in enumerate(messages)]
-
-
