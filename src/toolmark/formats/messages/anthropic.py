@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, object_of, part_type, parts_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
@@ -21,6 +20,7 @@ from toolmark.formats.messages.field_readers import (
     read_id,
     read_name,
     read_object,
+    read_role,
     read_text,
 )
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
@@ -43,13 +43,11 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
         fields = read_object(message, path, transcript.notes, "a message (an object with a role)")
         if fields is None:
             continue
-        role, content = fields.get("role"), parts_of(fields.get("content"))
+        role, content = read_role(fields, _ROLES, path, transcript.notes), parts_of(fields.get("content"))
         if role == "assistant":
             _read_assistant(content, f"{path}.content", transcript)
         elif role == "user":
             _read_user(content, path, transcript)
-        elif role not in _ROLES:
-            transcript.notes.problem(f"{path}.role", f"expected one of {', '.join(_ROLES)}, got {short_repr(role)}")
 
 
 def _read_assistant(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:

@@ -26,11 +26,15 @@ from toolmark.formats.messages.field_readers import (
     read_list,
     read_name,
     read_object,
+    read_role,
 )
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
 from toolmark.matching.json_compare import ABSENT
 
 _CUSTOM: Final = ToolCallType.CUSTOM  # Python 3.11 takes long to look up a member of an enumeration
+
+_BESIDE_CONTENT = frozenset({"refusal", "audio"})
+"""Keys of a refusal and of the transcript of speech, which stand beside the content, which is then empty."""
 
 _CALL_IN_TEXT = "<tool_call>"
 """The form in which several open models write calls; servers that do not parse it leave it in the text."""
@@ -41,18 +45,12 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
     notes = transcript.notes
     before, misfits = len(notes.problems), Notes()
     for path, message in entries:
-        fields: Fields | None = None
-        if can_only_be_chat(message):
-            fields = message
-        elif may_have_format("openai-chat", message, path, misfits):
-            fields = read_object(message, path, notes, "a message (an object with a role)")
+        fields = message if can_only_be_chat(message) else _fields_of(message, path, notes, misfits)
         if fields is None:
             continue
-        role = fields.get("role")
+        role = fields["role"]
         if role == "assistant":
             _read_assistant(fields, path, transcript)
-        elif role not in CHAT_ROLES:
-            notes.problem(f"{path}.role", f"expected one of {', '.join(CHAT_ROLES)}, got {short_repr(role)}")
         elif fields.get("tool_calls") or fields.get("function_call"):
             notes.problem(path, f"a message of role {role!r} has calls; only an assistant's message can have them")
         elif role == "user":
@@ -62,16 +60,22 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
     notes.problems[before:before] = misfits.problems
 
 
+def _fields_of(message: object, path: str, notes: Notes, misfits: Notes) -> Fields | None:
+    """Return the fields of a message that may be one of a chat; anything else is a problem."""
+    if not may_have_format("openai-chat", message, path, misfits):
+        return None
+    fields = read_object(message, path, notes, "a message (an object with a role)")
+    return None if fields is None or read_role(fields, CHAT_ROLES, path, notes) is None else fields
+
+
 def _read_assistant(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
     notes = transcript.notes
     calls = _read_calls(fields["tool_calls"], f"{path}.tool_calls", notes) if "tool_calls" in fields else []
     legacy_calls = _read_legacy_call(fields["function_call"], path, calls, notes) if "function_call" in fields else []
     text = read_content(fields, path, notes)
-    if text is None:
-        # A refusal and the transcript of speech stand beside the content, which is then empty.
-        if "refusal" in fields or "audio" in fields:
-            text = text_of(fields.get("refusal")) or text_of(object_of(fields.get("audio")).get("transcript"))
-    elif not (calls or legacy_calls) and _CALL_IN_TEXT in text:
+    if text is None and not _BESIDE_CONTENT.isdisjoint(fields):
+        text = text_of(fields.get("refusal")) or text_of(object_of(fields.get("audio")).get("transcript"))
+    elif text is not None and _CALL_IN_TEXT in text and not (calls or legacy_calls):
         notes.warn(f"{path}.content", f"{_CALL_IN_TEXT!r} in the text was not read as a call; parse it into tool_calls")
     transcript.add_model_message([text or "", *calls, *legacy_calls], legacy=not calls)
 

@@ -142,14 +142,11 @@ class Transcript:
             "available_tools": self.run.available_tools,
             "warnings": self.run.warnings or None,
         }
-        return Run(**drop_none(fields | self._end_of(exchange, is_last=is_last)))
-
-    def _end_of(self, exchange: _Exchange, *, is_last: bool) -> dict[str, Any]:
-        """Return the status and the error of a turn; nothing if it ended well. Only the last one ends as the run."""
+        # Only the last turn ends as the run.
         status, error = (self.run.status, self.run.error) if is_last else (RunStatus.OK, None)
-        if status is not RunStatus.OK:
-            return {"status": status, "error": error}
-        return {"status": RunStatus.STOPPED, "error": error} if exchange.output is None else {}
+        if status is not RunStatus.OK or exchange.output is None:
+            fields |= {"status": RunStatus.STOPPED if status is RunStatus.OK else status, "error": error}
+        return Run(**drop_none(fields))
 
     def _handoffs_of(self, indices: list[int]) -> list[Handoff]:
         """Return the hand-offs among these calls, with positions in their list."""
@@ -304,9 +301,12 @@ class TranscriptBuilder:
             status = RunStatus.OK
         elif status is RunStatus.OK and self._output is None:
             status = RunStatus.STOPPED
-        self._start()
+        inputs = self._first_inputs()
+        self._runs.started(inputs[-1][0] or None if inputs else None, parts=_joined_parts(inputs))
         self._runs.ended(self._output, status=status, error=error, may_wait=bool(self._approvals))
-        fields = self._runs.fields(copy=False, turns=self._turns())
+        # If the user spoke only once, the run says it all.
+        has_turns = sum(bool(exchange.user_inputs) for exchange in self._exchanges) > 1
+        fields = self._runs.fields(copy=False, turns=self._turns() if has_turns else None)
         if fields["status"] is RunStatus.OK:
             del fields["status"]
         self.notes.warnings.extend(fields["warnings"])
@@ -314,44 +314,38 @@ class TranscriptBuilder:
         texts = [text for exchange in self._exchanges for text in exchange.texts]
         if texts != [self._output]:
             fields["agent_texts"] = texts
-        fields["dialogue"] = self._dialogue()
-        run = Run(**{name: value for name, value in fields.items() if value or value == ""})
+        fields["dialogue"] = self._dialogue() if has_turns else []
+        run = Run(**{name: value for name, value in fields.items() if value not in ([], {})})
         return Transcript(format, run, self._exchanges)
 
-    def _start(self) -> None:
-        """Start the run with the messages of the user up to the first with a text."""
+    def _first_inputs(self) -> list[UserInput]:
+        """Return the messages of the user up to the first with a text."""
         inputs: list[UserInput] = []
         for exchange in self._exchanges:
             for user in exchange.user_inputs:
                 inputs.append(user)
                 if user[0]:
-                    return self._runs.started(user[0], parts=_joined_parts(inputs))
-        return self._runs.started(None, parts=_joined_parts(inputs))
+                    return inputs
+        return inputs
 
     def _dialogue(self) -> list[dict[str, str]]:
-        """Return the turns of the user and the agent; none if the user spoke only once, as the run then says it all."""
+        """Return the turns of the user and the agent."""
         turns: list[dict[str, str]] = []
-        if self._number_of_turns() > 1:
-            for exchange in self._exchanges:
-                if exchange.user_inputs:
-                    turns.append({"role": "user", "content": exchange.input or ""})
-                turns += [{"role": "assistant", "content": text} for text in exchange.texts]
+        for exchange in self._exchanges:
+            if exchange.user_inputs:
+                turns.append({"role": "user", "content": exchange.input or ""})
+            turns += [{"role": "assistant", "content": text} for text in exchange.texts]
         return turns
 
     def _turns(self) -> dict[str | None, int]:
-        """Return the turn of the user that each call answers, by its place; empty if there is only one turn."""
+        """Return the turn of the user that each call answers, by its place."""
+        # Only the first exchange may have no input.
+        first = 1 if self._exchanges[0].user_inputs else 0
         turns: dict[str | None, int] = {}
-        if self._number_of_turns() > 1:
-            number = 0
-            for exchange in self._exchanges:
-                number += bool(exchange.user_inputs)
-                for request in exchange.requests:
-                    turns[request.source] = number
+        for number, exchange in enumerate(self._exchanges, first):
+            for request in exchange.requests:
+                turns[request.source] = number
         return turns
-
-    def _number_of_turns(self) -> int:
-        """Return how often the user spoke: only the first exchange may have no input."""
-        return len(self._exchanges) - (bool(self._exchanges) and not self._exchanges[0].user_inputs)
 
     def _complete(self, request: Request, *, legacy: bool) -> None:
         """Complete a request, with its hand-off and repaired arguments, and note where it stands."""
