@@ -609,7 +609,8 @@ class RunBuilder:
         status = self._final_status()
         interrupted = status is RunStatus.INTERRUPTED
         state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK, copy, turns or {})
-        handoff_calls = [entry for entry in enumerate(in_order(self._root.children)) if entry[1].is_handoff]
+        calls = in_order(self._root.children)
+        handoff_calls = [entry for entry in enumerate(calls) if entry[1].is_handoff]
         optional = {
             "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed] or None,
             "input": self._input,
@@ -623,12 +624,11 @@ class RunBuilder:
             "started_at": self._started_at,
             "duration": seconds_between(self._started_at, self._ended_at),
         }
-        calls = build_calls(self._root.children, state)
         if not copy:
             # Records point at their scope and back. Without the cycle, memory is free at once and not by a collection.
             self._root.children.clear()
         return {
-            "calls": calls,
+            "calls": build_calls(calls, state),
             "handoffs": self._handoffs(handoff_calls),
             "status": status,
             "models": list(self._models),

@@ -43,12 +43,10 @@ def in_order(calls: Iterable[CallRecord]) -> list[CallRecord]:
 
 
 def build_calls(calls: list[CallRecord], state: RunState) -> list[ToolCall]:
-    """Return the calls of one scope with their children, in the model's order."""
-    if not calls:
-        return []
+    """Return the calls of one scope, which are in the model's order, with their children."""
     steps: dict[int, int] = {}
     built: list[ToolCall] = []
-    for call in in_order(calls):
+    for call in calls:
         step = steps.setdefault(call.order[0], len(steps)) if call.origin is _MODEL else None
         built.append(_build_call(call, state, step))
     return built
@@ -184,7 +182,7 @@ def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> J
     fields: JsonObject = {
         "attempts": max(len(call.executions), 1),
         "origin": call.origin,
-        "children": build_calls(call.children, replace(state, turns={})),
+        "children": build_calls(in_order(call.children), replace(state, turns={})) if call.children else [],
         "not_captured": missing,
     }
     if call.source is not None:
