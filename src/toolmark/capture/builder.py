@@ -809,11 +809,6 @@ def _outcome_of(error: str | None) -> Outcome:
     return Outcome.OK if error is None else Outcome.ERROR
 
 
-def _has_provider_run(request: Request) -> bool:
-    """Return whether the provider ran the tool of a request itself."""
-    return request.ran or request.result is not ABSENT or request.failure is not None
-
-
 def _has_content(call: CallRecord) -> bool:
     """Return whether what a call returned is known."""
     return call.result is not None or bool(call.executions)

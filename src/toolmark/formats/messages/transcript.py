@@ -170,8 +170,6 @@ class TranscriptBuilder:
         self._handoff_names = frozenset(handoff_names)
         self._runs = RunBuilder()
         self._exchanges: list[_Exchange] = []
-        self._exchange: _Exchange | None = None
-        """The last of them."""
         self._answers: list[tuple[Answer, str]] = []
         """Answers without an id since the last message of the user or the model."""
         self._places: list[tuple[Request, str]] = []
@@ -202,15 +200,9 @@ class TranscriptBuilder:
         if self._answers:
             self._flush_answers()
         self._runs.user_spoke()
-        exchange = self._exchange
-        if exchange is None or exchange.has_agent:
-            exchange = self._add_exchange()
-        exchange.user_inputs.append(user)
-
-    def _add_exchange(self) -> _Exchange:
-        self._exchange = _Exchange()
-        self._exchanges.append(self._exchange)
-        return self._exchange
+        if not self._exchanges or self._exchanges[-1].has_agent:
+            self._exchanges.append(_Exchange())
+        self._exchanges[-1].user_inputs.append(user)
 
     def add_model_message(
         self, parts: Iterable[str | Request], *, approvals: Collection[str] = (), legacy: bool = False
@@ -222,7 +214,9 @@ class TranscriptBuilder:
         """
         if self._answers:
             self._flush_answers()
-        exchange = self._exchange or self._add_exchange()
+        if not self._exchanges:
+            self._exchanges.append(_Exchange())
+        exchange = self._exchanges[-1]
         exchange.has_agent = True
         requests: list[Request] = []
         text = text_after_calls = None
@@ -259,8 +253,8 @@ class TranscriptBuilder:
                 self._answers_without_id.append(path)
         if not answer.ran:
             self._output = None
-            if self._exchange is not None:
-                self._exchange.output = None
+            if self._exchanges:
+                self._exchanges[-1].output = None
 
     def _pair(self, answer: Answer, path: str) -> None:
         """Hand over an answer to the call that it belongs to; an approval is no result."""
@@ -307,26 +301,20 @@ class TranscriptBuilder:
         # If the user spoke only once, the run says it all.
         has_turns = sum(bool(exchange.user_inputs) for exchange in self._exchanges) > 1
         fields = self._runs.fields(copy=False, turns=self._turns() if has_turns else None)
-        if fields["status"] is RunStatus.OK:
-            del fields["status"]
         self.notes.warnings.extend(fields["warnings"])
         fields["warnings"] = list(self.notes.warnings)
         texts = [text for exchange in self._exchanges for text in exchange.texts]
         if texts != [self._output]:
             fields["agent_texts"] = texts
         fields["dialogue"] = self._dialogue() if has_turns else []
-        run = Run(**{name: value for name, value in fields.items() if value not in ([], {})})
+        run = Run(**{name: value for name, value in fields.items() if value not in ([], {}, RunStatus.OK)})
         return Transcript(format, run, self._exchanges)
 
     def _first_inputs(self) -> list[UserInput]:
         """Return the messages of the user up to the first with a text."""
-        inputs: list[UserInput] = []
-        for exchange in self._exchanges:
-            for user in exchange.user_inputs:
-                inputs.append(user)
-                if user[0]:
-                    return inputs
-        return inputs
+        inputs = [user for exchange in self._exchanges for user in exchange.user_inputs]
+        number = next((number for number, (text, _) in enumerate(inputs, 1) if text), len(inputs))
+        return inputs[:number]
 
     def _dialogue(self) -> list[dict[str, str]]:
         """Return the turns of the user and the agent."""
@@ -388,15 +376,12 @@ class TranscriptBuilder:
 
 def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:
     """Return the texts and images of messages in order, `None` if there is no image."""
-    parts: list[str | MLLMImage] = []
-    has_image = False
-    for text, own_parts in inputs:
-        if own_parts is not None:
-            has_image = True
-            parts += own_parts
-        elif text:
-            parts.append(text)
-    return parts if has_image else None
+    if all(parts is None for _, parts in inputs):
+        return None
+    joined: list[str | MLLMImage] = []
+    for text, parts in inputs:
+        joined += [text] if parts is None and text else parts or []
+    return joined
 
 
 def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
