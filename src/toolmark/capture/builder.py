@@ -192,15 +192,16 @@ class RunBuilder:
             all_known: These are all tools, so a call of another name is a call of an unknown tool.
         """
         inner = self._scope(scope)
+        specs: list[ToolSpec] = []
         for tool in tools:
             try:
-                spec = read_tool_spec(tool)
+                specs.append(read_tool_spec(tool))
             except InvalidDataError as error:
                 self.warn(f"an offered tool was not understood: {error}")
-                continue
-            if all_known:
-                inner.offered.add(spec.name)
-            if inner is self._root:
+        if all_known and specs:
+            inner.offered = {*(inner.offered or ()), *(spec.name for spec in specs)}
+        if inner is self._root:
+            for spec in specs:
                 self._tools.setdefault(spec.name, spec)
 
     def structured_answer(
@@ -245,10 +246,11 @@ class RunBuilder:
         # Results after this message answer this round first.
         self._rounds += self._round_is_over
         self._round_is_over = False
-        outer = self._scope(scope)
+        outer = self._root if scope is None else self._scope(scope)
         # An answer without calls counts, too: after it, no earlier call of the strand is waiting.
         outer.last_messages[strand] = self._messages
-        agent = self._text(agent, "agent")
+        if agent is not None:
+            agent = self._text(agent, "agent")
         for index, request in enumerate(requests):
             if not isinstance(request, Request):
                 self.warn(f"requests[{index}] must be a Request, got {short_repr(request)}; it was left out")
@@ -284,25 +286,30 @@ class RunBuilder:
         """Return the record of a request, which stands at `index` in the current message."""
         arguments = {} if request.arguments is None else request.arguments
         # `None` if the arguments were not captured: a request without arguments has `{}`.
-        requested = arguments
-        if not request.is_parsed:
-            requested = self._to_json(arguments, "arguments", request.name)
-        call = CallRecord(self._name(request.name), (self._messages, index), scope, _MODEL, requested, request.raw)
-        # Set one by one: a call with so many arguments by name takes twice as long.
-        call.id = request.id or None
-        call.type = request.type
-        call.server = request.server
-        call.invalid = arguments is not ABSENT and not isinstance(arguments, dict)
+        requested = arguments if request.is_parsed else self._to_json(arguments, "arguments", request.name)
+        # By position: with so many arguments by name, it takes twice as long.
+        call = CallRecord(
+            request.name or self._name(request.name),
+            (self._messages, index),
+            scope,
+            _MODEL,
+            requested,
+            request.raw,
+            request.id or None,
+            request.type,
+            request.server,
+        )
+        call.invalid = not isinstance(arguments, dict) and arguments is not ABSENT
         call.request_error = request.error
         call.reasoning = request.reasoning
         call.is_handoff = request.handoff
         call.caller = request.caller
         call.round = self._rounds
         call.source = request.source or None
-        if _has_provider_run(request):
+        if request.ran or request.result is not ABSENT or request.failure is not None:
             self._add_provider_execution(call, request.result, request.failure)
         if requested is None:
-            call.not_captured.append("input_parameters")
+            call.add_not_captured("input_parameters")
         return call
 
     # The tools
@@ -369,7 +376,7 @@ class RunBuilder:
         if key in self._by_key:
             self.warn(f"two executions have the key {key!r}; later observations of the first go to the second")
         execution = Execution(key, received, at)
-        call.executions.append(execution)
+        call.executions += (execution,)
         self._by_key[key] = call, execution
 
     def _call_by_code(self, name: str, scope: CallRecord, **fields: Any) -> CallRecord:  # noqa: ANN401 - of the record
@@ -570,30 +577,22 @@ class RunBuilder:
         plain, notes = json_value(content)
         call = self._open.of_result(call_id or None, name)
         if call is None:
-            self._warn_unmatched(source, id=call_id, name=name)
+            labels = ", ".join(f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value)
+            which = f" ({labels})" if labels else ""
+            self.warn(f"{source}: answers no open call before it{which}; it was left out")
             return None
         if name is not None and name != call.name:
             self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
         failed = failed or rejected
+        call.result = ModelResult(plain, failed, False, None, error, rejected, True)
         if notes:
             self._add_notes(call, "model_output", plain, notes)
-        call.result = ModelResult(plain, failed, error=error, rejected=rejected, read=True)
-        if plain is ABSENT and not notes:
-            self._warn_without_content(call, call.result, source)
+        elif plain is ABSENT and not call.invalid and not failed:
+            self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
+            call.add_not_captured("output")
         if ran:
             self._add_provider_result(call, call.result, failed)
         return call.source or ""
-
-    def _warn_without_content(self, call: CallRecord, result: ModelResult, source: str) -> None:
-        """Warn of a result without content, unless a call that failed explains it."""
-        if not call.invalid and not result.failed:
-            self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
-            call.not_captured.append("output")
-
-    def _warn_unmatched(self, source: str, **labels: str | None) -> None:
-        texts = ", ".join(f"{label} {value!r}" for label, value in labels.items() if value)
-        which = f" ({texts})" if texts else ""
-        self.warn(f"{source}: answers no open call before it{which}; it was left out")
 
     # The built run
 
@@ -610,7 +609,8 @@ class RunBuilder:
         status = self._final_status()
         interrupted = status is RunStatus.INTERRUPTED
         state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK, copy, turns or {})
-        handoff_calls = [entry for entry in enumerate(in_order(self._root.children)) if entry[1].is_handoff]
+        calls = in_order(self._root.children)
+        handoff_calls = [entry for entry in enumerate(calls) if entry[1].is_handoff]
         optional = {
             "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed] or None,
             "input": self._input,
@@ -624,12 +624,11 @@ class RunBuilder:
             "started_at": self._started_at,
             "duration": seconds_between(self._started_at, self._ended_at),
         }
-        calls = build_calls(self._root.children, state)
         if not copy:
             # Records point at their scope and back. Without the cycle, memory is free at once and not by a collection.
             self._root.children.clear()
         return {
-            "calls": calls,
+            "calls": build_calls(calls, state),
             "handoffs": self._handoffs(handoff_calls),
             "status": status,
             "models": list(self._models),
@@ -736,7 +735,7 @@ class RunBuilder:
         """Add an execution by the provider, of which only the end is observable."""
         execution = Execution(f"{call.order}", None, None, _outcome_of(error))
         execution.output, execution.error = self._field_value(output, call, "output"), error
-        call.executions.append(execution)
+        call.executions += (execution,)
         if error is None and execution.output is ABSENT:
             call.add_not_captured("output")
 
@@ -808,11 +807,6 @@ def _labelled(label: str, tool: str | None) -> str:
 
 def _outcome_of(error: str | None) -> Outcome:
     return Outcome.OK if error is None else Outcome.ERROR
-
-
-def _has_provider_run(request: Request) -> bool:
-    """Return whether the provider ran the tool of a request itself."""
-    return request.ran or request.result is not ABSENT or request.failure is not None
 
 
 def _has_content(call: CallRecord) -> bool:

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from toolmark._internal.json import JsonObject
+from toolmark._internal.model import drop_none
 from toolmark.calls import CallOrigin, CallStatus, ToolCall, ToolCallType
 from toolmark.calls import Execution as ExecutionRecord
 from toolmark.capture.records import CallRecord, Execution, ModelResult, Outcome
@@ -16,6 +17,7 @@ from toolmark.matching.json_compare import ABSENT, json_equal
 
 # Python 3.11 takes five times as long to look up a member of an enumeration as a name of the module.
 _OK: Final = CallStatus.OK
+_RETURNED: Final = Outcome.OK
 _MODEL: Final = CallOrigin.MODEL
 
 
@@ -36,17 +38,15 @@ class RunState:
 
 def in_order(calls: Iterable[CallRecord]) -> list[CallRecord]:
     """Return the calls of one scope in the model's order, without structured answers."""
-    own = [call for call in calls if not (call.is_structured_answer and call.is_pseudo)]
+    own = [call for call in calls if call.executions or not call.is_structured_answer]
     return sorted(own, key=attrgetter("order"))
 
 
 def build_calls(calls: list[CallRecord], state: RunState) -> list[ToolCall]:
-    """Return the calls of one scope with their children, in the model's order."""
-    if not calls:
-        return []
+    """Return the calls of one scope, which are in the model's order, with their children."""
     steps: dict[int, int] = {}
     built: list[ToolCall] = []
-    for call in in_order(calls):
+    for call in calls:
         step = steps.setdefault(call.order[0], len(steps)) if call.origin is _MODEL else None
         built.append(_build_call(call, state, step))
     return built
@@ -81,30 +81,23 @@ def _with_successful_attempt_last(call: CallRecord, state: RunState) -> CallReco
     if not successful:
         return call
     others = [execution for execution in call.executions if execution is not successful[-1]]
-    return replace(call, executions=[*others, successful[-1]])
+    return replace(call, executions=(*others, successful[-1]))
 
 
 def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall:
-    call = _with_successful_attempt_last(call, state) if len(call.executions) > 1 else call
+    if len(call.executions) > 1:
+        call = _with_successful_attempt_last(call, state)
+    last = call.executions[-1] if call.executions else _NO_EXECUTION
     status = _status(call, state)
-    output = _output(call, status)
-    arguments = _arguments(call)
-    missing = _not_captured(call, output)
-    optional = {
-        "error": None if status is _OK else _error(call, status),
-        "requested_parameters": _requested(call, arguments),
-        "model_output": _model_output(call, output),
-        "artifact": _artifact(call),
-        "agent": call.agent,
-        "server": call.server,
-        "step": step,
-        "source": call.source,
-    }
-    # Only observed fields are set: metrics tell a field that is not set from one that is `None`.
-    execution: JsonObject = {"status": status, "executed": any(execution.ran for execution in call.executions)}
-    _add_set(execution, optional)
+    output = _output(last, call.result or _NO_RESULT) if status is _OK else ABSENT
+    # What the tool received comes before what the model requested: a person may have edited the arguments.
+    arguments = _requested_object(call) if last.arguments is None else last.arguments
+    missing = _not_captured(call, output) if output is ABSENT or call.not_captured else []
+    execution = _execution_fields(call, status, output, arguments)
+    if step is not None:
+        execution["step"] = step
     if call.source is None or call.children or missing or call.executions or call.origin is not _MODEL:
-        _add_set(execution, _optional_fields(call, state, missing))
+        execution.update(_optional_fields(call, state, missing))
     fields = _identity(call, state)
     if "input_parameters" not in missing:
         fields["input_parameters"] = arguments
@@ -115,6 +108,29 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
         return ToolCall(execution=ExecutionRecord(**execution), **fields)
     fields["execution"] = ExecutionRecord.from_valid(execution)
     return ToolCall.from_valid(fields)
+
+
+def _execution_fields(call: CallRecord, status: CallStatus, output: object, arguments: JsonObject) -> JsonObject:
+    """Return the fields of an execution that were observed.
+
+    Metrics tell a field that is not set from one that is `None`.
+    """
+    last, result = call.executions[-1] if call.executions else _NO_EXECUTION, call.result or _NO_RESULT
+    content = last.model_output if call.result is None else result.content
+    optional = {
+        "error": None if status is _OK else _error(call, status),
+        "requested_parameters": _requested(call, arguments),
+        "model_output": None if content is ABSENT or content is output else _model_output(content, output),
+        "artifact": result.artifact if last.artifact is None else last.artifact,
+        "agent": call.agent,
+        "server": call.server,
+        "source": call.source,
+    }
+    fields: JsonObject = {"status": status, "executed": bool(call.executions) and _has_run(call)}
+    for name, value in optional.items():
+        if value is not None:
+            fields[name] = value
+    return fields
 
 
 def _identity(call: CallRecord, state: RunState) -> JsonObject:
@@ -131,36 +147,16 @@ def _identity(call: CallRecord, state: RunState) -> JsonObject:
     return fields
 
 
-def _add_set(fields: JsonObject, optional: JsonObject) -> None:
-    """Add those fields that are not `None`."""
-    for name, value in optional.items():
-        if value is not None:
-            fields[name] = value
+def _has_run(call: CallRecord) -> bool:
+    return any(execution.ran for execution in call.executions)
 
 
-def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> JsonObject:
-    """Return the fields that are left out, where they have their default, of a call that was read from a file.
-
-    A file cannot confirm a default.
-    """
-    attempts, children = max(len(call.executions), 1), build_calls(call.children, replace(state, turns={}))
-    fields = {"attempts": attempts, "origin": call.origin, "children": children, "not_captured": missing}
-    if call.source is not None:
-        fields = {name: value for name, value in fields.items() if value != _DEFAULTS[name]}
-    return fields | _times(call.executions)
+def _output(last: Execution, result: ModelResult) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value that the tool returned, else the text that the model received; `ABSENT` without either."""
+    return last.output if last.outcome is _RETURNED and last.output is not ABSENT else result.content
 
 
-_DEFAULTS: Final[JsonObject] = {"attempts": 1, "origin": CallOrigin.MODEL, "children": [], "not_captured": []}
-
-_NO_EXECUTION: Final = Execution("", None, None)
-"""Takes the place of a missing execution, so that its fields need no check."""
-_NO_RESULT: Final = ModelResult(ABSENT, failed=False)
-
-
-def _arguments(call: CallRecord) -> JsonObject:
-    # What the tool received comes before what the model requested: a person may have edited the arguments.
-    if call.last is not None and call.last.arguments is not None:
-        return call.last.arguments
+def _requested_object(call: CallRecord) -> JsonObject:
     return call.requested if isinstance(call.requested, dict) else {}
 
 
@@ -172,44 +168,71 @@ def _requested(call: CallRecord, arguments: JsonObject) -> Any:  # noqa: ANN401 
     return None if requested is arguments or requested == arguments else requested
 
 
-def _artifact(call: CallRecord) -> Any:  # noqa: ANN401 - a JSON value
-    if call.last is not None and call.last.artifact is not None:
-        return call.last.artifact
-    return None if call.result is None else call.result.artifact
+def _model_output(content: Any, output: object) -> Any:  # noqa: ANN401 - JSON values
+    """Return what the model received, `None` if it is equal to the output."""
+    # A value and its JSON text are equal, but the model received only one of them, so both are stored.
+    return None if json_equal(output, content) else content
+
+
+def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> JsonObject:
+    """Return the fields that are left out, where they have their default, of a call that was read from a file.
+
+    A file cannot confirm a default.
+    """
+    fields: JsonObject = {
+        "attempts": max(len(call.executions), 1),
+        "origin": call.origin,
+        "children": build_calls(in_order(call.children), replace(state, turns={})) if call.children else [],
+        "not_captured": missing,
+    }
+    if call.source is not None:
+        fields = {name: value for name, value in fields.items() if value != _DEFAULTS[name]}
+    timed = [execution for execution in call.executions if execution.started_at is not None]
+    if timed:
+        # From the start of the first attempt to the end of the last.
+        fields["started_at"] = timed[0].started_at
+        fields |= drop_none({"duration": seconds_between(timed[0].started_at, timed[-1].ended_at)})
+    return fields
+
+
+_DEFAULTS: Final[JsonObject] = {"attempts": 1, "origin": CallOrigin.MODEL, "children": [], "not_captured": []}
+
+
+_NO_EXECUTION: Final = Execution("", None, None)
+"""Takes the place of a missing execution, so that its fields need no check."""
+_NO_RESULT: Final = ModelResult(ABSENT, failed=False)
 
 
 def _not_captured(call: CallRecord, output: object) -> list[str]:
     """Return the fields that no observation of the call contained."""
     missing = list(call.not_captured)
-    if "input_parameters" in missing and (call.last or _NO_EXECUTION).arguments is not None:
+    last, result = call.last, call.result
+    if "input_parameters" in missing and last is not None and last.arguments is not None:
         missing.remove("input_parameters")
-    if output is ABSENT and "output" not in missing and _has_succeeded(call):
+    if output is not ABSENT or "output" in missing:
+        return missing
+    # The tool ran without an error, or the model received a result that is not a failure.
+    has_failed = result is None or result.content is not ABSENT or result.failed
+    if not has_failed if last is None else last.outcome is _RETURNED:
         missing.append("output")
     return missing
-
-
-def _has_succeeded(call: CallRecord) -> bool:
-    """Return whether the tool ran without an error, or the model received a result that is not a failure."""
-    if call.last is not None:
-        return call.last.outcome is Outcome.OK
-    return call.result is not None and call.result.content is ABSENT and not call.result.failed
 
 
 def _status(call: CallRecord, state: RunState) -> CallStatus:
     if call.invalid:
         return CallStatus.INVALID_ARGUMENTS
-    if call.last is None:
+    if not call.executions:
         return _status_of_request(call, state)
-    outcome = call.last.outcome
+    outcome = call.executions[-1].outcome
     if outcome is Outcome.SUSPENDED:
         return CallStatus.PENDING if is_waiting(call) else CallStatus.CANCELLED
     if outcome is not None:
         return CallStatus(outcome.value)
     # The end of the execution was not observed.
     if call.is_handoff:
-        return CallStatus.OK
+        return _OK
     if call.result is not None:
-        return CallStatus.ERROR if call.result.failed else CallStatus.OK
+        return CallStatus.ERROR if call.result.failed else _OK
     return CallStatus.CANCELLED if state.ended else CallStatus.PENDING
 
 
@@ -218,7 +241,7 @@ def _status_of_request(call: CallRecord, state: RunState) -> CallStatus:
     if call.result is not None:
         return _status_of_result(call, call.result)
     if call.is_handoff and not call.handoff_failed:
-        return CallStatus.OK
+        return _OK
     if _is_unknown(call):
         return CallStatus.UNKNOWN_TOOL
     if call.is_of_last_message and (state.waiting or not state.ended):
@@ -245,46 +268,17 @@ def _is_unknown(call: CallRecord) -> bool:
     return call.name not in call.scope.offered and call.type not in (ToolCallType.HOSTED, ToolCallType.MCP)
 
 
-def _output(call: CallRecord, status: CallStatus) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the value that the tool returned, else the text that the model received; `ABSENT` without either."""
-    if status is not _OK:
-        return ABSENT
-    if call.has_succeeded and call.executions[-1].output is not ABSENT:
-        return call.executions[-1].output
-    return ABSENT if call.result is None else call.result.content
-
-
-def _model_output(call: CallRecord, output: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return what the model received, `None` if that is the output itself."""
-    content: Any = (call.last or _NO_EXECUTION).model_output if call.result is None else call.result.content
-    if content is ABSENT or content is output:
-        return None
-    # A value and its JSON text are equal, but the model received only one of them, so both are stored.
-    same = output is not ABSENT and json_equal(output, content)
-    return None if same else content
-
-
 def _error(call: CallRecord, status: CallStatus) -> str | None:
-    if status in (CallStatus.OK, CallStatus.PENDING):
+    """Return the error of a call that is not `ok`."""
+    last, result = call.last, call.result
+    if status is CallStatus.PENDING:
         return None
     if status is CallStatus.INVALID_ARGUMENTS and call.request_error is not None:
         return call.request_error
-    if call.last is not None and call.last.error is not None:
-        return call.last.error
-    return _error_of_result(call.result, call.request_error)
-
-
-def _error_of_result(result: ModelResult | None, request_error: str | None) -> str | None:
+    if last is not None and last.error is not None:
+        return last.error
     if result is None or not (result.failed or result.unknown_tool):
-        return request_error
+        return call.request_error
     if result.content is not ABSENT or result.error is not None:
         return result.error_text()
-    return request_error or ("failed" if result.read else None)
-
-
-def _times(executions: list[Execution]) -> JsonObject:
-    """Return the start of the first attempt, and the seconds to the end of the last."""
-    timed = [execution for execution in executions if execution.started_at is not None]
-    if not timed:
-        return {}
-    return {"started_at": timed[0].started_at, "duration": seconds_between(timed[0].started_at, timed[-1].ended_at)}
+    return call.request_error or ("failed" if result.read else None)

@@ -126,7 +126,7 @@ class CallRecord:
             it, because a later attempt continues with what an earlier one requested.
         invalid: The requested arguments are not an object.
         last_messages: Number of the last model message inside this call, by strand.
-        offered: Names of the tools offered inside this call; empty if not known.
+        offered: Names of the tools offered inside this call; `None` if not known.
         caller: Id of the call inside which the model made this one, if the request names it.
         round: How often results or messages of the user had come between model messages before the request.
         strand: Which of several agents that run in one scope at the same time made the call.
@@ -147,13 +147,13 @@ class CallRecord:
     invalid: bool = False
     request_error: str | None = None
     reasoning: str | None = None
-    executions: list[Execution] = field(default_factory=list)
+    executions: tuple[Execution, ...] = ()
     result: ModelResult | None = None
     handoff_to: str | None = None
     is_handoff: bool = False
     handoff_failed: bool = False
     children: list[CallRecord] = field(default_factory=list)
-    not_captured: list[str] = field(default_factory=list)
+    not_captured: tuple[str, ...] = ()
     source: str | None = None
     caller: str | None = None
     round: int = 0
@@ -161,7 +161,7 @@ class CallRecord:
     message: Key | None = None
     is_structured_answer: bool = False
     last_messages: dict[Key | None, int] = field(default_factory=dict)
-    offered: set[str] = field(default_factory=set)
+    offered: set[str] | None = None
 
     @property
     def is_pseudo(self) -> bool:
@@ -196,7 +196,7 @@ class CallRecord:
     def add_not_captured(self, name: str) -> None:
         """Note that a field of the call was not captured."""
         if name not in self.not_captured:
-            self.not_captured.append(name)
+            self.not_captured += (name,)
 
     def has_arguments(self, arguments: JsonObject | None, *, at_least: bool = False) -> bool:
         """Return whether the request had these arguments, or (`at_least`) some of them and no others."""
@@ -216,8 +216,8 @@ class CallRecord:
 def json_value(value: object) -> tuple[Any, list[str]]:
     """Return a value as a JSON value, `ABSENT` if that is impossible, and the notes on what was lost."""
     notes: list[str] = []
-    if value is ABSENT:
-        return ABSENT, notes
+    if value is ABSENT or type(value) is str:
+        return value, notes
     try:
         return to_json_value(value, notes), notes
     except InvalidDataError as error:

@@ -133,18 +133,15 @@ class OpenCalls:
         A call of the same id comes first, then one without an id, or any if the result has none, but none of another
         name. Among several, calls of the newest round count, in it one of the same name first, then their order.
         """
-        call = self._with_id(call_id, name) if call_id else None
+        call = self._single.get(call_id or "")
+        if call is not None and not _is_answered(call):
+            return call
+        call = _newest_open(self._by_id.get(call_id, {}), name) if call_id else None
         if call is None:
             call = _newest_open(self._by_id.get("", {}), name, other_names=name is None)
         if call is None and not call_id:
             call = _newest_open(self._all_calls(), name, other_names=name is None)
         return call
-
-    def _with_id(self, call_id: str, name: str | None) -> CallRecord | None:
-        call = self._single.get(call_id)
-        if call is None:
-            return _newest_open(self._by_id.get(call_id, {}), name)
-        return None if _is_answered(call) else call
 
     def _all_calls(self) -> _Rounds:
         for call in self._not_in_all:

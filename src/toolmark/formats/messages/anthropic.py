@@ -19,9 +19,11 @@ from toolmark.formats.messages.field_readers import (
     read_arguments,
     read_id,
     read_name,
+    read_object,
+    read_role,
     read_text,
 )
-from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, messages_with_role, read_user_input
+from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
 
 _ROLES = ("user", "assistant", "system")
 
@@ -37,11 +39,15 @@ _SILENT_BLOCKS = frozenset({"container_upload", "compaction", "mcp_tool_listing"
 
 def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
     """Add messages to a transcript; problems go to its notes."""
-    for path, role, fields in messages_with_role(entries, _ROLES, transcript.notes):
+    for path, message in entries:
+        fields = read_object(message, path, transcript.notes, "a message (an object with a role)")
+        if fields is None:
+            continue
+        role, content = read_role(fields, _ROLES, path, transcript.notes), parts_of(fields.get("content"))
         if role == "assistant":
-            _read_assistant(parts_of(fields.get("content")), f"{path}.content", transcript)
+            _read_assistant(content, f"{path}.content", transcript)
         elif role == "user":
-            _read_user(parts_of(fields.get("content")), f"{path}.content", transcript)
+            _read_user(content, path, transcript)
 
 
 def _read_assistant(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:
@@ -72,7 +78,7 @@ def _append_text(parts: list[str | Request], text: str | None) -> None:
 def _read_user(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:
     others: list[object] = []
     for index, block in enumerate(blocks):
-        place, kind = f"{path}[{index}]", str(part_type(block))
+        place, kind = f"{path}.content[{index}]", str(part_type(block))
         if kind.endswith("tool_result"):
             transcript.add_answer(_read_answer(object_of(block), place, transcript.notes), place)
         elif kind.endswith("tool_use"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.calls import ToolCallType
@@ -22,6 +22,8 @@ from toolmark.matching.json_compare import ABSENT
 
 Piece: TypeAlias = "str | Request | Answer"
 """The content of one part: text, a call, or an answer."""
+
+_FUNCTION: Final = ToolCallType.FUNCTION  # Python 3.11 takes long to look up a member of an enumeration
 
 _ARGUMENT_KEYS = ("arguments", "args", "input", "tool.args", "tool_kwargs", "input_parameters")
 _ID_KEYS = ("id", "tool_call_id", "toolCallId", "call_id", "toolUseId")
@@ -55,7 +57,7 @@ def call_body(fields: Fields) -> tuple[Fields, ToolCallType]:
         custom = as_object(fields["custom"])
         if custom is not None:
             return custom, ToolCallType.CUSTOM
-    return function or fields, ToolCallType.FUNCTION
+    return function or fields, _FUNCTION
 
 
 def call_of(
@@ -189,29 +191,17 @@ def _bedrock_answer(body: Fields, _path: str) -> Answer:
     return Answer(text_of(body.get("toolUseId")), None, content, body.get("status") == "error")
 
 
-def _call_with_optional_arguments(body: Fields, path: str) -> Request | None:
-    return call_of(body, path=path, empty={})
-
-
-def _google_answer(body: Fields, _path: str) -> Answer:
-    return answer_of(body)
-
-
-def _haystack_call(body: Fields, path: str) -> Request | None:
-    return call_of(body, path=path)
-
-
 _UNTYPED_READERS: dict[str, Callable[[Fields, str], Piece | None]] = {
-    "functionCall": _call_with_optional_arguments,
-    "function_call": _call_with_optional_arguments,
-    "functionResponse": _google_answer,
-    "function_response": _google_answer,
-    "tool_call": _haystack_call,
+    "functionCall": lambda body, path: call_of(body, path=path, empty={}),
+    "function_call": lambda body, path: call_of(body, path=path, empty={}),
+    "functionResponse": lambda body, _: answer_of(body),
+    "function_response": lambda body, _: answer_of(body),
+    "tool_call": lambda body, path: call_of(body, path=path),
     "tool_call_result": _haystack_answer,
-    "toolUse": _call_with_optional_arguments,
+    "toolUse": lambda body, path: call_of(body, path=path, empty={}),
     "toolResult": _bedrock_answer,
 }
-"""Readers of parts without a type, by the key of the call or answer in them."""
+"""Readers of parts without a type, by the key of the call or answer in them: Google's, Haystack's and Bedrock's."""
 
 
 def content_of(value: object) -> Any:  # noqa: ANN401 - a JSON value

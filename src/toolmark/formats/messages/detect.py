@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from types import NoneType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
+from toolmark._internal.json import JsonObject
 from toolmark._internal.message_content import Fields, object_of, part_type
 from toolmark.formats.messages.field_readers import Notes, list_of
 
@@ -50,6 +51,7 @@ _CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"
 _CHAT_KEYS = frozenset({"role", "content", "name", "annotations", "audio"}) | _CALL_KEYS
 """Keys of a chat message. With plain text as content, one with no other key can have no other form."""
 
+CHAT_ROLES = ("user", "assistant", "tool", "system", "developer", "function")
 _TEXT_OR_NOTHING = frozenset({str, NoneType})
 _ANSWER_ROLES = ("tool", "function")
 _INSTRUCTION_ROLES = ("system", "developer")
@@ -73,12 +75,13 @@ class Evidence:
     phrase: str
     conclusive: bool = True
 
-    def rules_out(self, format: FormatName) -> bool:
-        """Return whether reading the message as this format would lose calls."""
-        return self.conclusive and self.format != format
-
 
 _LANGCHAIN = Evidence("langchain", "LangChain messages")
+_CALLS = {
+    key: Evidence("openai-chat", f"OpenAI chat messages (calls under {key!r})")
+    for key in ("tool_calls", "function_call")
+}
+_ANSWERS = {role: Evidence("openai-chat", f"OpenAI chat messages (role {role!r})") for role in _ANSWER_ROLES}
 
 _HINTS = (
     (Evidence("anthropic", "Anthropic messages", conclusive=False), {"stop_reason"}, _ANTHROPIC_PARTS),
@@ -119,22 +122,24 @@ def detect_format(entries: Iterable[Entry], hints: Iterable[Hint], notes: Notes)
 
 def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes) -> list[Entry]:
     """Return the messages that may have a format; each one that has another format is a problem."""
-    fitting: list[Entry] = []
-    is_chat = format == "openai-chat"
-    for entry in entries:
-        path, message = entry
-        evidence = None if is_chat and _can_only_be_chat(message) else evidence_of(object_of(message))
-        if evidence is not None and evidence.rules_out(format):
-            notes.problem(path, f"expected a message or item of {format!r}; this looks like {evidence.phrase}")
-        else:
-            fitting.append(entry)
-    return fitting
+    return [(path, message) for path, message in entries if may_have_format(format, message, path, notes)]
+
+
+def may_have_format(format: FormatName, message: object, path: str, notes: Notes) -> bool:
+    """Return whether a message may have a format; one that has another format is a problem."""
+    evidence = evidence_of(object_of(message))
+    if evidence is None or evidence.format == format or not evidence.conclusive:
+        return True
+    notes.problem(path, f"expected a message or item of {format!r}; this looks like {evidence.phrase}")
+    return False
 
 
 def evidence_of(message: Fields) -> Evidence | None:
     """Return the evidence for a format in a message or item, `None` if it is equal in all formats."""
-    if _can_only_be_chat(message):
-        return _chat_evidence(message)
+    if can_only_be_chat(message):
+        if message["role"] not in _ANSWER_ROLES and _CALL_KEYS.isdisjoint(message):
+            return None
+        return _key_evidence(message) or _hint(message)
     for check in _CHECKS_WITHOUT_ROLE if message.get("role") is None else _CHECKS_WITH_ROLE:
         evidence = check(message)
         if evidence is not None:
@@ -142,21 +147,14 @@ def evidence_of(message: Fields) -> Evidence | None:
     return None
 
 
-def _can_only_be_chat(message: object) -> bool:
+def can_only_be_chat(message: object) -> TypeGuard[JsonObject]:
     """Return whether a message has a role, plain text or nothing as content, and no key of another format."""
     return (
         type(message) is dict
         and _CHAT_KEYS.issuperset(message)
         and type(message.get("content")) in _TEXT_OR_NOTHING
-        and isinstance(message.get("role"), str)
+        and message.get("role") in CHAT_ROLES
     )
-
-
-def _chat_evidence(message: Fields) -> Evidence | None:
-    """Return the evidence in a message that can only be one of a chat: its calls, or that it is an answer."""
-    if message["role"] in _ANSWER_ROLES or not _CALL_KEYS.isdisjoint(message):
-        return _key_evidence(message) or _hint(message)
-    return None
 
 
 def _type_evidence(message: Fields) -> Evidence | None:
@@ -227,12 +225,11 @@ def _call_part_evidence(part: object, role: object) -> Evidence | None:
 
 def _key_evidence(message: Fields) -> Evidence | None:
     """Return the evidence in the role of a message and in the keys that hold its calls."""
-    for key in ("tool_calls", "function_call"):
+    for key, evidence in _CALLS.items():
         if message.get(key):
-            return Evidence("openai-chat", f"OpenAI chat messages (calls under {key!r})")
-    if message["role"] in _ANSWER_ROLES:
-        return Evidence("openai-chat", f"OpenAI chat messages (role {message['role']!r})")
-    return _unsupported_call_evidence(message)
+            return evidence
+    role = message["role"]
+    return _ANSWERS[role] if role in _ANSWER_ROLES else _unsupported_call_evidence(message)
 
 
 def _unsupported_call_evidence(message: Fields) -> Evidence | None:

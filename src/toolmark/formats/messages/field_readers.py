@@ -6,7 +6,7 @@ of the value and notes a problem or a warning when the type is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,9 +134,19 @@ def read_object(value: object, path: str, notes: Notes, expected: str) -> Fields
 
 def read_list(value: object, path: str, notes: Notes, expected: str) -> list[Any]:
     """Return the items of a list; none, with a problem that says what was expected, of anything else."""
-    if not isinstance(value, (list, tuple)):
-        notes.problem(path, f"expected {expected}, got {short_repr(value)}")
-    return list_of(value)
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    notes.problem(path, f"expected {expected}, got {short_repr(value)}")
+    return []
+
+
+def read_role(fields: Fields, roles: Collection[str], path: str, notes: Notes) -> str | None:
+    """Return the role of the message at `path`; `None`, with a problem, if it is not one of these."""
+    role = fields.get("role")
+    if role in roles:
+        return str(role)
+    notes.problem(f"{path}.role", f"expected one of {', '.join(roles)}, got {short_repr(role)}")
+    return None
 
 
 def read_name(fields: Fields, path: str, notes: Notes) -> str:

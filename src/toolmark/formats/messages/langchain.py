@@ -67,7 +67,7 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
         elif fields["type"] in ("tool", "function"):
             transcript.add_answer(result_of(fields, path, notes), path)
         elif fields["type"] == "human":
-            transcript.add_user_input(read_user_input(fields.get("content"), f"{path}.content", notes))
+            transcript.add_user_input(read_user_input(fields.get("content"), path, notes))
 
 
 def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:

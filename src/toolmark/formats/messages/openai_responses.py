@@ -27,6 +27,7 @@ from toolmark.formats.messages.field_readers import (
     read_list,
     read_name,
     read_object,
+    read_role,
 )
 from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
@@ -184,13 +185,12 @@ def _reason_left_out(kind: str | None) -> str:
 
 
 def _read_message(fields: Fields, path: str, message: _ModelMessage) -> None:
-    role, notes = fields["role"], message.transcript.notes
-    if role not in _ROLES:
-        notes.problem(f"{path}.role", f"expected one of {', '.join(_ROLES)}, got {short_repr(role)}")
-    elif role == "assistant":
+    notes = message.transcript.notes
+    role = read_role(fields, _ROLES, path, notes)
+    if role == "assistant":
         message.add_text(read_content(fields, path, notes) or "")
     elif role == "user":
-        user = read_user_input(fields.get("content"), f"{path}.content", notes)
+        user = read_user_input(fields.get("content"), path, notes)
         if user is not None:
             message.end().add_user_input(user)
 
@@ -216,22 +216,9 @@ def _named_call(
     return Request(name, arguments, text_of(id), type, group, error=reason)
 
 
-def _function_call(fields: Fields) -> Request:
-    return _named_call(fields, fields.get("arguments"), id=fields.get("call_id"), type=ToolCallType.FUNCTION)
-
-
-def _custom_call(fields: Fields) -> Request:
-    return _named_call(fields, _some(fields, "input"), id=fields.get("call_id"), type=ToolCallType.CUSTOM)
-
-
 def _computer_call(fields: Fields) -> Request:
     arguments = _some(fields, "actions") or _without_nulls(fields.get("action"))
     return Request("computer_use_preview", arguments, text_of(fields.get("call_id")), ToolCallType.FUNCTION)
-
-
-def _local_shell_call(fields: Fields) -> Request:
-    arguments = _without_nulls(fields.get("action"))
-    return Request("local_shell", arguments, _local_shell_id(fields), ToolCallType.FUNCTION)
 
 
 def _local_shell_id(fields: Fields) -> str | None:
@@ -244,27 +231,10 @@ def _shell_call(fields: Fields) -> Request:
     return Request("shell", _without_nulls(fields.get("action")), text_of(fields.get("call_id")), kind)
 
 
-def _apply_patch_call(fields: Fields) -> Request:
-    arguments = _without_nulls(fields.get("operation"))
-    return Request("apply_patch", arguments, text_of(fields.get("call_id")), ToolCallType.FUNCTION)
-
-
-def _program(fields: Fields) -> Request:
-    return Request("program", _some(fields, "code"), text_of(fields.get("call_id")), ToolCallType.HOSTED)
-
-
 def _web_search_call(fields: Fields) -> Request:
     action = _without_nulls(fields.get("action"))
     sources = action.pop("sources", None)
     return _hosted("web_search", action, sources, fields)
-
-
-def _file_search_call(fields: Fields) -> Request:
-    return _hosted("file_search", _some(fields, "queries"), fields.get("results"), fields)
-
-
-def _code_interpreter_call(fields: Fields) -> Request:
-    return _hosted("code_interpreter", _some(fields, "code"), fields.get("outputs"), fields)
 
 
 def _image_generation_call(fields: Fields) -> Request:
@@ -345,18 +315,25 @@ def _some(fields: Fields, *keys: str) -> dict[str, Any]:
     return {key: plain(fields[key]) for key in keys if fields.get(key) is not None}
 
 
+_FUNCTION, _CUSTOM, _HOSTED = ToolCallType.FUNCTION, ToolCallType.CUSTOM, ToolCallType.HOSTED
+
 _CALL_READERS: dict[str, Callable[[Fields], Request]] = {
-    "function_call": _function_call,
-    "custom_tool_call": _custom_call,
+    "function_call": lambda item: _named_call(item, item.get("arguments"), id=item.get("call_id"), type=_FUNCTION),
+    "custom_tool_call": lambda item: _named_call(item, _some(item, "input"), id=item.get("call_id"), type=_CUSTOM),
     "computer_call": _computer_call,
-    "local_shell_call": _local_shell_call,
+    "local_shell_call": lambda item: Request(
+        "local_shell", _without_nulls(item.get("action")), _local_shell_id(item), _FUNCTION
+    ),
     "shell_call": _shell_call,
-    "apply_patch_call": _apply_patch_call,
-    "program": _program,
+    "apply_patch_call": lambda item: Request(
+        "apply_patch", _without_nulls(item.get("operation")), text_of(item.get("call_id")), _FUNCTION
+    ),
+    "program": lambda item: Request("program", _some(item, "code"), text_of(item.get("call_id")), _HOSTED),
     "web_search_call": _web_search_call,
-    "file_search_call": _file_search_call,
-    "code_interpreter_call": _code_interpreter_call,
+    "file_search_call": lambda item: _hosted("file_search", _some(item, "queries"), item.get("results"), item),
+    "code_interpreter_call": lambda item: _hosted("code_interpreter", _some(item, "code"), item.get("outputs"), item),
     "image_generation_call": _image_generation_call,
     "mcp_call": _mcp_call,
     "mcp_approval_request": _mcp_request,
 }
+"""Readers of calls, by the type of the item."""

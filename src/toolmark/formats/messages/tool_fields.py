@@ -7,9 +7,8 @@ from typing import Any
 
 from toolmark._internal.json import JsonObject, short_repr, to_json_value
 from toolmark._internal.message_content import Fields, as_object, object_of, text_of
-from toolmark._internal.model import drop_none
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
-from toolmark.errors import InvalidDataError, Problem
+from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.content_parts import call_body
 from toolmark.formats.messages.field_readers import Notes, arguments_of, present_keys, read_id, read_list
 from toolmark.formats.messages.lenient_arguments import repair_arguments
@@ -45,11 +44,16 @@ def read_tools(value: object, path: str, notes: Notes, *, expected: bool) -> lis
             tools.append(entry)
             continue
         place = f"{path}[{index}]"
+        fields = as_object(entry)
+        if fields is None:
+            notes.problem(place, f"expected a tool (an object with a name), got {short_repr(entry)}")
+            continue
         try:
-            tools.append(ToolCall(**_read_tool(entry, place, notes, expected=expected)))
+            tool = _read_tool(fields, place, notes, expected=expected)
+            if tool is not None:
+                tools.append(ToolCall(**tool))
         except InvalidDataError as error:
             notes.add_error(error, place)
-        fields = object_of(entry)
         if None in fields.values() or not _FLAT_KEYS.issuperset(fields):
             for message, ignored_at in _ignored_fields(fields, place):
                 places.setdefault(message, []).append(ignored_at)
@@ -84,29 +88,27 @@ def _with_requested(execution: Any, raw: object) -> JsonObject:  # noqa: ANN401 
     return {"execution": {**(execution or {}), "requested_parameters": raw}}
 
 
-def _read_tool(entry: object, path: str, notes: Notes, *, expected: bool) -> JsonObject:
-    """Return the fields of the `ToolCall` that an entry describes.
-
-    Raises `InvalidDataError`, with paths that start at the entry, if it does not describe a call.
-    """
-    fields = as_object(entry)
-    if fields is None:
-        raise _invalid("$", f"expected a tool (an object with a name), got {short_repr(entry)}")
+def _read_tool(fields: Fields, path: str, notes: Notes, *, expected: bool) -> JsonObject | None:
+    """Return the fields of the `ToolCall` that an entry describes; `None`, with a problem, if it has no name."""
     body, kind = call_body(fields)
-    name = text_of(body.get("name"))
-    if name is None:
-        raise _invalid("$.name", f"a call needs the name of its tool, got {short_repr(body.get('name'))}")
-    call_id = read_id({"id": _one_of(_ID_KEYS, fields, path, notes)}, "id", path, notes)
-    # In OpenAI's form the type belongs to the form; it is not an expectation.
-    call_type: str | None = None if expected else kind
-    if body is fields:
-        has_type = "type" in fields or "kind" in fields
-        call_type = _read_type(fields, path, notes, expected=expected) if has_type else None
-    tool: JsonObject = {"name": name, "id": call_id, "type": call_type}
+    name = body.get("name")
+    if not isinstance(name, str) or not name:
+        notes.problem(f"{path}.name", f"a call needs the name of its tool, got {short_repr(name)}")
+        return None
+    tool: JsonObject = {"name": name}
     for key in _PLAIN_KEYS:
-        if key in fields:
+        if fields.get(key) is not None:
             tool[key] = fields[key]
-    tool = drop_none(tool)
+    call_id = read_id({"id": _one_of(_ID_KEYS, fields, path, notes)}, "id", path, notes)
+    if call_id is not None:
+        tool["id"] = call_id
+    call_type: str | None = None
+    if body is fields:
+        call_type = _read_type(fields, path, notes, expected=expected)
+    elif not expected:  # in an expectation of OpenAI's form the type belongs to the form
+        call_type = kind
+    if call_type is not None:
+        tool["type"] = call_type
     arguments = _one_of(_ARGUMENT_KEYS, body, path, notes)
     if kind is ToolCallType.CUSTOM and body.get("input") is not None:
         tool["input_parameters"] = {"input": body["input"]}
@@ -115,10 +117,6 @@ def _read_tool(entry: object, path: str, notes: Notes, *, expected: bool) -> Jso
     elif arguments is not None:
         _set_other_arguments(tool, arguments, path, notes, expected=expected)
     return tool
-
-
-def _invalid(path: str, message: str) -> InvalidDataError:
-    return InvalidDataError(message, [Problem(path, message)])
 
 
 def _one_of(keys: tuple[str, ...], fields: Fields, path: str, notes: Notes) -> object:

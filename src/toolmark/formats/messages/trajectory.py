@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from toolmark._internal.json import within_limits
 from toolmark.cases import Run
-from toolmark.formats.messages.detect import entries_in_format
 from toolmark.formats.messages.field_readers import Notes
 from toolmark.formats.messages.openai_chat import read_messages
 from toolmark.formats.messages.transcript import TranscriptBuilder, entries_of
@@ -50,6 +49,6 @@ def read_run(messages: object, path: str, notes: Notes) -> tuple[Run, dict[str, 
     Problems and warnings go to `notes`.
     """
     transcript = TranscriptBuilder(notes)
-    read_messages(entries_in_format("openai-chat", entries_of(messages, path, notes), notes), transcript)
+    read_messages(entries_of(messages, path, notes), transcript)
     transcript.warn_without_model(path)
     return transcript.build("openai-chat").run, transcript.answer_paths

@@ -6,13 +6,11 @@ paired by `RunBuilder`, as they are for recorders.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from toolmark._internal.json import short_repr
-from toolmark._internal.message_content import Fields, as_object
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request, RunBuilder, image_parts
@@ -57,20 +55,16 @@ class Answer:
     ran: bool = False
 
 
-@dataclass(slots=True)  # not frozen, as a frozen one takes three times as long to make
-class UserInput:
-    """One message of the user; `text` is empty if it has no text, and `parts` is `None` if it has no image."""
-
-    text: str
-    parts: list[str | MLLMImage] | None = None
+UserInput: TypeAlias = "tuple[str, list[str | MLLMImage] | None]"
+"""The text of a message of the user, empty if it has none, and its texts and images, `None` if it has no image."""
 
 
 def read_user_input(content: object, path: str, notes: Notes) -> UserInput | None:
-    """Return the texts and images of a message of the user, `None` if its content is empty."""
+    """Return the texts and images of the message of the user at `path`, `None` if its content is empty."""
     if isinstance(content, str):
-        return UserInput(content) if content else None
-    text, parts = read_text(content, path, notes, keeps_images=True), image_parts(content)
-    return None if text is None and parts is None else UserInput(text or "", parts)
+        return (content, None) if content else None
+    text, parts = read_text(content, f"{path}.content", notes, keeps_images=True), image_parts(content)
+    return None if text is None and parts is None else (text or "", parts)
 
 
 @dataclass(slots=True)
@@ -82,16 +76,14 @@ class _Exchange:
     """Whether there is a message of the agent."""
     texts: list[str] = field(default_factory=list)
     """All texts of the agent that are not empty."""
-    last_text: str | None = None
-    """The last text of the agent that is not empty."""
     output: str | None = None
     """The final answer: no call stands in the same message or after it."""
-    sources: set[str] = field(default_factory=set)
-    """The places of the calls."""
+    requests: list[Request] = field(default_factory=list)
+    """The calls, each with its place as `source`."""
 
     @property
     def input(self) -> str | None:
-        return "\n".join(user.text for user in self.user_inputs) or None
+        return "\n".join([text for text, _ in self.user_inputs]) or None
 
     @property
     def input_parts(self) -> list[str | MLLMImage] | None:
@@ -133,13 +125,14 @@ class Transcript:
             if exchange.user_inputs:
                 turns.append(Turn(role="user", content=exchange.input or ""))
             if exchange.has_agent:
-                turns.append(Turn(role="assistant", content=exchange.last_text or "", tools_called=run.tools_called))
+                last_text = exchange.texts[-1] if exchange.texts else ""
+                turns.append(Turn(role="assistant", content=last_text, tools_called=run.tools_called))
         metadata = {"warnings": warnings} if warnings else None
         fields = {"turns": turns, "available_tools": self.run.available_tools or None, "metadata": metadata}
         return ConversationalTestCase(**drop_none(fields))
 
     def _turn(self, places: Mapping[str | None, int], exchange: _Exchange, *, is_last: bool) -> Run:
-        indices = sorted(places[source] for source in exchange.sources if source in places)
+        indices = sorted({places[call.source] for call in exchange.requests if call.source in places})
         fields: dict[str, Any] = {
             "input": exchange.input,
             "input_parts": exchange.input_parts,
@@ -149,14 +142,11 @@ class Transcript:
             "available_tools": self.run.available_tools,
             "warnings": self.run.warnings or None,
         }
-        return Run(**drop_none(fields | self._end_of(exchange, is_last=is_last)))
-
-    def _end_of(self, exchange: _Exchange, *, is_last: bool) -> dict[str, Any]:
-        """Return the status and the error of a turn; nothing if it ended well. Only the last one ends as the run."""
+        # Only the last turn ends as the run.
         status, error = (self.run.status, self.run.error) if is_last else (RunStatus.OK, None)
-        if status is not RunStatus.OK:
-            return {"status": status, "error": error}
-        return {"status": RunStatus.STOPPED, "error": error} if exchange.output is None else {}
+        if status is not RunStatus.OK or exchange.output is None:
+            fields |= {"status": RunStatus.STOPPED if status is RunStatus.OK else status, "error": error}
+        return Run(**drop_none(fields))
 
     def _handoffs_of(self, indices: list[int]) -> list[Handoff]:
         """Return the hand-offs among these calls, with positions in their list."""
@@ -181,16 +171,13 @@ class TranscriptBuilder:
         self._runs = RunBuilder()
         self._exchanges: list[_Exchange] = []
         self._answers: list[tuple[Answer, str]] = []
-        self._paths_by_id: dict[str, list[str]] = {}
-        self._calls_without_id: list[str] = []
+        """Answers without an id since the last message of the user or the model."""
+        self._places: list[tuple[Request, str]] = []
+        """Each call with its path, but for those in the form without ids."""
         self._answers_without_id: list[str] = []
         self._legacy_calls: list[str] = []
         self._approvals: set[str | None] = set()
         """Ids of the undecided requests for approval in the last message."""
-        self._inputs: list[UserInput] = []
-        """The messages of the user up to the first with a text."""
-        self._texts: list[str] = []
-        """All texts of the agent."""
         self._output: str | None = None
         self._end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
 
@@ -210,10 +197,9 @@ class TranscriptBuilder:
         """Add a message of the user, unless it is `None`."""
         if user is None:
             return
-        self._flush_answers()
+        if self._answers:
+            self._flush_answers()
         self._runs.user_spoke()
-        if not (self._inputs and self._inputs[-1].text):
-            self._inputs.append(user)
         if not self._exchanges or self._exchanges[-1].has_agent:
             self._exchanges.append(_Exchange())
         self._exchanges[-1].user_inputs.append(user)
@@ -226,7 +212,8 @@ class TranscriptBuilder:
         Each call has its path as `source`. `approvals` has the ids of those that wait for a person's approval, and
         `legacy` calls have the form without ids.
         """
-        self._flush_answers()
+        if self._answers:
+            self._flush_answers()
         if not self._exchanges:
             self._exchanges.append(_Exchange())
         exchange = self._exchanges[-1]
@@ -236,34 +223,63 @@ class TranscriptBuilder:
         runs_a_tool = False
         for part in parts:
             if isinstance(part, Request):
-                self._place(part, exchange, legacy=legacy)
+                self._complete(part, legacy=legacy)
                 requests.append(part)
                 runs_a_tool |= part.type not in _RUN_BY_PROVIDER
                 text_after_calls = None
             elif part:
                 text = text_after_calls = part
-                self._texts.append(part)
                 exchange.texts.append(part)
         self._runs.model_asked(requests)
-        self._approvals = set(approvals) if approvals else set()
-        exchange.last_text = text or exchange.last_text
+        if approvals or self._approvals:
+            self._approvals = set(approvals)
         if not requests:
             exchange.output = text or self._output
         else:  # while the agent still has to run its tools, no text here is the final answer
+            exchange.requests += requests
             exchange.output = None if runs_a_tool else text_after_calls
         self._output = exchange.output
 
     def add_answer(self, answer: Answer, path: str, *, legacy: bool = False) -> None:
-        """Add the result of a call, or the decision on one."""
-        self._answers.append((answer, path))
-        if answer.call_id is None and not legacy:
-            self._answers_without_id.append(path)
-        if answer.approved is not None:
-            self._approvals.discard(answer.call_id)
+        """Add the result of a call, or the decision on one.
+
+        Results with an id come first: each can belong to one call only, so that those without take what remains.
+        """
+        if answer.call_id is not None:
+            self._pair(answer, path)
+        else:
+            self._answers.append((answer, path))
+            if not legacy:
+                self._answers_without_id.append(path)
         if not answer.ran:
             self._output = None
             if self._exchanges:
                 self._exchanges[-1].output = None
+
+    def _pair(self, answer: Answer, path: str) -> None:
+        """Hand over an answer to the call that it belongs to; an approval is no result."""
+        if answer.approved is not None:
+            self._approvals.discard(answer.call_id)
+            if answer.approved:
+                return
+        source = self._runs.result_read(
+            answer.content,
+            path,
+            call_id=answer.call_id,
+            name=answer.name,
+            failed=answer.failed,
+            error=answer.error,
+            rejected=answer.approved is False,
+            ran=answer.ran,
+        )
+        if source is not None:
+            self.answer_paths[source] = path
+
+    def _flush_answers(self) -> None:
+        """Hand over the answers without an id since the last message."""
+        for answer, path in self._answers:
+            self._pair(answer, path)
+        self._answers.clear()
 
     def warn_without_model(self, path: str) -> None:
         """Warn if there is no message of the model, so that the empty list of calls is not mistaken for a choice."""
@@ -279,51 +295,56 @@ class TranscriptBuilder:
             status = RunStatus.OK
         elif status is RunStatus.OK and self._output is None:
             status = RunStatus.STOPPED
-        # Only the last of these messages has a text.
-        text = "".join(user.text for user in self._inputs) or None
-        self._runs.started(text, parts=_joined_parts(self._inputs))
+        inputs = self._first_inputs()
+        self._runs.started(inputs[-1][0] or None if inputs else None, parts=_joined_parts(inputs))
         self._runs.ended(self._output, status=status, error=error, may_wait=bool(self._approvals))
-        fields = self._runs.fields(copy=False, turns=self._turns())
+        # If the user spoke only once, the run says it all.
+        has_turns = sum(bool(exchange.user_inputs) for exchange in self._exchanges) > 1
+        fields = self._runs.fields(copy=False, turns=self._turns() if has_turns else None)
         self.notes.warnings.extend(fields["warnings"])
         fields["warnings"] = list(self.notes.warnings)
-        if self._texts != [self._output]:
-            fields["agent_texts"] = self._texts
-        fields["dialogue"] = self._dialogue()
+        texts = [text for exchange in self._exchanges for text in exchange.texts]
+        if texts != [self._output]:
+            fields["agent_texts"] = texts
+        fields["dialogue"] = self._dialogue() if has_turns else []
         run = Run(**{name: value for name, value in fields.items() if value not in ([], {}, RunStatus.OK)})
         return Transcript(format, run, self._exchanges)
 
-    def _dialogue(self) -> list[Turn]:
-        """Return what the user and the agent said; empty if the user spoke only once, so that the run says it all."""
-        if sum(bool(exchange.user_inputs) for exchange in self._exchanges) <= 1:
-            return []
-        turns: list[Turn] = []
+    def _first_inputs(self) -> list[UserInput]:
+        """Return the messages of the user up to the first with a text."""
+        inputs = [user for exchange in self._exchanges for user in exchange.user_inputs]
+        number = next((number for number, (text, _) in enumerate(inputs, 1) if text), len(inputs))
+        return inputs[:number]
+
+    def _dialogue(self) -> list[dict[str, str]]:
+        """Return the turns of the user and the agent."""
+        turns: list[dict[str, str]] = []
         for exchange in self._exchanges:
             if exchange.user_inputs:
-                turns.append(Turn(role="user", content=exchange.input or ""))
-            turns += [Turn(role="assistant", content=text) for text in exchange.texts]
+                turns.append({"role": "user", "content": exchange.input or ""})
+            turns += [{"role": "assistant", "content": text} for text in exchange.texts]
         return turns
 
     def _turns(self) -> dict[str | None, int]:
-        """Return the turn of the user that each call answers, by its place; empty if there is only one turn."""
+        """Return the turn of the user that each call answers, by its place."""
+        # Only the first exchange may have no input.
+        first = 1 if self._exchanges[0].user_inputs else 0
         turns: dict[str | None, int] = {}
-        number = 0
-        for exchange in self._exchanges:
-            number += bool(exchange.user_inputs)
-            turns.update(dict.fromkeys(exchange.sources, number))
-        return turns if number > 1 else {}
+        for number, exchange in enumerate(self._exchanges, first):
+            for request in exchange.requests:
+                turns[request.source] = number
+        return turns
 
-    def _place(self, request: Request, exchange: _Exchange, *, legacy: bool) -> None:
-        """Note where a request stands, and complete it: its source, hand-off and repaired arguments."""
+    def _complete(self, request: Request, *, legacy: bool) -> None:
+        """Complete a request, with its hand-off and repaired arguments, and note where it stands."""
         path = request.source or "$"
-        request.source = source = path.removeprefix("$.")
-        request.handoff = request.name in self._handoff_names
-        exchange.sources.add(source)
+        request.source = path.removeprefix("$.")
+        if self._handoff_names:
+            request.handoff = request.name in self._handoff_names
         if legacy:
             self._legacy_calls.append(path)
-        elif request.id:
-            self._paths_by_id.setdefault(request.id, []).append(path)
-        elif not request.ran:
-            self._calls_without_id.append(path)
+        else:
+            self._places.append((request, path))
         if request.arguments is not None and not isinstance(request.arguments, dict):
             self._repair(request, path)
 
@@ -336,38 +357,17 @@ class TranscriptBuilder:
         reason = f" ({request.error})" if request.error else ""
         self.notes.warn(path, f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}")
 
-    def _flush_answers(self) -> None:
-        """Hand over the answers since the last message.
-
-        Those with an id come first: each can belong to one call only, so that those without take what remains.
-        """
-        if not self._answers:
-            return
-        if len(self._answers) > 1:
-            self._answers.sort(key=lambda entry: entry[0].call_id is None)
-        for answer, path in self._answers:
-            if answer.approved:
-                continue
-            call = self._runs.result_read(
-                answer.content,
-                path,
-                call_id=answer.call_id,
-                name=answer.name,
-                failed=answer.failed,
-                error=answer.error,
-                rejected=answer.approved is False,
-                ran=answer.ran,
-            )
-            if call is not None:
-                self.answer_paths[call] = path
-        self._answers.clear()
-
     def _warn_of_ids(self) -> None:
-        self.notes.warn_once(self._calls_without_id, f"the call has no id; {_BY_ORDER}")
+        paths_by_id: dict[str | None, list[str]] = {}
+        if len({request.id or None for request, _ in self._places} - {None}) < len(self._places):
+            for request, path in self._places:
+                if request.id or not request.ran:
+                    paths_by_id.setdefault(request.id or None, []).append(path)
+        self.notes.warn_once(paths_by_id.pop(None, []), f"the call has no id; {_BY_ORDER}")
         self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
         legacy = "'function_call' is the old form without ids; answers were paired with calls by name and order"
         self.notes.warn_once(self._legacy_calls, legacy)
-        for call_id, paths in self._paths_by_id.items():
+        for call_id, paths in paths_by_id.items():
             if len(paths) > 1:
                 self.notes.warn(
                     paths[1], f"id {call_id!r} has {len(paths)} calls; answers with it were paired in order"
@@ -376,29 +376,15 @@ class TranscriptBuilder:
 
 def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:
     """Return the texts and images of messages in order, `None` if there is no image."""
-    if all(user.parts is None for user in inputs):
+    if all(parts is None for _, parts in inputs):
         return None
-    parts: list[str | MLLMImage] = []
-    for user in inputs:
-        parts += [user.text] if user.parts is None and user.text else user.parts or []
-    return parts
+    joined: list[str | MLLMImage] = []
+    for text, parts in inputs:
+        joined += [text] if parts is None and text else parts or []
+    return joined
 
 
 def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
     """Return the messages or items of a list with their paths; anything else is a problem."""
     messages = read_list(value, path, notes, "a list of messages")
     return [(f"{path}[{index}]", message) for index, message in enumerate(messages)]
-
-
-def messages_with_role(
-    entries: Iterable[Entry], roles: tuple[str, ...], notes: Notes
-) -> Iterator[tuple[str, str, Fields]]:
-    """Yield the path, the role and the fields of each message; one without any of these roles is a problem."""
-    for path, message in entries:
-        fields = as_object(message)
-        if fields is None:
-            notes.problem(path, f"expected a message (an object with a role), got {short_repr(message)}")
-        elif (role := fields.get("role")) in roles:
-            yield path, role, fields
-        else:
-            notes.problem(f"{path}.role", f"expected one of {', '.join(roles)}, got {short_repr(role)}")
