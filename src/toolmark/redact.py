@@ -233,7 +233,7 @@ class Redactor:
         """
         return self._redact_model(data, (), {}) if self.enabled else data
 
-    def _may_change(self, text: str) -> bool:
+    def _may_change(self, text: str | bytes) -> bool:
         """Return whether redaction may change a text, or data of which it is the JSON text; false is certain."""
         return self.hook is not None or _matches(self._shape_hints, text) or _matches(self._key_hints, text)
 
@@ -380,11 +380,10 @@ def _hook_warning(problem: str, path: Path) -> str:
     return f"the redaction hook {problem} at {where}; the value was redacted"
 
 
-def _matches(hints: SchemaValidator | None, text: str) -> bool:
-    # UTF-8 has no lone surrogates: an escape stands for each.
-    return hints is None or hints.isinstance_python(
-        text if text.isascii() else text.encode("utf-8", "backslashreplace")
-    )
+def _matches(hints: SchemaValidator | None, text: str | bytes) -> bool:
+    if isinstance(text, str) and not text.isascii():
+        text = text.encode("utf-8", "backslashreplace")  # UTF-8 has no lone surrogates: an escape stands for each
+    return hints is None or hints.isinstance_python(text)
 
 
 @lru_cache(maxsize=16)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from toolmark._internal.json import short_repr, to_json_value
+from toolmark._internal.json import json_text, short_repr, to_json_value
 from toolmark._internal.model import Model, drop_none
 from toolmark.calls import Execution, ToolCall, ToolSpec
 from toolmark.cases import AnyCase, ConversationalTestCase, Handoff, LLMTestCase, MLLMImage, MLLMTestCase, Run, Turn
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.expect import read_expectation
 from toolmark.expect.json_form import is_expectation
-from toolmark.redact import DEFAULT, Redactor
+from toolmark.redact import DEFAULT, may_hold_secret
 
 _TYPES: Mapping[str, type[AnyCase]] = {
     "case": LLMTestCase,
@@ -23,24 +23,60 @@ _TYPES: Mapping[str, type[AnyCase]] = {
 }
 _NAMES = {model: name for name, model in _TYPES.items()}
 # Models whose dictionaries and lists hold JSON values or such models only, since their validators convert them.
-_PLAIN_MODELS = (LLMTestCase, ConversationalTestCase, Turn, Run, MLLMImage, ToolCall, Execution, ToolSpec, Handoff)
-_JSON_TYPES = (str, int, float, bool, type(None), dict)
+_PLAIN_MODELS = frozenset(
+    {LLMTestCase, ConversationalTestCase, Turn, Run, MLLMImage, ToolCall, Execution, ToolSpec, Handoff}
+)
+_JSON_TYPES = frozenset({str, int, float, bool, type(None), dict})
 _MAX_DEPTH = 20
 
+_SHARED = "calls of the case and of its run"
+_SHARED_TEXT = f'"{_SHARED}"'.encode()
 
-def case_to_json(case: object, redactor: Redactor = DEFAULT, *, plain: object = None) -> dict[str, Any]:
-    """Return a case with its type as JSON values, without secrets, or why it cannot be written.
 
-    `plain` is the result of `to_plain(case)` if the caller has it.
+def encode_case(plain: object) -> tuple[bytes, list[bytes]]:
+    """Return the JSON text of a case, given as JSON values: a text, and the texts between which it stands.
+
+    It is that of the calls that the case shares with its run, which is encoded and searched once; else it is empty.
+    """
+    run = plain.get("run") if isinstance(plain, dict) else None
+    if isinstance(plain, dict) and isinstance(run, dict):
+        calls = plain.get("tools_called")
+        if calls and calls == run.get("calls"):
+            rest = {**plain, "tools_called": _SHARED, "run": {**run, "calls": _SHARED}}
+            pieces = json_text(rest).encode().split(_SHARED_TEXT)
+            if len(pieces) == 3:  # noqa: PLR2004 - the case does not hold this text itself
+                return json_text(calls).encode(), pieces
+    return b"", [json_text(plain).encode()]
+
+
+def case_members(case: object, plain: object, shared: bytes, pieces: Sequence[bytes]) -> bytes:
+    """Return the type and content of a case in a line of results, without secrets, or why it cannot be written.
+
+    Args:
+        case: The case.
+        plain: Its JSON values, from `to_plain`.
+        shared: The text of these from `encode_case`.
+        pieces: As above.
     """
     if not isinstance(case, (LLMTestCase, MLLMTestCase, ConversationalTestCase)) or type(case) not in _NAMES:
-        return {"not_written": f"{type(case).__name__} is not a case"}
-    try:
-        redacted = redactor.model(case)
-        content = plain if redacted is case and isinstance(plain, dict) else model_to_dict(redacted)
-    except InvalidDataError as error:
-        return {"not_written": str(error)}
-    return {"type": _NAMES[type(case)], "content": _without_copied_input(content)}
+        return _not_written(f"{type(case).__name__} is not a case")
+    if not isinstance(plain, dict):
+        return _not_written(str(plain))
+    if any(map(may_hold_secret, (shared, *pieces))):
+        redacted = DEFAULT.model(case)
+        if redacted is not case:
+            try:
+                plain = model_to_dict(redacted)
+            except InvalidDataError as error:
+                return _not_written(str(error))
+            shared, pieces = encode_case(plain)
+    content = _without_copied_input(plain)
+    text = shared.join(pieces) if content is plain else json_text(content).encode()
+    return b'"type": "%b", "content": %b' % (_NAMES[type(case)].encode(), text)
+
+
+def _not_written(reason: str) -> bytes:
+    return b'"not_written": ' + json_text(reason).encode()
 
 
 def _without_copied_input(content: dict[str, Any]) -> dict[str, Any]:
@@ -123,16 +159,12 @@ def _fields(value: Any, plain_by_id: dict[int, Any], depth: int) -> Any:  # noqa
         return value.value
     if kind not in _PLAIN_MODELS or depth > _MAX_DEPTH:
         raise _UnusualError
-    # A case and its run share their calls.
-    if id(value) not in plain_by_id:
-        plain_by_id[id(value)] = _model_fields(value, plain_by_id, depth + 1)
-    return plain_by_id[id(value)]
-
-
-def _model_fields(model: Model, plain_by_id: dict[int, Any], depth: int) -> dict[str, Any]:
-    fields_set = model.model_fields_set
-    return {
-        name: item if type(item) in _JSON_TYPES else _fields(item, plain_by_id, depth)
-        for name, item in model.__dict__.items()
-        if name in fields_set
-    }
+    plain = plain_by_id.get(id(value))
+    if plain is None:  # a case and its run share their calls
+        fields_set = value.__pydantic_fields_set__
+        plain = plain_by_id[id(value)] = {
+            name: item if type(item) in _JSON_TYPES else _fields(item, plain_by_id, depth + 1)
+            for name, item in value.__dict__.items()
+            if name in fields_set
+        }
+    return plain

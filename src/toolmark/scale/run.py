@@ -210,7 +210,8 @@ class Run:
             self.store.remove()
             raise
         texts = combined.texts(self.paths)
-        self.store.join(manifest, combined.digests, {"totals": combined.totals.to_dict(), **texts})
+        record = {"totals": combined.totals.to_dict(), **texts}
+        self.store.join(manifest, combined.totals.cases, combined.digests, record)
         issue_warnings(texts)
         return manifest.header, combined
 
@@ -225,7 +226,7 @@ class Run:
             header=_header(self.options),
             options=self.options.to_dict(),
             files=tuple(self.paths),
-            parts=tuple(survey(self.paths, planned, workers)),
+            parts=tuple(survey(self.paths, planned, workers, with_digests=self.store.resumes)),
             part_bytes=part_bytes,
         )
         if before is None:
@@ -335,15 +336,16 @@ def in_order(
         yield part, waiting.pop(part.number)
 
 
-def survey(paths: Sequence[str], parts: Sequence[Part], workers: int) -> list[Part]:
-    """Return the parts with their digests, numbers of lines, first lines and replaced lines."""
-    with closing(run_jobs(partial(_survey_part, tuple(paths)), parts, workers)) as surveying:
+def survey(paths: Sequence[str], parts: Sequence[Part], workers: int, *, with_digests: bool = False) -> list[Part]:
+    """Return the parts with their numbers of lines, first lines, replaced lines, and digests."""
+    work = partial(_survey_part, tuple(paths), with_digests)
+    with closing(run_jobs(work, parts, workers)) as surveying:
         by_number = {part.number: measured for part, measured in surveying}
     return with_replaced_lines(number_lines([by_number[part.number] for part in parts]), paths)
 
 
-def _survey_part(paths: tuple[str, ...], part: Part) -> Part:
-    return survey_part(part, paths[part.file])
+def _survey_part(paths: tuple[str, ...], with_digests: bool, part: Part) -> Part:
+    return survey_part(part, paths[part.file], with_digest=with_digests)
 
 
 def _header(options: Options) -> Header:
