@@ -17,7 +17,7 @@ from toolmark import LLMTestCase, ToolCall, ToolmarkWarning
 from toolmark._internal.json import json_text
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor, may_hold_secret
-from toolmark.results.case_json import model_to_dict
+from toolmark.results.case_json import encode_model
 
 M = REDACTED
 TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -229,7 +229,7 @@ def test_the_quick_search_of_a_case_misses_no_secret(value: Any) -> None:
     case = LLMTestCase(tools_called=[call], expected_tools=[call], metadata={"value": value}, tags=[repr(value)])
 
     if DEFAULT.model(case) is not case:
-        assert may_hold_secret(json_text(model_to_dict(case)))
+        assert may_hold_secret(encode_model(case))
 
 
 @pytest.mark.parametrize(

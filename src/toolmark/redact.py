@@ -123,6 +123,8 @@ _ASSIGNMENT = re.compile(
     r"""["'?&](?:(?<=(["']))(?P<key>[\w .-]{1,64})\\{0,3}\1\s{0,16}(?::|=>?)\s{0,16}|"""
     r"""(?<=[?&])(?P<param>[\w.-]{1,64})=)"""
 )
+# What follows the key in each of them, or the parameter: it is looked for first, because many texts quote words.
+_ASSIGNMENT_SIGN = re.compile(r"""["'?&](?:(?<=["'])\s{0,16}[:=]|(?<=[?&])[\w.-]{1,64}=)""")
 _ASSIGNED_VALUE = re.compile(
     r"""\\{1,3}["'](?P<escaped>[^"'\\]*)
     |"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)
@@ -323,6 +325,8 @@ class Redactor:
 
     def _redact_assignments(self, text: str) -> str:
         """Return a text that is not JSON with the values of its secret keys redacted."""
+        if not _ASSIGNMENT_SIGN.search(text):
+            return text
         parts: list[str] = []
         done = 0
         for start, end in self._secret_spans(text):

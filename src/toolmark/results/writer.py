@@ -24,7 +24,7 @@ from toolmark._internal.version import installed_version
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
 from toolmark.report.report import case_names
-from toolmark.results.case_json import case_members, encode_case, to_plain
+from toolmark.results.case_json import case_members, encode_case
 from toolmark.results.jsonl import FORMAT, Header, ResultsContent, WrittenMetric, read_lines, sealed
 from toolmark.results.layout import Row
 
@@ -176,8 +176,7 @@ def row_line(
         seconds: Seconds since the session began; by default the line has no time.
         contents: Whether it has the content of the case, and not only the id and name.
     """
-    plain = to_plain(row.case)
-    shared, pieces = encode_case(plain)
+    shared, pieces = encode_case(row.case)
     head: dict[str, Any] = {"place": row.place, "fingerprint": fingerprint or _hash(shared.join(pieces))}
     head |= drop_none({"trial": row.trial})
     if of > 1:
@@ -186,7 +185,7 @@ def row_line(
         head |= {"component": row.component, "source": row.source}
     members = [json_text(head | case_names(row.case))[1:-1].encode()]
     if contents:
-        members.append(case_members(row.case, plain, shared, pieces))
+        members.append(case_members(row.case, shared, pieces))
     members.append(b'"results": ' + _text_of([result.to_dict(DEFAULT) for result in row.results]).encode())
     if seconds is not None:
         members.append(b'"seconds": ' + json_text(seconds).encode())
@@ -201,7 +200,7 @@ def _text_of(plain: object) -> str:
 
 
 def _fingerprint(item: object) -> str:
-    shared, pieces = encode_case(to_plain(item))
+    shared, pieces = encode_case(item)
     return _hash(shared.join(pieces))
 
 
