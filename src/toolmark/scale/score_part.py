@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 from zlib import crc32
 
-from toolmark._internal.atomic_files import draft_path, replace_durably
+from toolmark._internal.atomic_files import draft_path, sync_file
 from toolmark._internal.json import canonical_json, to_json_value
 from toolmark._internal.resumed_runs import is_interrupted
 from toolmark._internal.text import unique_labels
@@ -21,7 +21,7 @@ from toolmark.analysis.field_paths import value_at
 from toolmark.cases import LLMTestCase, TestCase
 from toolmark.dataset import Document, FileProblems, read_documents, read_line, replaced_numbers
 from toolmark.errors import Problem, ToolmarkWarning
-from toolmark.evaluation.session import measure_in_thread
+from toolmark.evaluation.measuring import measure_in_thread
 from toolmark.metrics import MetricLike
 from toolmark.report import CaseResult
 from toolmark.report.text.ordering import worst_first
@@ -165,7 +165,8 @@ def score_part(part: Part, path: str, options: Options, target: Path | None, ful
         with draft.open("wb") as file:
             outcome = _score(part, path, options, file, full)
         if not outcome.problems:
-            replace_durably(draft, target)
+            sync_file(draft)
+            draft.replace(target)  # the note of the part, which is in the same folder, makes the move durable
     finally:
         draft.unlink(missing_ok=True)
     return outcome
