@@ -178,13 +178,14 @@ def _bytes_between(path: str, start: int, end: int) -> Iterator[bytes]:
             yield piece
 
 
-def survey_part(part: Part, path: str, *, with_digest: bool) -> Part:
-    """Return a part with its number of lines, and with the digest of its bytes.
+def survey_part(paths: Sequence[str], with_digest: bool, part: Part) -> Part:
+    """Return a part of these files with its number of lines, and with the digest of its bytes.
 
     `replaced` is empty if an interrupted run may be among the lines, so that it must be determined.
     """
     if (part.kind == "rows" and part.start) or (part.kind != "lines" and not with_digest):
         return part
+    path = paths[part.file]
     hashed, lines, end_of_last = hashlib.sha256(), 0, b""
     interrupted = False
     start, end = (part.start, part.end) if part.kind == "lines" else (0, Path(path).stat().st_size)
