@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from enum import Enum
 from operator import is_
 from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from toolmark._internal.json import json_text, short_repr, to_json_value
 from toolmark._internal.model import Model, drop_none
@@ -150,6 +153,8 @@ def _to_plain(value: object) -> object:
         return _set_fields(value)
     if isinstance(value, Enum):
         return value.value
+    if type(value) is datetime:
+        return to_jsonable_python(value)
     raise _UnusualError
 
 
