@@ -161,7 +161,8 @@ class Redactor:
     one name, while `max_tokens` and `page_token` are not `token`. `null`, booleans and empty values under a secret key
     stay, since they hold nothing. Text that is JSON (raw arguments, a tool's answer) is redacted inside, and rewritten
     only if it holds a secret; in broken JSON and in URLs, values under quoted secret keys and secret query parameters
-    are redacted. A value that is nested too deeply to be searched is redacted as a whole.
+    are redacted. A value that is nested too deeply to be searched is redacted as a whole, a text only if it may hold a
+    secret.
 
     Redacting twice is the same as once, and a value without secrets stays equal.
 
@@ -437,6 +438,7 @@ def _mask_secret(match: re.Match[str]) -> str:
 
 DEFAULT: Final = Redactor()
 """The default rules."""
-may_hold_secret: Final = DEFAULT._may_change  # noqa: SLF001 - for other modules, and not for users
 OFF: Final = Redactor(enabled=False)
 """Redacts nothing."""
+may_hold_secret: Final = DEFAULT._may_change  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - not for users
+"""Tells whether `DEFAULT` may change a text, or data of which it is the JSON text; false is certain."""
