@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 import strategies
 from toolmark import LLMTestCase, ToolCall, ToolmarkWarning
+from toolmark._internal.json import json_text
 from toolmark.errors import ConfigurationError
-from toolmark.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor
+from toolmark.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor, may_hold_secret
+from toolmark.results.case_json import encode_model
 
 M = REDACTED
 TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -109,6 +111,155 @@ def test_no_nesting_hides_a_secret_from_the_rules(token: str, nesting: Any) -> N
 
     assert token not in json.dumps(DEFAULT(value))
     assert json.dumps(token)[1:-1] not in json.dumps(DEFAULT(value))
+
+
+_SEPARATORS = (
+    "",
+    "",
+    "",
+    "_",
+    "-",
+    " ",
+    ".",
+    "\n",
+    "\t",
+    "\x01",
+    '"',
+    "'",
+    "\\",
+    "/",
+    "\\n",
+    "\u2013",
+    "\ud800",
+    "\u001bt",
+)
+_MORE_TOKENS = (
+    *(
+        *TOKENS,
+        "sk-" + "a" * 20,
+        "sk-abc-def-ghi-jkl-mno-pqR",
+        "ASIA" + "Z9" * 8,
+        "AIza" + "x_-" * 12,
+        "glpat-" + "x" * 20,
+    ),
+    *(
+        "whsec_0123456789",
+        "sk_live_0123456789",
+        "hf_" + "x" * 20,
+        "ya29." + "x" * 20,
+        "pypi-AgE" + "x" * 20,
+        "xapp-1-2-3-4-5-6",
+    ),
+    *("https://u:p@h", "a://:\xa0\ud800&<'@", "Authorization:\n Basic x", "bearer\n\tabcdefg1", "BEARER " + "+/" * 10),
+    *(
+        "x?api_key=5&y",
+        "x&token=<y>",
+        "?a=1&to.ken=abc",
+        "'to ken' => 'x'",
+        '\\"token\\"\n:\n\\"x\\"',
+        "-----BEGIN PRIVATE KEY-----",
+    ),
+)
+
+
+@st.composite
+def _spelled_keys(draw: Any) -> str:
+    """Return a secret key in any of its spellings, or one that resembles it."""
+    key = draw(st.sampled_from([*sorted(DEFAULT_KEYS), "max_tokens", "tok", "a"]))
+    letters = list(key)
+    for at in draw(st.lists(st.integers(0, len(key) - 1), max_size=4)):
+        change = draw(st.sampled_from(("upper", "separate", "kelvin")))
+        if change == "upper":
+            letters[at] = letters[at].upper()
+        elif change == "separate":
+            letters[at] += draw(st.sampled_from(_SEPARATORS))
+        else:
+            letters[at] = letters[at].replace("k", "\u212a")
+    return "".join(letters)
+
+
+@st.composite
+def _as_json(draw: Any, value: Any) -> str:
+    """Return a JSON text of a value as any program may write it: with escapes where JSON allows them."""
+    text = json.dumps(value, ensure_ascii=draw(st.booleans()), indent=draw(st.sampled_from((None, None, 1))))
+    escaped = draw(st.sampled_from(("", "", "/", "&<>'", "kK", "tn-_:", "aeiou", ' "')))
+
+    def write_string(match: re.Match[str]) -> str:
+        pieces = re.findall(r"\\u....|\\.|.", match[0][1:-1], re.DOTALL)
+        return f'"{"".join(_escape(piece) if piece in escaped else piece for piece in pieces)}"'
+
+    return re.sub(r'"(?:[^"\\]|\\.)*"', write_string, text, flags=re.DOTALL)
+
+
+def _escape(letter: str) -> str:
+    return "\\/" if letter == "/" else f"\\u{ord(letter):04x}"
+
+
+_around = st.lists(st.sampled_from(("", " ", "\n", "x", "é", "(", '"', "\\")), max_size=2).map("".join)
+
+
+@st.composite
+def _planted(draw: Any) -> Any:
+    """Return a value with one secret, or with something that resembles one: a second one would hide a mistake."""
+    key, text = draw(_spelled_keys()), draw(st.sampled_from(_MORE_TOKENS))
+    value: Any = draw(st.sampled_from(({key: "x"}, {key: [1]}, f"{draw(_around)}{text}{draw(_around)}")))
+    for _ in range(draw(st.integers(0, 3))):
+        value = draw(
+            draw(st.sampled_from((st.just([value]), st.just({"a": value}), _as_json(value), st.just(repr(value)))))
+        )
+    return value
+
+
+@given(_planted())
+def test_the_quick_search_misses_no_secret(value: Any) -> None:
+    """What it takes as clean is clean for the rules alone, as it is and in JSON text of any depth."""
+    slow = Redactor()
+    vars(slow).update(_key_hints=None, _shape_hints=None)  # nothing is known, so everything is searched
+    expected = slow(value)
+
+    assert DEFAULT(value) == expected
+    if expected != value:
+        assert may_hold_secret(json_text(value))
+
+
+@given(_planted())
+def test_the_quick_search_of_a_case_misses_no_secret(value: Any) -> None:
+    """A case, too: its JSON text has all of its fields."""
+    call = ToolCall(name="x", input_parameters={"value": value}, output=value)
+    case = LLMTestCase(tools_called=[call], expected_tools=[call], metadata={"value": value}, tags=[repr(value)])
+
+    if DEFAULT.model(case) is not case:
+        assert may_hold_secret(encode_model(case))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"to\u212aen": "x"}),
+        r'{"a": "https:\/\/u:p@h"}',
+        r'{"a": "https:/\/u:p@h"}',
+        r'{"a": "https:\u002f/u:p@h"}',
+        r'{"\u0070assword": "x"}',
+        r'{"a": "{\u0022token\u0022: 1}"}',
+        r'{"a": "h?b=c\u0026token=d"}',
+    ],
+)
+def test_the_quick_search_reads_escapes(text: str) -> None:
+    """In text that is JSON, and in the JSON text of that."""
+    assert DEFAULT(text) != text
+    assert may_hold_secret(json_text(text))
+    assert may_hold_secret(json_text([json_text({"b": text})]))
+
+
+def test_the_quick_search_finds_nothing_in_usual_data() -> None:
+    """Otherwise it would save no time."""
+    texts = [
+        f"a {word} here" for word in ("token", "password", "secret", "Asia/Tokyo", "task-1", "https://h:80/?q=a@b")
+    ]
+    answer = json.dumps({"max_tokens": 5, "url": "https://h/a?b=c&d=é", "html": "<a href='x'>\n</a>", "note": texts})
+
+    for text in (answer, answer.replace("/", "\\/"), answer.replace("<", "\\u003c").replace("&", "\\u0026")):
+        assert not may_hold_secret(json_text([text, *texts, json.dumps([text])]))
 
 
 HOSTILE = (

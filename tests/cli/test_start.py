@@ -75,6 +75,15 @@ def loaded_commands(modules: set[str]) -> set[str]:
     return {name for name in COMMANDS if f"toolmark.cli.{name}" in modules}
 
 
+def test_scoring_by_parts_loads_no_event_loop(tmp_path: Path) -> None:
+    """Nothing waits there, and each of its processes would load it."""
+    (tmp_path / "cases.jsonl").write_text(json.dumps(CASE) + "\n", encoding="utf-8")
+    modules = loaded_modules(tmp_path, "score", "cases.jsonl", "--no-contents", "--results", "r", "--processes", "1")
+
+    assert "toolmark.scale.files" in modules
+    assert "asyncio" not in modules
+
+
 def test_score_loads_only_what_it_needs(tmp_path: Path) -> None:
     """`toolmark score` loads no other command, and no feature that was not requested."""
     (tmp_path / "cases.jsonl").write_text(json.dumps(CASE), encoding="utf-8")

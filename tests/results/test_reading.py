@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judging import RuleJudge
-from strategies import case_fields, few
+from strategies import case_fields, conversation_fields, few, golden_fields, image_case_fields, run_fields
 from toolmark import (
     ConversationalTestCase,
     DataFileError,
     Finding,
+    Golden,
     LLMTestCase,
     MetricResult,
     MLLMImage,
@@ -41,6 +42,7 @@ from toolmark.report.terminal import print_report
 from toolmark.report.terminal.console import make_console
 from toolmark.report.text.side_by_side import rows
 from toolmark.results import read_results
+from toolmark.results.case_json import case_from_json, encode_case
 from toolmark.results.jsonl import Header
 from toolmark.results.layout import Row
 from toolmark.results.writer import ResultsFile, new_header
@@ -96,6 +98,33 @@ def test_written_results_are_read_back(tmp_path_factory: pytest.TempPathFactory,
     for left, right in zip(restored.cases, report.cases, strict=True):
         assert left.case.to_json() == right.case.to_json()
         assert left.label == right.label
+
+
+_writable = st.one_of(
+    case_fields.map(lambda fields: LLMTestCase(**fields)),
+    run_fields.map(lambda fields: Run(**fields).to_test_case(id="a")),
+    conversation_fields.map(lambda fields: ConversationalTestCase(**fields)),
+    image_case_fields.map(lambda fields: MLLMTestCase(**fields)),
+    golden_fields.map(lambda fields: Golden(**fields)),
+)
+
+
+@given(_writable)
+def test_a_case_is_written_as_its_json(case: Any) -> None:
+    """The quick way to the text of a case gives the text of `to_json`; calls that a run shares are left out of one."""
+    shared, pieces = encode_case(case)
+
+    assert shared.join(pieces) == case.to_json().encode()
+
+
+@pytest.mark.parametrize("text", ["calls of the case and of its run", '"calls of the case and of its run"', "\ud800é"])
+def test_no_text_of_a_case_is_taken_for_its_calls(text: str) -> None:
+    """The text that stands for the calls while a case is encoded may be in the case itself."""
+    case = Run(input=text, calls=[ToolCall(name="x", input_parameters={"a": text}, output=text)]).to_test_case()
+    shared, pieces = encode_case(case)
+
+    assert json.loads(shared.join(pieces))["run"]["calls"][0]["output"] == text
+    assert case_from_json("case", json.loads(shared.join(pieces))) == case
 
 
 WEATHER = ToolCall(name="weather", input_parameters={"city": "Paris", "days": {"from": 1, "to": 3}}, output=[1])

@@ -72,7 +72,7 @@ def test_every_byte_is_in_one_part(
     path = tmp_path / "file"
     path.write_bytes(data)
 
-    parts = number_lines([survey_part(part, str(path)) for part in divide_files([str(path)], part_bytes)])
+    parts = number_lines([survey_part([str(path)], True, part) for part in divide_files([str(path)], part_bytes)])
 
     pieces = [data[part.start : part.end] for part in parts]
     assert b"".join(pieces) == data

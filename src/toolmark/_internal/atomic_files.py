@@ -73,8 +73,7 @@ def draft_path(path: Path) -> Path:
 
 def replace_durably(draft: Path, target: Path) -> None:
     """Move a draft to its place; on return both its content and the move are on the disk."""
-    with draft.open("rb+") as file:
-        os.fsync(file.fileno())
+    sync_file(draft)
     draft.replace(target)
     if os.name == "posix":  # Windows cannot open a folder, and writes the move with the file
         folder = os.open(target.parent, os.O_RDONLY)
@@ -82,6 +81,12 @@ def replace_durably(draft: Path, target: Path) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def sync_file(path: Path) -> None:
+    """Wait until the content of a file is on the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 @contextmanager

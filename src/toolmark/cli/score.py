@@ -18,7 +18,6 @@ from toolmark.cli.options import allow_nan_option, is_given, options_in, toleran
 from toolmark.cli.path_types import Source, Target
 from toolmark.cli.report_options import ReportOptions, fail_under_option, is_below, report_options
 from toolmark.dataset import read_goldens
-from toolmark.evaluation.run import evaluate
 from toolmark.metrics import MetricLike
 from toolmark.report import Report
 from toolmark.report.redaction import redact
@@ -128,6 +127,8 @@ def score(
             with exit_on_error(file, "nothing was scored") as caught:
                 cases = _read(files, reading, goldens_path, golden_id)
             with exit_on_error(results or file, "nothing was scored", action="write"):
+                from toolmark.evaluation.run import evaluate  # noqa: PLC0415 - loads an event loop
+
                 scores = evaluate(cases, metrics, results=results, resume=resume)
     except KeyboardInterrupt:
         if by_parts:  # `evaluate` has printed what is done

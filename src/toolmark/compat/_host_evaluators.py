@@ -13,7 +13,7 @@ from toolmark._internal.model import drop_none
 from toolmark._internal.text import unique_labels
 from toolmark.cases import LLMTestCase, Run
 from toolmark.errors import InvalidDataError
-from toolmark.evaluation.run import checked_metrics
+from toolmark.evaluation.measuring import checked_metrics
 from toolmark.formats import case_from_record, read
 from toolmark.metrics import MetricLike
 from toolmark.redact import Redactor

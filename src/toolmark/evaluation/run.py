@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
-from toolmark._internal.options import require
 from toolmark._internal.sync_bridge import run_interruptible
 from toolmark._internal.text import plural, printable
 from toolmark.agents import (
@@ -30,8 +29,9 @@ from toolmark.agents import (
 from toolmark.calls import ToolCallParams
 from toolmark.cases import AnyCase
 from toolmark.errors import ConfigurationError, InvalidDataError, MetricAssertionError
+from toolmark.evaluation.measuring import checked_metrics, waits
 from toolmark.evaluation.observed_app import App, ObservedApp
-from toolmark.evaluation.session import Session, Source, agent_source, app_source, case_source, evaluation_header, waits
+from toolmark.evaluation.session import Session, Source, agent_source, app_source, case_source, evaluation_header
 from toolmark.matching.alignment import Denominator
 from toolmark.metrics import MetricLike, ToolCorrectnessMetric
 from toolmark.report import Report
@@ -279,23 +279,6 @@ def listed_cases(test_cases: object) -> list[AnyCase]:
         message = f"test_cases must be a list of cases, got {type(test_cases).__name__}; or pass goldens and an agent"
         raise ConfigurationError(message)
     return list(test_cases)
-
-
-def checked_metrics(metrics: object, method: str = "measure") -> list[MetricLike]:
-    """Return at least one metric.
-
-    Raises:
-        ConfigurationError: There is none, or one has no label, threshold or `method`.
-    """
-    listed = list(metrics) if isinstance(metrics, Iterable) else []
-    require(listed, "metrics must be a list of at least one metric", metrics)
-    for metric in listed:
-        if isinstance(metric, type):
-            raise ConfigurationError(f"{metric!r} is a class, not a metric; did you mean {metric.__name__}()?")
-        missing = [name for name in ("label", "threshold", method) if not hasattr(metric, name)]
-        if missing:
-            raise ConfigurationError(f"{metric!r} is not a metric: missing attribute(s) {', '.join(missing)}")
-    return listed
 
 
 def assert_test(test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:

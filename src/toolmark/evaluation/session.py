@@ -10,10 +10,8 @@ import asyncio
 import platform
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from toolmark._internal.text import unique_labels
@@ -22,10 +20,11 @@ from toolmark.agents import AgentCallable, run_golden
 from toolmark.cases import AnyCase
 from toolmark.dataset import Golden
 from toolmark.errors import ConfigurationError
+from toolmark.evaluation.measuring import checked_result, measure_in_thread, waits
 from toolmark.evaluation.observed_app import ObservedApp, Pending
 from toolmark.metrics import Metric, MetricLike
 from toolmark.report import Report
-from toolmark.result import MetricResult, ResultStatus, failed_result
+from toolmark.result import MetricResult, failed_result
 from toolmark.results.jsonl import Header
 from toolmark.results.layout import Row, report_table
 from toolmark.results.writer import ResultsFile, new_header
@@ -243,36 +242,8 @@ def evaluation_header(
     return new_header(source.kind, source.items, entries, trials)
 
 
-def measure_in_thread(metric: MetricLike, case: AnyCase) -> MetricResult:
-    """Measure a case in this thread; an exception becomes a failed result."""
-    try:
-        # In a copy of the context, so that `metric.score` of the caller does not change.
-        return _checked(copy_context().run(metric.measure, case))
-    except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
-        return failed_result(metric.label, metric.threshold, error)
-
-
 async def _measure_async(metric: MetricLike, case: AnyCase) -> MetricResult:
     try:
-        return _checked(await asyncio.create_task(metric.a_measure(case)))
+        return checked_result(await asyncio.create_task(metric.a_measure(case)))
     except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
         return failed_result(metric.label, metric.threshold, error)
-
-
-def waits(metric: MetricLike) -> bool:
-    """Return whether a metric waits for something outside, such as a judge, by its attribute `waits`."""
-    return getattr(metric, "waits", False) is True
-
-
-def _checked(value: object) -> MetricResult:
-    """Return the result of a metric, which may be a user's, if it is valid."""
-    if not isinstance(value, MetricResult):
-        raise ConfigurationError(f"a metric must return a MetricResult, got {type(value).__name__} {value!r:.60}")
-    is_scored = value.status is ResultStatus.SCORED
-    has_score, has_verdict = value.score is not None, value.passed is not None
-    if has_score != is_scored or has_verdict != is_scored:
-        message = f"the metric returned a {value.status.value} result with score={value.score}, passed={value.passed}"
-        raise ConfigurationError(f"{message}; a scored result must have both, any other result neither")
-    if not isfinite(value.score or 0):
-        raise ConfigurationError(f"the metric returned the score {value.score}, which must be a number from 0 to 1")
-    return value

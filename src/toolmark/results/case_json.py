@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from enum import Enum
+from operator import is_
 from typing import Any
 
-from toolmark._internal.json import short_repr, to_json_value
+from pydantic_core import to_jsonable_python
+
+from toolmark._internal.json import json_text, short_repr, to_json_value
 from toolmark._internal.model import Model, drop_none
 from toolmark.calls import Execution, ToolCall, ToolSpec
 from toolmark.cases import AnyCase, ConversationalTestCase, Handoff, LLMTestCase, MLLMImage, MLLMTestCase, Run, Turn
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.expect import read_expectation
 from toolmark.expect.json_form import is_expectation
-from toolmark.redact import DEFAULT, Redactor
+from toolmark.redact import DEFAULT, may_hold_secret
 
 _TYPES: Mapping[str, type[AnyCase]] = {
     "case": LLMTestCase,
@@ -22,25 +26,57 @@ _TYPES: Mapping[str, type[AnyCase]] = {
     "conversation": ConversationalTestCase,
 }
 _NAMES = {model: name for name, model in _TYPES.items()}
-# Models whose dictionaries and lists hold JSON values or such models only, since their validators convert them.
-_PLAIN_MODELS = (LLMTestCase, ConversationalTestCase, Turn, Run, MLLMImage, ToolCall, Execution, ToolSpec, Handoff)
-_JSON_TYPES = (str, int, float, bool, type(None), dict)
+# Models whose fields hold JSON values or such models only, since their validators convert them.
+_PLAIN_MODELS = frozenset(
+    {LLMTestCase, ConversationalTestCase, Turn, Run, MLLMImage, ToolCall, Execution, ToolSpec, Handoff}
+)
 _MAX_DEPTH = 20
 
+_SHARED = "calls of the case and of its run"
+_SHARED_TEXT = f'"{_SHARED}"'.encode()
 
-def case_to_json(case: object, redactor: Redactor = DEFAULT, *, plain: object = None) -> dict[str, Any]:
-    """Return a case with its type as JSON values, without secrets, or why it cannot be written.
 
-    `plain` is the result of `to_plain(case)` if the caller has it.
+def encode_case(case: object) -> tuple[bytes, list[bytes]]:
+    """Return the JSON text of any case or golden: a text, and the texts between which it stands.
+
+    It is that of the calls that a case shares with its run, which is encoded and searched once; else it is empty. Of a
+    case that cannot be written the text is the reason.
+    """
+    if type(case) is LLMTestCase and type(case.run) is Run:
+        calls, run = case.tools_called, case.run
+        if calls and len(calls) == len(run.calls) and all(map(is_, calls, run.calls)):
+            rest = {**_set_fields(case), "tools_called": _SHARED, "run": {**_set_fields(run), "calls": _SHARED}}
+            shared, text = _encode_plain(calls), _encode_plain(rest)
+            pieces = [] if text is None else text.split(_SHARED_TEXT)
+            if shared is not None and len(pieces) == 3:  # noqa: PLR2004 - the case does not hold this text itself
+                return shared, pieces
+    try:
+        text = encode_model(case) if isinstance(case, Model) else json_text(to_json_value(case, [])).encode()
+    except InvalidDataError as error:
+        text = json_text(str(error)).encode()
+    return b"", [text]
+
+
+def case_members(case: object, shared: bytes, pieces: Sequence[bytes]) -> bytes:
+    """Return the type and content of a case in a line of results, without secrets, or why it cannot be written.
+
+    `shared` and `pieces` are what `encode_case` returned.
     """
     if not isinstance(case, (LLMTestCase, MLLMTestCase, ConversationalTestCase)) or type(case) not in _NAMES:
-        return {"not_written": f"{type(case).__name__} is not a case"}
-    try:
-        redacted = redactor.model(case)
-        content = plain if redacted is case and isinstance(plain, dict) else model_to_dict(redacted)
-    except InvalidDataError as error:
-        return {"not_written": str(error)}
-    return {"type": _NAMES[type(case)], "content": _without_copied_input(content)}
+        return _not_written(json_text(f"{type(case).__name__} is not a case").encode())
+    redacted = DEFAULT.model(case) if any(map(may_hold_secret, (shared, *pieces))) else case
+    if redacted is not case:
+        shared, pieces = encode_case(redacted)
+    text = shared.join(pieces)
+    if not text.startswith(b"{"):
+        return _not_written(text)
+    if isinstance(redacted, MLLMTestCase) and isinstance(redacted.run, Run) and isinstance(redacted.input, list):
+        text = json_text(_without_copied_input(redacted.to_dict())).encode()
+    return b'"type": "%b", "content": %b' % (_NAMES[type(case)].encode(), text)
+
+
+def _not_written(reason: bytes) -> bytes:
+    return b'"not_written": ' + reason
 
 
 def _without_copied_input(content: dict[str, Any]) -> dict[str, Any]:
@@ -86,53 +122,52 @@ def case_from_json(type_name: str | None, content: Mapping[str, Any] | None, **n
     return model.model_validate({**content, "expected_tools": plan})
 
 
-def to_plain(value: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return any case or golden as JSON values, for a fingerprint."""
-    if isinstance(value, Model):
-        try:
-            return model_to_dict(value)
-        except InvalidDataError as error:
-            return str(error)
-    return to_json_value(value, [])
-
-
 class _UnusualError(Exception):
     """A value that only `to_dict` can write."""
 
 
-def model_to_dict(model: Model) -> dict[str, Any]:
-    """Return what `to_dict` does, several times faster; NaN and huge integers are left to `json_text`.
+def encode_model(model: Model) -> bytes:
+    """Return the JSON text of what `to_dict` returns, several times faster.
 
     Raises:
         InvalidDataError: See `Model.to_dict`.
     """
+    text = _encode_plain(model)
+    return json_text(model.to_dict()).encode() if text is None else text
+
+
+def _encode_plain(value: object) -> bytes | None:
+    """Return the JSON text of models and JSON values, `None` if only `to_dict` can write them."""
     try:
-        plain: dict[str, Any] = _fields(model, {}, 0)
-    except _UnusualError:
-        return model.to_dict()
-    return plain
+        return _encode(value).encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return _encode_ascii(value).encode()
+    except (_UnusualError, ValueError, RecursionError):  # also NaN and integers of thousands of digits
+        return None
 
 
-def _fields(value: Any, plain_by_id: dict[int, Any], depth: int) -> Any:  # noqa: ANN401 - a JSON value
-    kind = type(value)
-    if kind in _JSON_TYPES:
-        return value
-    if isinstance(value, list):
-        return [_fields(item, plain_by_id, depth) for item in value]
+def _to_plain(value: object) -> object:
+    if type(value) in _PLAIN_MODELS and isinstance(value, Model):
+        if type(value) is Execution and value.children and _is_deep(value, _MAX_DEPTH):
+            raise _UnusualError
+        return _set_fields(value)
     if isinstance(value, Enum):
         return value.value
-    if kind not in _PLAIN_MODELS or depth > _MAX_DEPTH:
-        raise _UnusualError
-    # A case and its run share their calls.
-    if id(value) not in plain_by_id:
-        plain_by_id[id(value)] = _model_fields(value, plain_by_id, depth + 1)
-    return plain_by_id[id(value)]
+    if type(value) is datetime:
+        return to_jsonable_python(value)
+    raise _UnusualError
 
 
-def _model_fields(model: Model, plain_by_id: dict[int, Any], depth: int) -> dict[str, Any]:
-    fields_set = model.model_fields_set
-    return {
-        name: item if type(item) in _JSON_TYPES else _fields(item, plain_by_id, depth)
-        for name, item in model.__dict__.items()
-        if name in fields_set
-    }
+def _set_fields(model: Model) -> dict[str, Any]:
+    names = model.__pydantic_fields_set__
+    return {name: value for name, value in model.__dict__.items() if name in names}
+
+
+def _is_deep(execution: Execution, levels: int) -> bool:
+    children = [call.execution for call in execution.children if call.execution is not None]
+    return levels == 0 or any(_is_deep(child, levels - 1) for child in children)
+
+
+# Models are frozen, and their values are JSON, so none contains itself.
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, default=_to_plain).encode
+_encode_ascii = json.JSONEncoder(check_circular=False, allow_nan=False, default=_to_plain).encode

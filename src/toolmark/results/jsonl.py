@@ -36,6 +36,9 @@ _CHECKSUM: Final = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\s*\Z')
 """The end of a line: the CRC-32 of the bytes before it."""
 
 
+_LAST_KEY: Final = b', "checksum"'
+_FINGERPRINT_KEY: Final = b'"fingerprint": "'
+
 _CHANGED: Final = (
     "the line must be as it was written, and its checksum differs; restore the file, or remove the key 'checksum'"
 )
@@ -45,6 +48,17 @@ def sealed(line: bytes) -> bytes:
     """Return the line of an object with a checksum as its last key, and an end of line."""
     start = line[:-1]
     return b'%b, "checksum": "%08x"}\n' % (start, zlib.crc32(start))
+
+
+def with_place(line: bytes, place: int) -> bytes:
+    """Return the sealed line of a row with another place."""
+    return sealed(b'{"place": %d%b}' % (place, line[line.find(b",") : line.rfind(_LAST_KEY)]))
+
+
+def fingerprint_of(line: bytes) -> bytes:
+    """Return the fingerprint in the line of a row."""
+    start = line.find(_FINGERPRINT_KEY) + len(_FINGERPRINT_KEY)
+    return line[start : line.find(b'"', start)]
 
 
 def _has_changed(line: bytes) -> bool:

@@ -24,7 +24,7 @@ from toolmark._internal.version import installed_version
 from toolmark.errors import ConfigurationError
 from toolmark.redact import DEFAULT
 from toolmark.report.report import case_names
-from toolmark.results.case_json import case_to_json, to_plain
+from toolmark.results.case_json import case_members, encode_case
 from toolmark.results.jsonl import FORMAT, Header, ResultsContent, WrittenMetric, read_lines, sealed
 from toolmark.results.layout import Row
 
@@ -44,7 +44,7 @@ def new_header(
 
     `kind` is `cases` or `goldens`; `metrics` has the name, the metric and the threshold of each.
     """
-    fingerprints = tuple(_hash(json_text(to_plain(item))) for item in items)
+    fingerprints = tuple(map(_fingerprint, items))
     options = {name: _options(metric) for name, metric, _ in metrics}
     header = Header(
         toolmark_results=FORMAT,
@@ -56,7 +56,7 @@ def new_header(
         kind=kind,
         count=len(fingerprints),
         trials=trials,
-        fingerprint=_hash(" ".join(fingerprints)),
+        fingerprint=_hash(" ".join(fingerprints).encode()),
     )
     return header, fingerprints
 
@@ -128,10 +128,10 @@ class ResultsFile:
         Raises:
             OSError: They cannot be written; readers ignore the part that was.
         """
-        lines: list[bytes] = []
-        for number, row in enumerate(rows, start=1):
-            plain = _row_to_json(row, self.fingerprints[row.place], case_to_json(row.case), number, len(rows))
-            lines.append(sealed(_text_of({**plain, "seconds": seconds}).encode()))
+        lines = [
+            row_line(row, self.fingerprints[row.place], number=number, of=len(rows), seconds=seconds)
+            for number, row in enumerate(rows, start=1)
+        ]
         self._append(b"".join(lines))
 
     def _append(self, data: bytes) -> None:
@@ -157,21 +157,39 @@ class ResultsFile:
         self.close()
 
 
-def line_without_place(row: Row, *, contents: bool = True) -> str:
-    """Return the line of a case without its place and time; without `contents` it has the id and name only."""
-    content = to_plain(row.case)
-    text = json_text(content)
-    case = case_to_json(row.case, plain=content) if contents else {}
-    plain = _row_to_json(row, _hash(text), case)
-    del plain["place"]
-    if plain.get("content") is not content:  # the case holds a secret, or its contents are left out
-        return _json_line(plain)
-    values = {key: text if key == "content" else _text_of(value) for key, value in plain.items()}
-    return "{" + ", ".join(f'"{key}": {value}' for key, value in values.items()) + "}\n"
+def row_line(
+    row: Row,
+    fingerprint: str | None = None,
+    *,
+    number: int = 1,
+    of: int = 1,
+    seconds: float | None = None,
+    contents: bool = True,
+) -> bytes:
+    """Return the line of a row without secrets.
 
-
-def _json_line(plain: Mapping[str, Any]) -> str:
-    return _text_of(plain) + "\n"
+    Args:
+        row: The row.
+        fingerprint: That of its golden or case; by default that of its case.
+        number: Its number among the rows of its unit.
+        of: Their number.
+        seconds: Seconds since the session began; by default the line has no time.
+        contents: Whether it has the content of the case, and not only the id and name.
+    """
+    shared, pieces = encode_case(row.case)
+    head: dict[str, Any] = {"place": row.place, "fingerprint": fingerprint or _hash(shared.join(pieces))}
+    head |= drop_none({"trial": row.trial})
+    if of > 1:
+        head |= {"row": number, "of": of}
+    if row.component is not None:
+        head |= {"component": row.component, "source": row.source}
+    members = [json_text(head | case_names(row.case))[1:-1].encode()]
+    if contents:
+        members.append(case_members(row.case, shared, pieces))
+    members.append(b'"results": ' + _text_of([result.to_dict(DEFAULT) for result in row.results]).encode())
+    if seconds is not None:
+        members.append(b'"seconds": ' + json_text(seconds).encode())
+    return sealed(b"{%b}" % b", ".join(members))
 
 
 def _text_of(plain: object) -> str:
@@ -181,21 +199,13 @@ def _text_of(plain: object) -> str:
         return json_text(to_json_value(plain, []))
 
 
-def _row_to_json(
-    row: Row, item_fingerprint: str, case: Mapping[str, Any], number: int = 1, of: int = 1
-) -> dict[str, Any]:
-    """Return the JSON form of a row without secrets: row `number` of `of` of its unit, with `case` as its content."""
-    plain: dict[str, Any] = {"place": row.place, "fingerprint": item_fingerprint, **drop_none({"trial": row.trial})}
-    if of > 1:
-        plain |= {"row": number, "of": of}
-    if row.component is not None:
-        plain |= {"component": row.component, "source": row.source}
-    results = [result.to_dict(DEFAULT) for result in row.results]
-    return {**plain, **case_names(row.case), **case, "results": results}
+def _fingerprint(item: object) -> str:
+    shared, pieces = encode_case(item)
+    return _hash(shared.join(pieces))
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGITS]
 
 
 class CombinedFingerprint:
@@ -206,9 +216,9 @@ class CombinedFingerprint:
         self.count: int = 0
         self._hash = hashlib.sha256()
 
-    def add(self, fingerprint: str) -> None:
+    def add(self, fingerprint: bytes) -> None:
         """Add the next item."""
-        self._hash.update((" " if self.count else "").encode() + fingerprint.encode())
+        self._hash.update(b" " + fingerprint if self.count else fingerprint)
         self.count += 1
 
     @property
@@ -233,7 +243,7 @@ def _option(value: object) -> Any:  # noqa: ANN401 - a JSON value
         case Mapping():
             return {str(key): _option(item) for key, item in value.items()}
         case BaseModel():
-            return _hash(canonical_json(to_json_value(value, [])))
+            return _hash(canonical_json(to_json_value(value, [])).encode())
         case list() | tuple():
             return [_option(item) for item in value]
         case set() | frozenset():
@@ -287,7 +297,7 @@ def _item_differences(content: ResultsContent, fingerprints: Sequence[str]) -> l
     header = content.header
     if header.count > len(fingerprints):
         return [f"{header.kind}: {header.count} in the file, {len(fingerprints)} now"]
-    if header.fingerprint == _hash(" ".join(fingerprints[: header.count])):
+    if header.fingerprint == _hash(" ".join(fingerprints[: header.count]).encode()):
         return []
     for place, old in sorted(content.fingerprints.items()):
         if old != fingerprints[place]:

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from toolmark._internal.json import json_text
 from toolmark.convert import Summary, Unit, line_document, read_conversation
 from toolmark.dataset import Document, problems_of, source_name
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.formats.traces.read import trace_format_of
-from toolmark.results.case_json import model_to_dict
+from toolmark.results.case_json import encode_model
 from toolmark.scale.detect import LARGE_BYTES
 from toolmark.scale.engines.local_pool import run_jobs
 from toolmark.scale.partition import Part, Stamp, divide_files, part_lines, small_parts
@@ -61,7 +60,7 @@ class _ConvertPart:
             recorded = read_conversation(document, self.options)
             recorded = replace(recorded, place=self.prefix + recorded.place)
             cases = outcome.summary.add(recorded, self.unit)
-            file.writelines(json_text(model_to_dict(case)).encode() + b"\n" for case in cases)
+            file.writelines(encode_model(case) + b"\n" for case in cases)
         except InvalidDataError as error:
             return tuple(map(document.placed, problems_of(error)))
         outcome.totals += Totals(1)

@@ -13,8 +13,7 @@ from toolmark._internal.text import printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import LLMTestCase
 from toolmark.errors import ConfigurationError
-from toolmark.evaluation.run import checked_metrics
-from toolmark.evaluation.session import waits
+from toolmark.evaluation.measuring import checked_metrics, waits
 from toolmark.metrics import MetricLike
 from toolmark.report import Report
 from toolmark.scale.engines.local_pool import check_picklable, run_jobs

@@ -14,7 +14,8 @@ import shutil
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, ClassVar, Final
+from zlib import crc32
 
 from toolmark._internal.atomic_files import LOCK_NAME, draft_path, folder_lock, replace_durably, write_bytes
 from toolmark._internal.json import JsonObject, json_text, parse_json
@@ -22,16 +23,16 @@ from toolmark._internal.model import Model
 from toolmark._internal.text import plural, printable
 from toolmark.errors import ConfigurationError, InvalidDataError
 from toolmark.report import CaseResult
-from toolmark.results.jsonl import Header, Line, sealed
+from toolmark.results.jsonl import Header, Line, fingerprint_of, sealed, with_place
 from toolmark.results.writer import CombinedFingerprint
 from toolmark.scale.detect import MANIFEST, parts_of
 from toolmark.scale.partition import Part
-from toolmark.scale.score_part import FIRST_KEY, Outcome
+from toolmark.scale.score_part import Outcome
 
 VERSION: Final = 1
 
 _JOINED = "joined.json"
-_DIGITS = 16
+_BUFFER = 1 << 20
 _KEY_DIGITS = 32
 
 
@@ -56,6 +57,8 @@ class Manifest(Model):
 
 class Store:
     """Store of a run without results: it has nothing to resume and stores nothing."""
+
+    resumes: ClassVar[bool] = False
 
     def absolute(self) -> Store:
         """Return this store for a process with another working directory."""
@@ -86,7 +89,7 @@ class Store:
     def joined_record(self) -> JsonObject | None:
         """Return the record of complete results, or `None` if they are not complete."""
 
-    def join(self, manifest: Manifest, digests: Sequence[str], record: JsonObject) -> None:
+    def join(self, manifest: Manifest, cases: int, digests: Sequence[str], record: JsonObject) -> None:
         """Write the results from the parts."""
 
     def remove(self) -> None:
@@ -95,6 +98,8 @@ class Store:
 
 class Folder(Store):
     """Folder with the parts of one run."""
+
+    resumes = True
 
     def __init__(self, target: Path) -> None:
         """Store the path of the results without reading or writing anything."""
@@ -201,7 +206,7 @@ class Folder(Store):
         """Return the results of a finished part, with the cases as they were written."""
         with self.lines(part).open("rb") as file:
             rows = [
-                Line.model_validate({"place": place, **parse_json(line)}).to_row() for place, line in enumerate(file)
+                Line.model_validate({**parse_json(line), "place": place}).to_row() for place, line in enumerate(file)
             ]
         return [CaseResult(row.place, row.case, row.results) for row in rows]
 
@@ -216,42 +221,39 @@ class Folder(Store):
         plain: JsonObject = parse_json(path.read_bytes())
         return plain
 
-    def join(self, manifest: Manifest, digests: Sequence[str], record: JsonObject) -> None:
-        """Write the file of results from the parts; `digests` are those of their lines, in the order of the parts.
+    def join(self, manifest: Manifest, cases: int, digests: Sequence[str], record: JsonObject) -> None:
+        """Write the file of results from the parts, with so many cases; `digests` are those of their lines, in order.
 
         `record` is what `joined_record` returns afterwards, so that a run that is killed then scores nothing again.
 
         Raises:
             ConfigurationError: The lines of a part have changed since they were written.
         """
-        combined = CombinedFingerprint()
-        for part, digest in zip(manifest.parts, digests, strict=True):
-            self._check(part, digest, combined)
-        header = manifest.header.model_copy(update={"count": combined.count, "fingerprint": combined.fingerprint})
-        draft = self.path / "joined.new"
+        draft, combined = self.path / "joined.new", CombinedFingerprint()
         with draft.open("wb") as file:
-            file.write(sealed(header.to_json().encode()))
-            for place, line in enumerate(self._all_lines(manifest.parts)):
-                file.write(sealed(b'{"place": %d, ' % place + line[1:].rstrip(b"\n")))
+            for is_written in (False, True):  # the header first without a fingerprint, which comes from the lines
+                header = manifest.header.model_copy(update={"count": cases, "fingerprint": combined.fingerprint})
+                file.seek(0)
+                file.write(sealed(header.to_json().encode()))
+                if not is_written:
+                    for part, digest in zip(manifest.parts, digests, strict=True):
+                        self._copy(part, digest, combined, file)
         write_bytes(self.path / _JOINED, json_text(record).encode())
         replace_durably(draft, self.target)
 
-    def _check(self, part: Part, digest: str, combined: CombinedFingerprint) -> None:
-        """Add the fingerprints of a part after checking that its lines have not changed."""
-        hashed = hashlib.sha256()
-        with self.lines(part).open("rb") as file:
-            for line in file:
-                hashed.update(line)
-                combined.add(line[len(FIRST_KEY) : len(FIRST_KEY) + _DIGITS].decode())
-        if hashed.hexdigest() != digest:
+    def _copy(self, part: Part, digest: str, combined: CombinedFingerprint, file: IO[bytes]) -> None:
+        """Write the lines of a part with their positions, and add their fingerprints."""
+        checksum = 0
+        is_placed = part.place == combined.count
+        with self.lines(part).open("rb", buffering=_BUFFER) as lines:
+            for line in lines:
+                checksum = crc32(line, checksum)
+                file.write(line if is_placed else with_place(line, combined.count))
+                combined.add(fingerprint_of(line))
+        if f"{checksum:08x}" != digest:
             self._note(part).unlink()
             path = printable(str(self.lines(part)))
             raise ConfigurationError(f"{path} has changed since it was written; resume the run to score it again")
-
-    def _all_lines(self, parts: Sequence[Part]) -> Iterator[bytes]:
-        for part in parts:
-            with self.lines(part).open("rb") as file:
-                yield from file
 
     def remove(self) -> None:
         """Remove the files of the folder."""

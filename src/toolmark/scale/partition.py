@@ -53,8 +53,10 @@ class Part(Model):
     """Number of the first line or row, from 1."""
     lines: int = 0
     """Number of lines that begin in the part; 0 unless `kind` is `lines`."""
+    place: int = 0
+    """Position of the first case among those of all files, if each line before it is one case."""
     digest: str = ""
-    """Hash of the bytes; for rows, that of the whole file, set on the first row group only."""
+    """Hash of the bytes, if the run can be resumed; for rows, that of the whole file, set on the first group only."""
     replaced: tuple[int, ...] | None = None
     """Lines with an interrupted run that a later line has again, resumed; `None` if this was not determined."""
 
@@ -176,24 +178,26 @@ def _bytes_between(path: str, start: int, end: int) -> Iterator[bytes]:
             yield piece
 
 
-def survey_part(part: Part, path: str) -> Part:
-    """Return a part with the digest of its bytes and its number of lines.
+def survey_part(paths: Sequence[str], with_digest: bool, part: Part) -> Part:
+    """Return a part of these files with its number of lines, and with the digest of its bytes.
 
     `replaced` is empty if an interrupted run may be among the lines, so that it must be determined.
     """
-    if part.kind == "rows" and part.start:
+    if (part.kind == "rows" and part.start) or (part.kind != "lines" and not with_digest):
         return part
+    path = paths[part.file]
     hashed, lines, end_of_last = hashlib.sha256(), 0, b""
     interrupted = False
     start, end = (part.start, part.end) if part.kind == "lines" else (0, Path(path).stat().st_size)
     for piece in _bytes_between(path, start, end):
-        hashed.update(piece)
+        if with_digest:
+            hashed.update(piece)
         lines += piece.count(b"\n")
         # The status may begin in one piece and end in the next.
         edge = end_of_last + piece[: len(INTERRUPTED)]
         interrupted = interrupted or INTERRUPTED in piece or INTERRUPTED in edge
         end_of_last = piece[-len(INTERRUPTED) :]
-    digest = hashed.hexdigest()[:_DIGITS]
+    digest = hashed.hexdigest()[:_DIGITS] if with_digest else ""
     if part.kind != "lines":
         return part.model_copy(update={"digest": digest})
     lines += end_of_last[-1:] not in {b"", b"\n"}
@@ -207,7 +211,7 @@ def part_lines(part: Part, path: str) -> Iterator[tuple[int, bytes]]:
         DataFileError: A line is larger than a record may be.
     """
     number = part.first
-    with Path(path).open("rb") as file:
+    with Path(path).open("rb", buffering=_PIECE) as file:
         file.seek(part.start)
         try:
             for raw in lines_of(file, part.end - part.start):
@@ -223,13 +227,15 @@ def size_of(part: Part) -> int:
 
 
 def number_lines(parts: Sequence[Part]) -> list[Part]:
-    """Return surveyed parts, each with the number of its first line."""
+    """Return surveyed parts, each with the number of its first line and the position of its first case."""
     with_numbers: list[Part] = []
     next_lines: dict[int, int] = {}  # by file
+    place = 0
     for part in parts:
         first = next_lines.get(part.file, part.first) if part.kind == "lines" else part.first
         next_lines[part.file] = first + part.lines
-        with_numbers.append(part.model_copy(update={"first": first}))
+        with_numbers.append(part.model_copy(update={"first": first, "place": place}))
+        place += part.lines
     return with_numbers
 
 

@@ -210,7 +210,8 @@ class Run:
             self.store.remove()
             raise
         texts = combined.texts(self.paths)
-        self.store.join(manifest, combined.digests, {"totals": combined.totals.to_dict(), **texts})
+        record = {"totals": combined.totals.to_dict(), **texts}
+        self.store.join(manifest, combined.totals.cases, combined.digests, record)
         issue_warnings(texts)
         return manifest.header, combined
 
@@ -220,12 +221,14 @@ class Run:
         part_bytes = part_bytes if before is None else before.part_bytes
         planned = list(divide_files(self.paths, part_bytes))
         workers = self._workers(sum(stamp.size for stamp in stamps), _WORTH_READING)
+        names, metrics = self.options.names, self.options.metrics
+        entries = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
         manifest = Manifest(
             version=VERSION,
-            header=_header(self.options),
+            header=new_header("cases", (), entries, None)[0],  # the number of cases and their fingerprint come later
             options=self.options.to_dict(),
             files=tuple(self.paths),
-            parts=tuple(survey(self.paths, planned, workers)),
+            parts=tuple(survey(self.paths, planned, workers, with_digests=self.store.resumes)),
             part_bytes=part_bytes,
         )
         if before is None:
@@ -335,22 +338,12 @@ def in_order(
         yield part, waiting.pop(part.number)
 
 
-def survey(paths: Sequence[str], parts: Sequence[Part], workers: int) -> list[Part]:
-    """Return the parts with their digests, numbers of lines, first lines and replaced lines."""
-    with closing(run_jobs(partial(_survey_part, tuple(paths)), parts, workers)) as surveying:
+def survey(paths: Sequence[str], parts: Sequence[Part], workers: int, *, with_digests: bool = False) -> list[Part]:
+    """Return the parts with their numbers of lines, first lines, replaced lines, and digests."""
+    work = partial(survey_part, tuple(paths), with_digests)
+    with closing(run_jobs(work, parts, workers)) as surveying:
         by_number = {part.number: measured for part, measured in surveying}
     return with_replaced_lines(number_lines([by_number[part.number] for part in parts]), paths)
-
-
-def _survey_part(paths: tuple[str, ...], part: Part) -> Part:
-    return survey_part(part, paths[part.file])
-
-
-def _header(options: Options) -> Header:
-    """Return the header of the results; their number and fingerprint are not known yet."""
-    metrics = [(name, metric, metric.threshold) for name, metric in zip(options.names, options.metrics, strict=True)]
-    header, _ = new_header("cases", (), metrics, None)
-    return header
 
 
 def issue_warnings(texts: JsonObject) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import nsmallest
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, Final
+from zlib import crc32
 
-from toolmark._internal.atomic_files import draft_path, replace_durably
+from toolmark._internal.atomic_files import draft_path, sync_file
 from toolmark._internal.json import canonical_json, to_json_value
 from toolmark._internal.resumed_runs import is_interrupted
 from toolmark._internal.text import unique_labels
@@ -20,13 +21,13 @@ from toolmark.analysis.field_paths import value_at
 from toolmark.cases import LLMTestCase, TestCase
 from toolmark.dataset import Document, FileProblems, read_documents, read_line, replaced_numbers
 from toolmark.errors import Problem, ToolmarkWarning
-from toolmark.evaluation.session import measure_in_thread
+from toolmark.evaluation.measuring import measure_in_thread
 from toolmark.metrics import MetricLike
 from toolmark.report import CaseResult
 from toolmark.report.text.ordering import worst_first
 from toolmark.result import Finding, MetricResult
 from toolmark.results.layout import Row
-from toolmark.results.writer import line_without_place
+from toolmark.results.writer import row_line
 from toolmark.scale.parquet import read_rows
 from toolmark.scale.partition import Part, part_lines
 from toolmark.scale.totals import Totals, TotalsBuilder
@@ -39,8 +40,9 @@ _TRIM_EVERY = 500
 
 _EMPTY_CASE: Final = LLMTestCase()
 
-FIRST_KEY: Final = b'{"fingerprint": "'
-"""Start of each line of a part; when the parts are joined, the position of the case is inserted before it."""
+_COUNTED: Final = ("kind", "tool", "expected", "called", "turn", "path")
+"""Fields of a finding by which it is counted."""
+_values_of: Final = attrgetter(*_COUNTED)
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Outcome(FirstWarnings):
         is_clustered: Whether any case has a cluster.
         entries: The cases for a report, with positions from 0; see `trim_entries`.
         size: Number of bytes that were written.
-        digest: SHA-256 of these bytes.
+        digest: CRC-32 of these bytes.
     """
 
     totals: Totals = field(default_factory=Totals)
@@ -148,8 +150,8 @@ def score_part(part: Part, path: str, options: Options, target: Path | None, ful
         part: The part.
         path: Path of its file.
         options: Options for reading and measuring.
-        target: Path to which all lines are moved at the end, or `None` to write none. A line lacks the position of its
-            case, which depends on other parts.
+        target: Path to which all lines are moved at the end, or `None` to write none. The positions of the cases are
+            right if each line of the parts before is one case.
         full: Number of worst cases by each metric that stay whole in `entries`, 0 for all; `None` leaves `entries`
             empty.
 
@@ -163,7 +165,8 @@ def score_part(part: Part, path: str, options: Options, target: Path | None, ful
         with draft.open("wb") as file:
             outcome = _score(part, path, options, file, full)
         if not outcome.problems:
-            replace_durably(draft, target)
+            sync_file(draft)
+            draft.replace(target)  # the note of the part, which is in the same folder, makes the move durable
     finally:
         draft.unlink(missing_ok=True)
     return outcome
@@ -172,7 +175,7 @@ def score_part(part: Part, path: str, options: Options, target: Path | None, ful
 def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, full: int | None) -> Outcome:
     """Score the cases of a part, one by one, and write their lines to `file` until a line cannot be read."""
     outcome, file_problems = Outcome(), FileProblems(most=MAX_REPORTED)
-    totals, lines_hash, recent = TotalsBuilder(), hashlib.sha256(), list[CaseResult]()
+    totals, checksum, recent = TotalsBuilder(), 0, list[CaseResult]()
     with collect_warnings(outcome):
         entries = read_part(part, path, allow_nan=options.allow_nan)
         for case in file_problems.cases(entries, tolerant_arguments=options.tolerant_arguments):
@@ -183,14 +186,14 @@ def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, full
                 if len(recent) >= _TRIM_EVERY:  # so that memory does not grow with the part
                     outcome.entries += trim_entries(recent, full)
                     recent.clear()
-            totals.add(results, cluster)
             if file is not None and not file_problems.problems:
-                row = Row(case, 0, results=results)  # the position is inserted when the parts are joined
-                line = line_without_place(row, contents=options.contents).encode()
+                row = Row(case, part.place + totals.cases, results=results)
+                line = row_line(row, contents=options.contents)
                 file.write(line)
-                lines_hash.update(line)
+                checksum = crc32(line, checksum)
                 outcome.size += len(line)
-    outcome.totals, outcome.digest = totals.totals(), lines_hash.hexdigest()
+            totals.add(results, cluster)
+    outcome.totals, outcome.digest = totals.totals(), f"{checksum:08x}"
     outcome.entries = trim_entries([*outcome.entries, *recent], full or 0)  # without a report there are no entries
     outcome.take(file_problems)
     return outcome
@@ -238,20 +241,19 @@ def _outline(
 
     Of findings their kinds, tools and places stay, which the report counts.
     """
-    places = tuple(tuple(map(_place_of, one.findings)) for one in results)
+    places = tuple(tuple(map(_values_of, one.findings)) for one in results)
     key = (places, tuple((one.status, one.score, one.passed, one.warnings) for one in results))
     if key not in outlines:
         dropped: dict[str, Any] = {"reason": None, "error": None, "parts": {}, "alignment": None}
         outlines[key] = tuple(
-            replace(one, findings=tuple(Finding(message="", **dict(place)) for place in own), **dropped)
+            replace(
+                one,
+                findings=tuple(Finding(message="", **dict(zip(_COUNTED, values, strict=True))) for values in own),
+                **dropped,
+            )
             for one, own in zip(results, places, strict=True)
         )
     return outlines[key]
-
-
-def _place_of(finding: Finding) -> tuple[tuple[str, Any], ...]:
-    """Return the fields of a finding by which it is counted."""
-    return tuple((name, getattr(finding, name)) for name in ("kind", "tool", "expected", "called", "turn", "path"))
 
 
 def measure_case(case: TestCase, options: Options) -> tuple[tuple[MetricResult, ...], str | None]:
