@@ -39,7 +39,7 @@ from seeds import (
     results_of,
 )
 from toolmark import ArgumentSchemaMetric, LLMTestCase, Report, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark._internal.budget import case_budget
+from toolmark._internal.budget import CaseBudget
 from toolmark.cases import ConversationalTestCase, TestCase
 from toolmark.compat.bfcl import read_possible_answers
 from toolmark.compat.gllm_evals import ToolCallParser
@@ -350,7 +350,7 @@ def _check_matchers(data: bytes) -> None:
     """Check that every matcher decides a value within the limits of one case."""
     value = _decoded(data)
     for matcher in MATCHERS:
-        with case_budget():
+        with CaseBudget():
             assert matcher.accepts(value) in (True, False)
             assert matcher.credit(value) in (None, (0, 1), (1, 1))
 
@@ -375,7 +375,7 @@ def _check_schema(data: bytes) -> None:
     call = ToolCall(name="t", input_parameters={"a": content["value"]})
     if len(data) % 4 == 0:  # building the validator twice takes twice as long
         _check_score(LLMTestCase(tools_called=[call], available_tools=[tool]), [ArgumentSchemaMetric()])
-    with case_budget():
+    with CaseBudget():
         assert Schema(content["schema"]).accepts(content["value"]) in (True, False)
 
 
