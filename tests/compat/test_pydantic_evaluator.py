@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import Any
 
@@ -24,7 +25,8 @@ def _peer() -> Any:
 def evaluated(right: Any, output: Any, *evaluators: Any, **case: Any) -> Any:
     """The only case of the report that pydantic-evals makes of a task with this output."""
     dataset = right.Dataset(name="d", cases=[right.Case(inputs="?", **case)], evaluators=list(evaluators))
-    report = dataset.evaluate_sync(lambda _: output, progress=False)
+    # `evaluate_sync` leaves an event loop open, and the warning about it fails a later test.
+    report = asyncio.run(dataset.evaluate(lambda _: output, progress=False))
     report.render(include_reasons=True)
     return report.cases[0]
 
