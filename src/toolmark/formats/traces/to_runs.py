@@ -124,8 +124,7 @@ def _leave_out(trees: list[Tree], all_trees: list[Tree], reason: str, notes: Not
 def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Call]]) -> _Trace:
     """Return a trace with its calls, which are also added to the earlier ones of its conversation."""
     models = _innermost_models(tree)
-    session = _first(span.session for span in tree.spans)
-    first_text = None if session else _first_words(tree, models)
+    session, first_text = _conversation_of(tree, models)
     conversation = earlier[session, first_text]
     # Where no words were captured, every trace has the same key. A call of a history is then an earlier trace's only
     # if no model here can have made it.
@@ -134,6 +133,17 @@ def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Ca
     _fill_ledger(ledger, tree, models)
     conversation += ledger.calls
     return _Trace(tree, models, ledger, session)
+
+
+def conversation_key(spans: Iterable[Span]) -> tuple[str | None, str | None]:
+    """Return what the traces of one conversation share, given the spans of one trace: a session, or first words."""
+    tree = tree_of(spans)
+    return _conversation_of(tree, _innermost_models(tree))
+
+
+def _conversation_of(tree: Tree, models: list[Span]) -> tuple[str | None, str | None]:
+    session = _first(span.session for span in tree.spans)
+    return session, None if session else _first_words(tree, models)
 
 
 def _first_words(tree: Tree, models: list[Span]) -> str | None:
