@@ -43,6 +43,7 @@ _COMMANDS = {
     "feedback": ("feedback", "Export scores to the tracing tools that the cases came from."),
     "init": ("init", "Write a gate for pytest, two goldens and a CI workflow that run at once, offline."),
     "lint": ("lint", "Check the expectations of cases or goldens without scoring them."),
+    "mcp-record": ("mcp_record", "Stand between an MCP client and SERVER over stdio, and record the calls."),
     "report": ("report", "Show results that were written to a file."),
     "sample": ("sample", "Draw a random sample of cases, without replacement."),
     "schema": ("schema", "Print the JSON Schema of a file of cases, goldens or records, for an editor."),
@@ -52,7 +53,7 @@ _COMMANDS = {
 }
 
 _SECTIONS = {
-    "Start": ("init", "convert", "approve", "lint", "schema"),
+    "Start": ("init", "convert", "mcp-record", "approve", "lint", "schema"),
     "Score and look": ("score", "report", "view", "compare", "batch"),
     "Many cases": ("sample", "extrapolate"),
     "Check the metrics, pass scores on": ("validate", "feedback", "annotate"),
@@ -75,7 +76,7 @@ class _LazyCommand(click.Command):
 
     def load(self) -> click.Command:
         """Import the command."""
-        command: click.Command = getattr(import_module(f"toolmark.cli.{self.module}"), str(self.name))
+        command: click.Command = getattr(import_module(f"toolmark.cli.{self.module}"), str(self.name).replace("-", "_"))
         from toolmark.cli.settings import COMMANDS  # noqa: PLC0415 - not loaded for --help
 
         note = f"Defaults of options may be set in pyproject.toml, under [tool.toolmark.{self.name}]."

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from toolmark._internal.message_content import text_of
 from toolmark.calls import ToolCallType
-from toolmark.capture import Request, RunBuilder
+from toolmark.capture import Outcome, Request, RunBuilder
 from toolmark.cases import Run, RunStatus
 from toolmark.formats.messages.field_readers import Notes
 from toolmark.formats.messages.lenient_arguments import repair_arguments
@@ -272,7 +272,11 @@ def _record_batch(batch: CallBatch, builder: RunBuilder, offered: Collection[str
 def _record_call(call: Call, builder: RunBuilder, offered: Collection[str]) -> None:
     """Record what came of a call: its runs, a hand-off, and its answer."""
     for span in call.runs:
-        _record_tool(span, builder, call.batch.scope_id, call.request.id, call.source)
+        if span.tool_run.status == "unknown_tool":
+            content = span.tool_run.result
+            builder.result_shown(content, failed=True, error=span.error, unknown_tool=True, request=call.source)
+        else:
+            _record_tool(span, builder, call.batch.scope_id, call.request.id, call.source)
     if call.handoff_to is not None:
         builder.handed_off(to=call.handoff_to, request=call.source)
     if call.answer is not None:
@@ -323,7 +327,9 @@ def _record_tool(
         request=request,
         source=span.ref,
     )
-    if span.error is not None:
+    if run.status == "cancelled":
+        builder.tool_failed(span.id, span.error, outcome=Outcome.CANCELLED, at=span.ended_at)
+    elif span.error is not None:
         builder.tool_failed(span.id, span.error, at=span.ended_at)
     else:
         builder.tool_ended(span.id, run.result, error=_error_in_result(run), at=span.ended_at)

@@ -53,6 +53,9 @@ _RESULTS = (
 )
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response"})
 """Keys of Google's part around the result of a tool, which OpenInference keeps whole."""
+MCP_SERVER = "toolmark.mcp.server"
+CALL_STATUS = "toolmark.call.status"
+"""Attributes of toolmark's own recorder of MCP sessions: what the conventions have no name for."""
 _HANDOFF_PREFIX = "handoff to "
 
 
@@ -78,6 +81,8 @@ def tool_run_of(raw: RawSpan) -> ToolRun:
         parameters=_parameter_names(attributes),
         input_wrapped=any(key.startswith("langsmith.") for key in attributes),
         type=_type_of(attributes),
+        server=text_of(attributes.get(MCP_SERVER)),
+        status=text_of(attributes.get(CALL_STATUS)),
     )
     _unwrap_mcp(run)
     # Strands, and the conventions of 2024, keep arguments and results in events.
