@@ -33,6 +33,23 @@ def drop_silent_copies(trees: Sequence[Tree]) -> None:
         for span in models:
             if _is_within_copy(span):
                 span.kind = "other"
+        _drop_spans_of_clients(tree.of_kind("model"))
+
+
+def _drop_spans_of_clients(models: Sequence[Span]) -> None:
+    """Drop each span without content that is the only model in one with a reply: Anthropic's client writes such ones.
+
+    An instrumentation of the client writes the outer span.
+    """
+    inside: dict[Span | None, list[Span]] = defaultdict(list)
+    for span in models:
+        inside[span.around].append(span)
+    for outer, spans in inside.items():
+        if outer is not None and outer.reply is not None and len(spans) == 1:
+            (span,) = spans
+            if span.reply is None and not span.prompt:
+                _complete(outer.model_call, span.model_call)
+                span.kind = "other"
 
 
 def _is_within_copy(model: Span) -> bool:
