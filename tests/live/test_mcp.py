@@ -470,8 +470,8 @@ def test_each_answer_has_its_status(output: Path, data: bytes, lines: list[Any],
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     session = McpSession(LineWriter(file, DEFAULT).write)
     requests, answers = Messages(session, from_client=True), Messages(session, from_client=False)
-    for asked, line in zip_longest(data.splitlines(keepends=True), lines):
-        requests.feed(asked or b"")
+    for piece, line in zip_longest(data.splitlines(keepends=True), lines):
+        requests.feed(piece or b"")
         text = line if isinstance(line, str) else json.dumps(line)
         answers.feed(b"" if line is None else text.encode() + b"\n")
     session.ended()

@@ -76,7 +76,7 @@ def ask_for_add(messages: list[ModelMessage]) -> ModelResponse:
     return ModelResponse([ToolCallPart("add", {"a": int(str(messages[0].parts[-1].content)), "b": 1})])
 
 
-async def answer(asked: Agent[None, str], question: str) -> str:
+async def answer(target: Agent[None, str], question: str) -> str:
     """Return the answer of an agent."""
     await asyncio.sleep(0)
-    return (await asked.run(question)).output
+    return (await target.run(question)).output
