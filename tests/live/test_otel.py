@@ -213,6 +213,18 @@ def test_nothing_is_recorded_outside_of_the_block(provider: TracerProvider) -> N
     assert len(provider._active_span_processor._span_processors) == 1
 
 
+def test_a_block_may_be_entered_while_it_is_open(provider: TracerProvider) -> None:
+    """It records once, and until it is left as often."""
+    block = record_spans(provider=provider)
+    with block as recorder:
+        with block:
+            Agent(provider)("one")
+        Agent(provider)("two")
+
+    assert [(run.input, len(run.calls)) for run in recorder.runs] == [("one", 1), ("two", 1)]
+    assert [len(stored.spans) for stored in recorder._traces.values()] == [3, 3]
+
+
 def test_blocks_may_be_nested_and_async(provider: TracerProvider) -> None:
     """Each records everything inside of it."""
 
@@ -615,9 +627,18 @@ def test_spans_that_outlive_the_answer_are_a_warning(provider: TracerProvider) -
     assert run.warnings == ["1 span had not ended when the run was read: 'background'"]
 
 
-def test_threads_without_the_context_are_no_part_of_the_run(provider: TracerProvider) -> None:
-    """Their spans are traces of their own."""
-    agent = Agent(provider)
+def test_threads_without_the_context_are_no_part_of_the_run(
+    provider: TracerProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their spans are traces of their own, which are not stored."""
+    agent, stored = Agent(provider), []
+    read = SpanRecorder.run_below
+
+    def run_below(recorder: SpanRecorder, span: Any) -> Run:
+        stored.extend(recorder._traces)
+        return read(recorder, span)
+
+    monkeypatch.setattr(SpanRecorder, "run_below", run_below)
 
     def start_thread(question: str) -> None:
         agent.model(question)
@@ -625,4 +646,6 @@ def test_threads_without_the_context_are_no_part_of_the_run(provider: TracerProv
         thread.start()
         thread.join()
 
-    assert names_of(ask(as_agent(start_thread, provider=provider))) == ["add"]
+    run = ask(as_agent(start_thread, provider=provider))
+    assert names_of(run) == ["add"]
+    assert stored == [run.run_id]
