@@ -334,6 +334,20 @@ def test_late_spans_belong_to_their_run(provider: TracerProvider) -> None:
     assert "earlier spans of the trace are of a run that the recorder no longer has" in sink.runs[1].warnings[-1]
 
 
+def test_threads_that_end_traces_at_the_same_time_deliver_each_once(provider: TracerProvider) -> None:
+    """A trace that one thread passes on is not passed on by another; one with a further span has not ended."""
+    sink = Sink()
+    with record_spans(provider=provider, sink=sink) as recorder:
+        Agent(provider)("What?")
+        recorder._deliver(list(recorder._passed_on.values()))
+        with http_request(Agent(provider)):
+            Agent(provider).tool()
+            recorder._deliver(list(recorder._traces.values()))
+            assert len(sink.runs) == 1
+
+    assert [len(run.calls) for run in sink.runs] == [1, 1]
+
+
 def test_messages_in_log_records_are_read(provider: TracerProvider) -> None:
     """Some instrumentations write prompts and replies as events of the logs API; other log records are not stored."""
     logs = LoggerProvider(shutdown_on_exit=False)
@@ -448,11 +462,14 @@ def test_one_unreadable_trace_does_not_hide_the_others(
         return read(entries, notes)
 
     monkeypatch.setattr(toolmark.live.recorder, "spans_in", read_others)
-    with record_spans(provider=provider) as recorder:
+    sink = Sink()
+    with record_spans(provider=provider) as recorder, record_spans(provider=provider, sink=sink) as other:
         Agent(provider)("unreadable")
         Agent(provider)("What?")
 
     assert [run.input for run in recorder.runs] == [None, "What?"]
+    assert [run.input for run in sink.runs] == [None, "What?"]
+    assert other.warnings == []
 
 
 @pytest.mark.parametrize("method", ["_note_start", "_note_end", "_trace", "_say"])

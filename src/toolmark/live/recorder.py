@@ -7,6 +7,7 @@ stored spans when somebody asks for them, or when a trace has ended and a sink w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -296,14 +297,18 @@ class TraceRecorder(RunRecorder[LiveTrace]):
         stored = list(self._traces.values())
         running = {trace.id for trace in stored if trace.builder.is_open}
         for trace in ended:
-            spans = self._spans([trace])
-            trace.key = conversation_key(spans)
-            trace.beside = running if all(span.kind == "model" for span in spans) else set()
+            with suppress(Exception):  # what cannot be read is a run with a warning, see `_read`
+                spans = self._spans([trace])
+                trace.key = conversation_key(spans)
+                trace.beside = running if all(span.kind == "model" for span in spans) else set()
         return [trace for trace in stored if trace.id not in running and running.isdisjoint(trace.beside)]
 
     def _write(self, recording: LiveTrace) -> None:
         """Pass the run of a trace to the sink, if there is one."""
         with self._lock:
+            # Another thread may have passed it on already, or have begun a further span.
+            if self._traces.get(recording.id) is not recording or recording.builder.is_open:
+                return
             run = self._read(self._related(recording)).get(recording.id)
             self._drop(recording)
         if run is None or self._sink is None:
