@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -234,24 +235,54 @@ def test_a_protocol_error_is_an_error_of_the_call() -> None:
     assert (call.execution.status, call.execution.error) == (ERROR, "Unknown tool: nosuch")
 
 
-def test_an_open_client_is_recorded() -> None:
+@pytest.fixture
+def server() -> Iterator[Any]:
+    """The server of the tests, in this process."""
+    spec = spec_from_file_location("mcp_server", SERVER[1])
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module.server
+    logging.disable(logging.NOTSET)
+
+
+async def called_by(client: Any) -> Run:
+    """Return the run of a client that calls two tools."""
+    async with client:
+        with record_session(client) as recorder:
+            await client.call_tool("add", {"a": 1, "b": 2})
+            await client.call_tool("boom", {"x": 1})
+    return recorder.last_run
+
+
+def test_an_open_client_is_recorded(server: Any) -> None:
     """The high-level client of `mcp` has a session."""
+    run = anyio.run(called_by, Client(server))
+
+    assert [(call.name, call.output) for call in run.tools_called] == [("add", "3"), ("boom", None)]
+
+
+def test_a_session_over_http_is_recorded(server: Any) -> None:
+    """Like any other: the recorder sees requests, and no transport."""
+    uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed here")
 
     async def main() -> Run:
-        sys.path.insert(0, str(Path(__file__).parent))
-        try:
-            from mcp_server import server
-        finally:
-            sys.path.pop(0)
-            logging.disable(logging.NOTSET)
-        async with Client(server) as client:
-            with record_session(client) as recorder:
-                await client.call_tool("add", {"a": 1, "b": 2})
-        return recorder.last_run
+        web = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), port=0, log_level="error"))
+        async with anyio.create_task_group() as group:
+            group.start_soon(web.serve)
+            with anyio.fail_after(30):
+                while not web.started:  # noqa: ASYNC110 - it has no event
+                    await anyio.sleep(0.01)
+            port = web.servers[0].sockets[0].getsockname()[1]
+            run = await called_by(Client(f"http://127.0.0.1:{port}/mcp"))
+            web.should_exit = True
+        return run
 
     run = anyio.run(main)
 
-    assert [(call.name, call.output) for call in run.tools_called] == [("add", "3")]
+    assert [(call.name, call.output) for call in run.tools_called] == [("add", "3"), ("boom", None)]
+    assert [call.execution.server for call in run.calls if call.execution] == ["calculator"] * 2
 
 
 def test_a_fault_of_the_recorder_does_not_reach_the_client(monkeypatch: pytest.MonkeyPatch) -> None:

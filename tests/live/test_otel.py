@@ -519,6 +519,37 @@ def test_a_program_without_a_provider_gets_one(tmp_path: Path) -> None:
     assert (done.err, done.out.splitlines()) == ("", ["['add'] []", "opentelemetry.sdk.trace"])
 
 
+CLIENT_OF_MCP = """
+import asyncio
+from mcp import Client
+from mcp.server import MCPServer
+from toolmark.agents import Conversation
+from toolmark.live.otel import as_agent
+server = MCPServer("calculator")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    return a + b
+
+async def answer(question):
+    async with Client(server) as client:
+        return (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text
+
+run = asyncio.run(as_agent(answer)("What is 1 + 2?", Conversation()))
+print(run.input, run.actual_output, run.warnings)
+print([(call.name, call.type.value, call.execution.not_captured) for call in run.calls])
+"""
+
+
+def test_a_library_that_traces_itself_is_recorded(tmp_path: Path) -> None:
+    """The client of `mcp` does, without arguments and results."""
+    pytest.importorskip("mcp.server.mcpserver", reason="mcp is not installed here")
+    done = run_python(["-c", CLIENT_OF_MCP], tmp_path)
+
+    calls = "[('add', 'mcp', ['input_parameters', 'output'])]"
+    assert (done.err, done.out.splitlines()) == ("", ["What is 1 + 2? 3 []", calls])
+
+
 def test_what_takes_no_processor_is_an_error() -> None:
     """Such as the provider of the API that does nothing."""
     with pytest.raises(ConfigurationError, match=r"with add_span_processor\(\), got 'NoOpTracerProvider'"):
