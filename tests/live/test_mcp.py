@@ -33,6 +33,8 @@ from toolmark.redact import DEFAULT
 pytest.importorskip("mcp.server.mcpserver", reason="mcp is not installed here")
 
 import anyio
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp import Client, ClientSession, MCPError, StdioServerParameters, stdio_client
 
 
@@ -512,6 +514,50 @@ def test_each_answer_has_its_status(output: Path, data: bytes, lines: list[Any],
 
     assert one.execution is not None
     assert (one.execution.status, one.execution.error, one.output) == expected
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["", "add", "t", "1"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                ["name", "arguments", "_meta", "progressToken", "content", "isError", "tools", "message", "text"]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+METHODS = st.sampled_from(
+    ["initialize", "tools/list", "tools/call", "notifications/cancelled", "notifications/progress", "ping", 3]
+)
+MESSAGES = st.fixed_dictionaries(
+    {}, optional={"id": JSON, "method": METHODS, "params": JSON, "result": JSON, "error": JSON}
+)
+
+
+@given(st.lists(st.tuples(st.booleans(), MESSAGES | JSON), max_size=12))
+def test_any_messages_are_recorded_or_ignored(messages: list[tuple[bool, Any]]) -> None:
+    """No message makes the recorder fail, and what it writes can be read."""
+    spans: list[Any] = []
+    session = McpSession(spans.append)
+    directions = [Messages(session, from_client=is_from_client) for is_from_client in (False, True)]
+    faults: list[logging.LogRecord] = []
+    logger = logging.getLogger("toolmark.capture.observation.spans")
+    logger.addFilter(note := lambda record: faults.append(record) is not None)
+    try:
+        for is_from_client, message in messages:
+            directions[is_from_client].feed(json.dumps(message).encode() + b"\n")
+        session.ended()
+    finally:
+        logger.removeFilter(note)
+
+    assert [record.exc_info for record in faults] == []
+    calls = {span["spanId"] for span in spans if span["name"].startswith("tools/call")}
+    runs = read_traces(spans).runs if spans else []
+    assert sum(len(run.calls) for run in runs) == len(calls)
 
 
 def test_progress_is_in_the_file(output: Path) -> None:
