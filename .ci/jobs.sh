@@ -1,4 +1,4 @@
-# Functions of .ci/run and .ci/adapter-matrix to run jobs beside each other, as many at once as there are cores. Bash.
+# Functions of .ci/run and the matrices to run jobs beside each other, as many at once as there are cores. Bash.
 
 jobs_folder=$(mktemp -d) # NAME.log has what a job printed, NAME.status its exit status and its seconds
 jobs_at_once=$(nproc 2>/dev/null || echo 1)

@@ -64,6 +64,35 @@ def test_anthropics_client_says_why_a_model_stopped() -> None:
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
 
 
+def test_a_request_without_content_inside_of_its_model_counts_once() -> None:
+    """Anthropic's client traces itself: a span without messages in that of an instrumentation."""
+    inner = silent(2, 1, **{"anthropic.message.stop_reason": "tool_use"}, **USED)
+
+    run = run_of(spans(chat(1, None, CALL, **{"llm.finish_reason": "tool_use"}, **USED), inner, chat(3, **USED)))
+
+    assert (run.usage, run.warnings, run.actual_output) == ({"input_tokens": 14}, [], "Done.")
+
+
+def test_several_requests_without_content_are_models() -> None:
+    """The span around them may have the last reply only, as that of the Vercel AI SDK."""
+    inner = [silent(number, 1, **USED) for number in (2, 3)]
+
+    assert run_of(spans(chat(1, None, CALL), *inner)).usage == {"input_tokens": 14}
+
+
+def test_ids_that_googles_adk_made_up_for_runs_are_no_ids_of_calls() -> None:
+    """Gemini's calls have none: messages then have other made-up ids than the spans of tools."""
+    requests = [{**CALL, "id": f"add_{number}"} for number in range(2)]
+    runs = [tool(number, 1, **{"gen_ai.tool.call.id": f"adk-{number}"}) for number in (3, 4)]
+
+    first, second = called(agent(1), chat(2, 1, *requests), *runs)
+
+    assert [(call.id, bool(call.execution and call.execution.executed)) for call in (first, second)] == [
+        ("add_0", True),
+        ("add_1", True),
+    ]
+
+
 @pytest.mark.parametrize("provider", ["gemini", "gcp.gemini", "gcp.vertex_ai", "google-gla", "vertex_ai"])
 def test_google_model_that_stopped_may_have_requested_calls(provider: str) -> None:
     """It reports `STOP` in that case, too."""

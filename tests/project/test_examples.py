@@ -13,11 +13,13 @@ from processes import ROOT, Finished, assert_golden, run_python
 NEEDED = {
     "compare_frameworks": "toolmark_langchain",
     "langchain_agent": "toolmark_langchain",
+    "live_mcp": "mcp",
+    "live_otel": "opentelemetry",
     "llama_index_agent": "toolmark_llama_index",
     "openai_agents": "toolmark_openai_agents",
     "validate_a_judge": "openai",
 }
-"""Examples that need an adapter or OpenAI's client, and are left out where the core is tested alone."""
+"""Examples that need an adapter or another package, and are left out where the core is tested alone."""
 LLAMA_INDEX = ["-W", "ignore::DeprecationWarning:inspect"]
 OPTIONS = {"llama_index_agent": LLAMA_INDEX, "compare_frameworks": LLAMA_INDEX}
 """Warnings of a framework about itself: LlamaIndex inspects its agents, and with them what pydantic deprecates."""

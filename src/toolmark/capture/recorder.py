@@ -94,12 +94,15 @@ class RunRecorder(Generic[R]):
             # Recordings are stored in the order in which they started.
             newest = next(reversed(self._recordings.values()), None)
             if newest is None:
-                reasons = "; ".join(["", *self.warnings[:3]])
-                raise NothingRecordedError(
-                    f"nothing was recorded: {self.how_to_attach}; the recorder no longer has runs that it passed to a "
-                    f"sink or returned from pop(){reasons}"
-                )
+                raise self._nothing_recorded()
             return newest.run()
+
+    def _nothing_recorded(self) -> NothingRecordedError:
+        reasons = "; ".join(["", *self.warnings[:3]])
+        return NothingRecordedError(
+            f"nothing was recorded: {self.how_to_attach}; the recorder no longer has runs that it passed to a "
+            f"sink or returned from pop(){reasons}"
+        )
 
     def test_case(
         self,

@@ -36,6 +36,7 @@ _SECTIONS = {
     "Start": {
         "init": "Write a gate for pytest, two goldens and a CI workflow that run at once, offline.",
         "convert": "Convert recorded messages or traces to test cases.",
+        "mcp-record": "Stand between an MCP client and SERVER over stdio, and record the calls.",
         "approve": "Turn recorded cases or runs into goldens that expect the calls they made.",
         "lint": "Check the expectations of cases or goldens without scoring them.",
         "schema": "Print the JSON Schema of a file of cases, goldens or records, for an editor.",
@@ -67,8 +68,9 @@ _EXAMPLES = (
 
 def _load_command(name: str) -> click.Command:
     """Import a command; its help tells whether the project may set its options."""
-    module = "sample" if name == "extrapolate" else name
-    command: click.Command = getattr(import_module(f"toolmark.cli.{module}"), name)
+    function = name.replace("-", "_")
+    module = "sample" if name == "extrapolate" else function
+    command: click.Command = getattr(import_module(f"toolmark.cli.{module}"), function)
     from toolmark.cli.settings import COMMANDS  # noqa: PLC0415 - not loaded for --help
 
     if name in COMMANDS:

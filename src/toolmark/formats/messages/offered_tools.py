@@ -57,6 +57,8 @@ def _openai_specs(tool: Fields) -> list[ToolSpec]:
         return [spec for entry in list_of(tool.get("tools")) for spec in _openai_specs(object_of(entry))]
     if kind in _DESCRIBED or "input_schema" in tool:
         return [_spec(as_object(tool.get(kind)) or tool, _DESCRIBED.get(kind, ToolCallType.FUNCTION))]
+    if kind == "mcp" and "inputSchema" in tool:  # one tool, as toolmark's recorder of MCP sessions writes it
+        return [_spec(tool, ToolCallType.MCP)]
     name = _DATED.sub("", kind)
     if name in _SETS_OF_TOOLS:
         return []

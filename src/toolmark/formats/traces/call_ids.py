@@ -22,6 +22,14 @@ def _is_item_id(request_id: str | None) -> bool:
     return str(request_id).startswith(_ITEM_PREFIXES)
 
 
+def shared_run_id(call_id: str | None) -> str | None:
+    """Return the id of a tool run if a request may have it; `None` for one that Google's ADK made up for the run.
+
+    Gemini gives calls no ids. The messages of a trace may then have other made-up ids, such as `add_0`.
+    """
+    return None if str(call_id).startswith("adk-") else call_id
+
+
 def with_equal_ids(history: Sequence[Message]) -> Sequence[Message]:
     """Return a history in which requests and answers have the same ids, as far as their order identifies them.
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 from toolmark._internal.json import json_text
 from toolmark.capture import Request
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.call_ids import call_id_of, with_equal_ids
+from toolmark.formats.traces.call_ids import call_id_of, shared_run_id, with_equal_ids
 from toolmark.formats.traces.span_tree import Span, may_be_equal, relative_path
 from toolmark.formats.traces.tool_runs import received_arguments
 from toolmark.formats.traces.trace_messages import Message, requests_in
@@ -62,7 +62,7 @@ class Call:
     def may_start(self, span: Span) -> bool:
         """Return whether a tool may have run for this call, as far as scope, time and ids show."""
         # A call with another id is another call.
-        lacks_id = None in (call_id_of(self.request), span.tool_run.call_id)
+        lacks_id = None in (call_id_of(self.request), shared_run_id(span.tool_run.call_id))
         return lacks_id and self.batch.span.scope is span.scope and self.batch.came_before(span)
 
     def may_hand_off(self, span: Span) -> bool:

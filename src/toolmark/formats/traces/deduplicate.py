@@ -13,7 +13,7 @@ from itertools import filterfalse
 from operator import attrgetter
 from typing import TypeAlias
 
-from toolmark.formats.traces.span_tree import Span, Tree
+from toolmark.formats.traces.span_tree import ModelCall, Span, Tree
 from toolmark.formats.traces.trace_messages import last_text, requests_in
 
 _Exchange: TypeAlias = "tuple[str, tuple[tuple[str, str | None], ...], str]"
@@ -28,16 +28,36 @@ def drop_silent_copies(trees: Sequence[Tree]) -> None:
     for tree in trees:
         models = tree.of_kind("model")
         for silent, span in _silent_copies(models):
-            # The copy without content may have the counts of tokens that the other one lacks.
-            call, copy = span.model_call, silent.model_call
-            call.usage = call.usage or copy.usage
-            if call.stopped_for_tools is None:
-                call.stopped_for_tools = copy.stopped_for_tools
+            _complete(span.model_call, silent.model_call)
             silent.kind = "other"
         for span in models:
             # A model without a reply that lies in a dropped one is a copy as well.
             if span.reply is None and span.around is not None and span.around.kind == "other":
                 span.kind = "other"
+        _drop_spans_of_clients(tree.of_kind("model"))
+
+
+def _drop_spans_of_clients(models: Sequence[Span]) -> None:
+    """Drop each span without content that is the only model in one with a reply: Anthropic's client writes such ones.
+
+    An instrumentation of the client writes the outer span.
+    """
+    inside: dict[Span | None, list[Span]] = defaultdict(list)
+    for span in models:
+        inside[span.around].append(span)
+    for outer, spans in inside.items():
+        if outer is not None and outer.reply is not None and len(spans) == 1:
+            (span,) = spans
+            if span.reply is None and not span.prompt:
+                _complete(outer.model_call, span.model_call)
+                span.kind = "other"
+
+
+def _complete(call: ModelCall, copy: ModelCall) -> None:
+    """Complete a model call: the copy without content may have the counts of tokens that the other one lacks."""
+    call.usage = call.usage or copy.usage
+    if call.stopped_for_tools is None:
+        call.stopped_for_tools = copy.stopped_for_tools
 
 
 def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:

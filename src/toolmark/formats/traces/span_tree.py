@@ -74,6 +74,7 @@ class ToolRun:
         input_wrapped: The arguments may be under `input`, as LangSmith passes them.
         type: Who runs the tool.
         server: The MCP server of the tool.
+        status: Why the tool did not run to its end, `"cancelled"` or `"unknown_tool"`, where the span says so.
     """
 
     tool: str = ""
@@ -85,6 +86,7 @@ class ToolRun:
     input_wrapped: bool = False
     type: ToolCallType | None = None
     server: str | None = None
+    status: str | None = None
 
 
 @dataclass(slots=True, eq=False)

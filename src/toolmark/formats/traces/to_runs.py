@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from toolmark._internal.message_content import text_of
 from toolmark.calls import ToolCallType
-from toolmark.capture import Request, RunBuilder
+from toolmark.capture import Outcome, Request, RunBuilder
 from toolmark.cases import Run, RunStatus
 from toolmark.formats.messages.field_readers import Notes
 from toolmark.formats.messages.lenient_arguments import repair_arguments
@@ -107,8 +107,7 @@ def _leave_out(trees: list[Tree], all_trees: list[Tree], reason: str, notes: Not
 def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Call]]) -> _Trace:
     """Return a trace with its calls, which are also added to the earlier ones of its conversation."""
     models = _innermost_models(tree)
-    session = _first(span.session for span in tree.spans)
-    first_text = None if session else _first_words(tree, models)
+    session, first_text = _conversation_of(tree, models)
     conversation = earlier[session, first_text]
     # Where no words were captured, every trace has the same key. A call of a history is then an earlier trace's only
     # if no model here can have made it.
@@ -118,6 +117,17 @@ def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Ca
     _fill_ledger(ledger, tree, models)
     conversation += ledger.calls
     return _Trace(tree, models, ledger, session)
+
+
+def conversation_key(spans: Iterable[Span]) -> tuple[str | None, str | None]:
+    """Return what the traces of one conversation share, given the spans of one trace: a session, or first words."""
+    tree = tree_of(spans)
+    return _conversation_of(tree, _innermost_models(tree))
+
+
+def _conversation_of(tree: Tree, models: list[Span]) -> tuple[str | None, str | None]:
+    session = _first(span.session for span in tree.spans)
+    return session, None if session else _first_words(tree, models)
 
 
 def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
@@ -242,7 +252,11 @@ def _record_message(batch: CallBatch, builder: RunBuilder, offered: Collection[s
     builder.model_asked(requests, scope=batch.scope_id, agent=batch.span.agent_name)
     for call in batch.calls:
         for span in call.runs:
-            _record_tool(span, builder, batch.scope_id, call.request.id, call.source)
+            if span.tool_run.status == "unknown_tool":
+                content = span.tool_run.result
+                builder.result_shown(content, failed=True, error=span.error, unknown_tool=True, request=call.source)
+            else:
+                _record_tool(span, builder, batch.scope_id, call.request.id, call.source)
         if call.handoff_to is not None:
             builder.handed_off(to=call.handoff_to, request=call.source)
         if call.answer is not None:
@@ -294,7 +308,9 @@ def _record_tool(
         request=request,
         source=span.ref,
     )
-    if span.error is not None:
+    if run.status == "cancelled":
+        builder.tool_failed(span.id, span.error, outcome=Outcome.CANCELLED, at=span.ended_at)
+    elif span.error is not None:
         builder.tool_failed(span.id, span.error, at=span.ended_at)
     else:
         builder.tool_ended(span.id, run.result, error=failure, at=span.ended_at)

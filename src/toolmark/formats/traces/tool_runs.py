@@ -47,6 +47,9 @@ _RESULTS = (
 )
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response"})
 """Keys of Google's part around the result of a tool, which OpenInference keeps whole."""
+MCP_SERVER = "toolmark.mcp.server"
+CALL_STATUS = "toolmark.call.status"
+"""Attributes of toolmark's own recorder of MCP sessions: what the conventions have no name for."""
 _HANDOFF_PREFIX = "handoff to "
 _NAME_IN_SPAN = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
 _PYTHON_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
@@ -83,6 +86,8 @@ def tool_run_of(span: Span) -> ToolRun:
         parameters=_parameter_names(attributes),
         input_wrapped=any(key.startswith("langsmith.") for key in attributes),
         type=ToolCallType.MCP if is_mcp else None,
+        server=text_of(attributes.get(MCP_SERVER)),
+        status=text_of(attributes.get(CALL_STATUS)),
     )
     _unwrap_mcp(run)
     # Strands, and the conventions of 2024, keep arguments and results in events.
