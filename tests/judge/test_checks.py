@@ -11,7 +11,7 @@ import pytest
 from judging import RuleJudge
 from processes import environment
 from toolmark import CallStatus, Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
-from toolmark._argument_validation import Schemas, Validation
+from toolmark.expect.argument_validation import Schemas, Validation
 from toolmark.redact import REDACTED
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -13,10 +13,10 @@ from itertools import islice
 from math import fsum
 from typing import Any
 
-from toolmark._argument_validation import Schemas, Violation
 from toolmark._internal.text import plural
 from toolmark.calls import ToolSpec
 from toolmark.errors import InvalidDataError, JudgeOutcome
+from toolmark.expect.argument_validation import Schemas, Violation
 from toolmark.judge import scoring
 from toolmark.judge.canary import canary_prompts, check_canaries
 from toolmark.judge.cost import add_usage

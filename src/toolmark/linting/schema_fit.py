@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from toolmark._argument_validation import violation_text
 from toolmark._internal.json import canonical_json, json_items, json_path
 from toolmark._internal.text import join_first, short_json
 from toolmark.calls import ToolSpec
 from toolmark.errors import LimitError, ToolmarkError
 from toolmark.expect import Absent, Predicate, Schema
+from toolmark.expect.argument_validation import violation_text
 from toolmark.linting.sample_values import MOST_SAMPLES, Mark, Sample, Steps, samples
 from toolmark.matching.json_schema import BrokenRule, BrokenSchemaError, Validator, build_validator
 from toolmark.result import redact_at_path

@@ -9,10 +9,10 @@ from functools import reduce
 from operator import getitem
 from typing import Any, ClassVar, Final
 
-from toolmark._argument_validation import Fit, Schemas, Validation
 from toolmark._internal.text import printable, short_json
 from toolmark.calls import ToolCall, ToolSpec
 from toolmark.cases import TestCase
+from toolmark.expect.argument_validation import Fit, Schemas, Validation
 from toolmark.matching.json_compare import ABSENT
 from toolmark.metrics.base import (
     CallMetric,
