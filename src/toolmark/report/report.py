@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import fsum
+from types import ModuleType
 from typing import Any
 
 from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
@@ -478,8 +479,7 @@ class Report:
 
     def print(self, title: str = "Evaluation") -> None:
         """Print the report to the terminal; see `toolmark.report.terminal.print_report` for more options."""
-        # By name, as below: renderers import this module, and are loaded only when used.
-        import_module("toolmark.report.terminal").print_report(self, title=title)
+        _renderer("terminal").print_report(self, title=title)
 
     def __str__(self) -> str:
         """Return one line per metric: mean and counts."""
@@ -487,8 +487,13 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return the totals and the worst cases for a notebook."""
-        fragment: str = import_module("toolmark.report.html.notebook").report_fragment(self)
+        fragment: str = _renderer("html.notebook").report_fragment(self)
         return fragment
+
+
+def _renderer(name: str) -> ModuleType:
+    """Return a module of this package by its name: renderers import this module, and are loaded only when used."""
+    return import_module(f"{__package__}.{name}")
 
 
 def _imported(package: str) -> Any:  # noqa: ANN401 - a module without types
