@@ -1,8 +1,8 @@
-r"""Text for people: values shortened, numbers rounded, characters escaped that a terminal would interpret.
+r"""Text for people: shortened values, rounded numbers, and escaped control characters.
 
-A trace may hold any characters. Control characters (escape sequences among them) and invisible ones, such as those that
-reverse the direction of writing, are written as `\x1b` or `\u202e`, so that a terminal does not obey them. So is the
-first character of a workflow command, such as `::error::`, which CI services obey in a log.
+A trace may hold any characters. Control characters and invisible ones, such as those that reverse the direction of
+writing, are written as `\x1b` or `\u202e`, so that a terminal does not interpret them. The first character of a
+workflow command, such as `::error::`, is escaped too, because CI services execute such commands in a log.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from unicodedata import normalize
 
 from toolmark._internal.json import json_text
 
-_LOG_COMMAND = re.compile(r"(?:(?<!\S)|(?=::[A-Za-z-]+(?: [^:]*)?::)):(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
-"""The first character of what CI services obey in a log: `::error::` at the start of a line, which may be anywhere in a
-text that is wrapped, and `##[error]`, `##vso[...]` and `##teamcity[...]`."""
+_LOG_COMMAND = re.compile(
+    r"(?<!\S):(?=:)"  # `::` after white space, where wrapping may begin a line
+    r"|:(?=:[A-Za-z-]+(?: [^:]*)?::)"  # `::error::` and `::error file=a::` anywhere
+    r"|#(?=#(?:\[|vso\[|teamcity\[))"  # `##[error]`, `##vso[...]` and `##teamcity[...]`
+)
+"""The first character of a workflow command."""
 
 
 def printable(text: str) -> str:
-    """Return `text` on one line, with every non-printing character escaped, and the start of a command of a CI log."""
+    """Return `text` on one line, with non-printing characters and the starts of workflow commands escaped."""
     if "::" in text or "##" in text:
         text = _LOG_COMMAND.sub(lambda match: f"\\x{ord(match[0]):x}", text)
     if text.isprintable():
@@ -28,7 +31,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return `text` with its line breaks, tabs as spaces, and every other non-printing character escaped."""
+    """Return `text` with its line breaks, with tabs as spaces, and otherwise escaped as by `printable`."""
     return "\n".join(printable(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
 
 
@@ -56,6 +59,7 @@ def code_points_note(expected: str, called: str) -> str:
     if normalize("NFC", expected) != normalize("NFC", called):
         return ""
     start = shared_length(expected, called)
+    # The length of the common end. It is counted behind the first difference, so that this is always shown.
     end = shared_length(expected[:start:-1], called[:start:-1])
     one, other = (_code_points(text[start : len(text) - end]) for text in (expected, called))
     return f" (they look alike: {one} is expected, {other} called)"
@@ -91,9 +95,12 @@ def difference_text(value: float) -> str:
 
 
 def hundredths_text(value: float) -> str:
-    """Return a number with two decimals; only an exact 0 or 1 is written as such."""
+    """Return a number with two decimals, or with more if it would be rounded to 0 or 1."""
     text = f"{value:.2f}"
-    return number_text(value) if float(text) in (0.0, 1.0) and float(text) != value else text
+    rounded = float(text)
+    if rounded in (0.0, 1.0) and rounded != value:
+        return number_text(value)
+    return text
 
 
 def plural(amount: int, noun: str) -> str:
@@ -103,14 +110,15 @@ def plural(amount: int, noun: str) -> str:
 
 def join_first(texts: Sequence[str], limit: int, *, count_rest: bool = False) -> str:
     """Return the first texts with commas between them; `, ...`, or ` and 5 more`, stands for further ones."""
-    first, rest = ", ".join(texts[:limit]), len(texts) - limit
+    first = ", ".join(texts[:limit])
+    rest = len(texts) - limit
     if rest <= 0:
         return first
     return f"{first} and {rest} more" if count_rest else f"{first}, ..."
 
 
 def unique_labels(labels: Sequence[str]) -> list[str]:
-    """Return the labels, the second and later ones of each with ` #2` and so on."""
+    """Return the labels, made unique: the second of several equal ones gets ` #2`, the third ` #3`."""
     names: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for label in labels:

@@ -13,7 +13,7 @@ from toolmark.errors import InvalidDataError
 from toolmark.matching.json_compare import ABSENT, json_equal, outputs_equal
 
 Key: TypeAlias = "str | int"
-"""Identifies an execution of a tool (or another scope) within one run; never part of the recorded run."""
+"""Identifies an execution of a tool (or another scope) while one run is recorded; it is not stored in the run."""
 
 
 class Outcome(str, Enum):
@@ -35,7 +35,7 @@ class Request:
 
     Attributes:
         name: Name of the tool.
-        arguments: The argument object; what the model wrote instead (usually raw text) if it is not a JSON object;
+        arguments: The argument object. If the model did not write a JSON object, what it wrote, usually as text;
             `ABSENT` if the arguments were not captured.
         id: Id from the provider, not necessarily unique; `None` or empty if there is none.
         type: Who runs the tool.
@@ -43,16 +43,16 @@ class Request:
         error: Why the arguments could not be read, if the framework reports it.
         result: Output of a tool that the provider ran, in the same message; `ABSENT` if there is none.
         failure: Error of a tool that the provider ran.
-        ran: The provider ran the tool, also if neither `result` nor `failure` is known.
-        replaces: Id of an earlier request that this one carries out, such as one for approval. The two are one call,
-            at the position of this one.
+        ran: The provider ran the tool, even if neither `result` nor `failure` is known.
+        replaces: Id of an earlier request that this one replaces, such as a request for approval. The two count as one
+            call, at the position of this one.
         caller: Id of the call inside which this one was made, such as a program that the model wrote.
         source: Place in the file that was read; `None` for a live recording.
-        raw: Text of the model from which `arguments` were read although it is not a JSON object.
-        is_parsed: A reader of toolmark made this request: its fields have the right types, and its arguments are JSON
-            values of its own. Nothing is checked or copied.
+        raw: What the model wrote, if it was not a JSON object and a reader repaired it to get `arguments`.
+        is_parsed: A reader of toolmark created this request, so nothing is checked or copied: its fields have the right
+            types, and nothing else refers to its arguments, which are JSON values.
         handoff: The call passes control to another agent, as its name shows.
-        reasoning: Text of the model's thoughts before the call.
+        reasoning: The model's reasoning before the call.
         key: Identifies the request for `RunBuilder.tool_started`, for a recorder that knows which execution belongs to
             it; unique in the run.
     """
@@ -78,7 +78,16 @@ class Request:
 
 @dataclass(slots=True)
 class Execution:
-    """One execution of a tool."""
+    """One execution of a tool.
+
+    Attributes:
+        key: Identifies it within the run.
+        arguments: What the tool received; `None` if unknown.
+        output: What the tool returned; `ABSENT` if it did not return or the value could not be stored.
+        model_output: What the model receives, if it differs from `output`.
+        artifact: What the tool returned in addition to its output.
+        ran: Whether the tool itself began. Frameworks may report a start and then refuse the arguments.
+    """
 
     key: Key
     arguments: JsonObject | None
@@ -90,7 +99,6 @@ class Execution:
     error: str | None = None
     ended_at: datetime | None = None
     ran: bool = True
-    """The tool itself began; frameworks may refuse arguments after they reported its start."""
 
 
 @dataclass(slots=True)
@@ -104,7 +112,7 @@ class ModelResult:
     error: str | None = None
     rejected: bool = False
     read: bool = False
-    """Read from a file, so a tool may have run without being observed."""
+    """It was read from a file, so a tool may have run although no execution was observed."""
 
     def error_text(self) -> str:
         """Return the error of a failed result as text."""
@@ -121,17 +129,18 @@ class CallRecord:
     """One call: a request of a model with its executions and result, or an execution that no model requested.
 
     Attributes:
-        order: Sorts the calls of a scope: number of the model message, and position in it.
-        scope: The call inside which it was made, or the root record of the run. It is the call, not one execution of
-            it, because a later attempt continues with what an earlier one requested.
+        order: Number of the model message, and position in it; the calls of a scope are sorted by it.
+        scope: The call during which it was made, or the root record of the run. A call with several attempts is one
+            scope, because a later attempt continues with the requests of an earlier one.
         invalid: The requested arguments are not an object.
         last_messages: Number of the last model message inside this call, by strand.
         offered: Names of the tools offered inside this call; `None` if not known.
         caller: Id of the call inside which the model made this one, if the request names it.
-        round: How often results or messages of the user had come between model messages before the request.
-        strand: Which of several agents that run in one scope at the same time made the call.
+        round: Number of the exchange in which it was requested. A new round begins with the first model message after
+            results or messages of the user.
+        strand: Key of the agent that made the call, if several run in one scope at the same time.
         message: Key of the model message that requested it, if the observer has one.
-        is_structured_answer: It carries structured output and is not a tool call, unless it was executed.
+        is_structured_answer: It carries the structured output of the agent. It is a tool call only if it was executed.
     """
 
     name: str
@@ -165,7 +174,7 @@ class CallRecord:
 
     @property
     def is_pseudo(self) -> bool:
-        """Whether it only carries structured output."""
+        """Whether it only carries structured output and is not a tool call."""
         return self.is_structured_answer and not self.executions
 
     @property
@@ -200,7 +209,7 @@ class CallRecord:
 
     def has_arguments(self, arguments: JsonObject | None, *, at_least: bool = False) -> bool:
         """Return whether the request had these arguments, or (`at_least`) some of them and no others."""
-        # Arguments that nobody could read or observe are evidence of nothing, not even against each other.
+        # Unknown arguments match nothing, not even other unknown ones.
         if not isinstance(self.requested, dict) or arguments is None:
             return False
         if not at_least:
@@ -214,7 +223,7 @@ class CallRecord:
 
 
 def json_value(value: object) -> tuple[Any, list[str]]:
-    """Return a value as a JSON value, `ABSENT` if that is impossible, and the notes on what was lost."""
+    """Return a value as a JSON value, or `ABSENT` if it cannot be converted, and notes on what was lost."""
     notes: list[str] = []
     if value is ABSENT or type(value) is str:
         return value, notes

@@ -26,7 +26,7 @@ WRONG_INPUT = 2
 """Exit code if the command line or a file is wrong."""
 
 _EXIT_CODES: Mapping[type[ToolmarkError], int] = {NotSentError: 1}
-"""Exit codes of errors that do not mean that the input is wrong."""
+"""Exit codes of errors that are not about the input."""
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of the signal, as in shells."""
@@ -49,12 +49,12 @@ def exit_on_error(
 ) -> Generator[Sequence[warnings.WarningMessage], None, None]:
     """Exit with a message if the library raises one of its errors or a file cannot be opened.
 
-    The exit code is 2, or 1 if a collector did not accept what was sent.
+    The exit code is 2 if the input is wrong, and 1 if results could not be sent (`NotSentError`).
 
-    Yields the warnings raised so far; they are printed at the end.
+    Yields the list of warnings, which grows while the block runs; they are printed at the end.
 
     Args:
-        path: The file that messages name if the error names none.
+        path: The file to name in the message of an `OSError` that does not name one.
         consequence: What the program did not do, such as "nothing was scored".
         action: What is done to the file, for the message of an `OSError`.
     """
@@ -73,7 +73,8 @@ def exit_on_error(
 
 
 def _problem_lines(error: DataFileError) -> str:
-    """Return the first problems of a file and their number, or the kind of a file that holds no JSON."""
+    """Return the first problems of a file and the number of all."""
+    # A problem without a path concerns the whole file, such as one that is CSV: there is nothing to count.
     if len(error.problems) == 1 and not error.problems[0].path:
         return str(error)
     return f"{error}\n{plural(len(error.problems), 'problem')}"
@@ -87,7 +88,7 @@ def is_torn(caught: Sequence[warnings.WarningMessage]) -> bool:
 @contextmanager
 def byte_bar(what: str) -> Generator[ProgressBar | None, None, None]:
     """Show a progress bar over the bytes of files, if standard error is a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():  # `None` if the process was started without one
         yield None
         return
     from toolmark.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
@@ -98,14 +99,17 @@ def byte_bar(what: str) -> Generator[ProgressBar | None, None, None]:
 
 @contextmanager
 def byte_progress(what: str) -> Generator[Callable[[int, int], None] | None, None, None]:
-    """Show the same bar, and yield what to call with the numbers of bytes that are done and of all."""
+    """Show the bar of `byte_bar`, and yield the function that moves it: `show(bytes done, bytes in all)`."""
     with byte_bar(what) as bar:
         yield None if bar is None else bar.show
 
 
 @contextmanager
 def opened(path: str) -> Generator[Source, None, None]:
-    """Show a progress bar while a file, or standard input for `-`, is read, and yield what to read from."""
+    """Open a file, or standard input for `-`, so that a progress bar moves while it is read.
+
+    Yields the open file; without a terminal, or without a standard input, the path itself.
+    """
     with byte_bar("reading") as bar:
         if bar is None or (path == "-" and sys.stdin is None):
             yield path
@@ -114,15 +118,17 @@ def opened(path: str) -> Generator[Source, None, None]:
         else:
             with Path(path).open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
-                yield bar.opened(file, size or None)  # a pipe has none
+                yield bar.opened(file, size or None)  # the size of a pipe is 0, that is, not known
 
 
 def json_document(plain: Mapping[str, Any], target: str) -> str:
     """Return JSON text for a file, or for standard output if the target is `-`."""
     if target == "-":
-        # ASCII only: a terminal obeys none of it, and every encoding of a pipe has it.
-        text = json.dumps(replace_nonfinite(plain), indent=2).replace("\x7f", "\\u007f")
-        return text.replace("##", "#\\u0023") + "\n"  # `##[` begins a command in the log of a CI service
+        # Printable ASCII only: it has no escape sequences for a terminal, and any encoding of standard output has it.
+        text = json.dumps(replace_nonfinite(plain), indent=2)
+        text = text.replace("\x7f", "\\u007f")  # the only control character that `json.dumps` does not escape
+        text = text.replace("##", "#\\u0023")  # `##[` begins a command in the log of a CI service
+        return text + "\n"
     return json_text(plain, indent=2) + "\n"
 
 
@@ -130,7 +136,7 @@ def write_json(plain: Mapping[str, Any], target: str | None) -> bool:
     """Write a JSON document if a target is given.
 
     Returns:
-        Whether it went to standard output, so that no table may follow.
+        Whether it went to standard output; the caller must not print a table after it.
     """
     if target is not None:
         write_text(target, json_document(plain, target))
@@ -138,9 +144,9 @@ def write_json(plain: Mapping[str, Any], target: str | None) -> bool:
 
 
 def write_text(target: str, text: str) -> None:
-    """Write a text to a file, all of it or nothing, or to standard output if the target is `-`."""
+    """Write a text to a file, completely or not at all, or to standard output if the target is `-`."""
     if target == "-":
-        click.echo(text.encode(), nl=False)  # the bytes of the file, whatever the encoding of the pipe
+        click.echo(text.encode(), nl=False)  # UTF-8, as in a file, whatever the encoding of standard output is
         return
     with exit_on_error(target, action="write"):
         atomic_files.write_text(Path(target), text)

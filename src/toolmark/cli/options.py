@@ -1,4 +1,4 @@
-"""Options of several commands, and options in sections of the help."""
+"""Options that several commands share, and tools to define and combine options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
 
 class _SectionOption(click.Option):
-    """An option that belongs to a section of the help."""
+    """An option that the help lists under the heading of a section."""
 
     def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:  # noqa: ANN401 - click's own
         super().__init__(*args, **kwargs)
@@ -29,9 +29,11 @@ def options_in(section: str) -> Callable[..., Decorator]:
 
 
 def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], dict[str, Any]]) -> Decorator:
-    """Return a decorator that adds several options, in the order of the help, and passes them on as fewer arguments.
+    """Return a decorator that adds several options and combines their values before the command is called.
 
-    `collect` turns all arguments that click has parsed into those that the command takes.
+    Args:
+        options: The options, in the order in which the help lists them.
+        collect: Returns the arguments of the command for all arguments that click has parsed.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -40,7 +42,7 @@ def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], d
             command(**collect(arguments))
 
         decorated: Callable[..., None] = collected
-        for option in reversed(options):
+        for option in reversed(options):  # click lists the option that is applied last first
             decorated = option(decorated)
         return decorated
 
@@ -48,9 +50,12 @@ def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], d
 
 
 def grouped(name: str, parameters: Sequence[str], *options: Decorator) -> Decorator:
-    """Return a decorator that adds several options and passes them on as one argument of this name, a dictionary.
+    """Return a decorator that adds several options and passes their values to the command as one dictionary.
 
-    Its keys are `parameters`, the names that click has for the options.
+    Args:
+        name: The argument of the command that gets the dictionary.
+        parameters: The keys of the dictionary: the names of the options' parameters in click.
+        options: The options, in the order in which the help lists them.
     """
 
     def collect(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -60,16 +65,24 @@ def grouped(name: str, parameters: Sequence[str], *options: Decorator) -> Decora
 
 
 def is_given(name: str) -> bool:
-    """Return whether the command line has the option of this parameter, rather than a default or a setting."""
+    """Return whether the option of this parameter is on the command line; defaults and settings do not count."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def clear_settings(arguments: dict[str, Any], *names: str) -> None:
-    """Clear those of some options that cannot be combined which are settings, if another is on the command line."""
-    if any(map(is_given, names)):
-        for name in names:
-            if not is_given(name):
-                arguments[name] = False if isinstance(arguments[name], bool) else None
+    """Let an option on the command line override settings that it cannot be combined with.
+
+    Args:
+        arguments: The arguments that click has parsed, which are changed.
+        names: The options that exclude each other. If one of them is on the command line, the others are cleared unless
+            they are on it too.
+    """
+    if not any(map(is_given, names)):
+        return
+    for name in names:
+        if not is_given(name):
+            is_flag = isinstance(arguments[name], bool)
+            arguments[name] = False if is_flag else None
 
 
 def json_option(help: str) -> Decorator:

@@ -14,7 +14,7 @@ from toolmark.matching.json_compare import ABSENT
 class _PresenceMatcher(Matcher):
     """Base of the matchers that do not look at the value."""
 
-    looks: ClassVar[bool] = False
+    reads_value: ClassVar[bool] = False
     _words: ClassVar[str]
     _present: ClassVar[Ratio | None]
     """Credit of any value; `None` if the argument does not count."""

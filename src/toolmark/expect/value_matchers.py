@@ -24,7 +24,7 @@ from toolmark.matching.json_compare import json_equal
 _LONGEST = 80
 """Longest list of alternatives in messages."""
 _MOST_COMBINING = 1_000
-"""Combining characters in a row that are normalized."""
+"""The most combining characters in a row for which a text is normalized."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Exact(ValueMatcher, kind="exact"):
     """The value itself. In JSON, an object with the key `$is` inside it is a plain value and not a matcher."""
 
     def credit(self, value: Any) -> Ratio | None:
-        """Return the credit of the value itself."""
+        """Return how far a value fits; an object can fit in part, as without the matcher."""
         return credit_of(self.value, value)
 
     def accepts(self, value: Any) -> bool:
@@ -50,7 +50,7 @@ class Exact(ValueMatcher, kind="exact"):
 
 @dataclass(frozen=True)
 class _LeafMatcher(ValueMatcher):
-    """Base of the matchers that compare values other than lists and objects in their own way, at any depth."""
+    """Base of the matchers that go into lists and objects and override how the values inside are compared."""
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value agrees; keys and lengths of lists must be equal."""
@@ -110,18 +110,24 @@ class Approx(_LeafMatcher, kind="approx"):
         if not (_is_finite(expected) and _is_finite(value)):
             return json_equal(expected, value)
         # Compared as decimals: 1.1 is within 0.1 of 1, although the nearest binary number is not.
-        near, far, rel, least = map(_decimal, (expected, value, *self._tolerances))
-        return abs(far - near) <= max(rel * abs(near), least)
+        target, number = _decimal(expected), _decimal(value)
+        relative, absolute = map(_decimal, self._tolerances)
+        return abs(number - target) <= max(relative * abs(target), absolute)
 
     def describe(self) -> str:
         """Return `about 100 (rel 0.01)`."""
         rel, abs_ = self._tolerances
-        within = ", ".join(f"{name} {_size_text(size)}" for name, size in (("rel", rel), ("abs", abs_)) if size)
-        return f"about {value_text(self.value)}" + (f" ({within})" if within else "")
+        tolerances: list[str] = []
+        if rel:
+            tolerances.append(f"rel {_size_text(rel)}")
+        if abs_:
+            tolerances.append(f"abs {_size_text(abs_)}")
+        text = f"about {value_text(self.value)}"
+        return f"{text} ({', '.join(tolerances)})" if tolerances else text
 
 
 def _size_text(size: float) -> str:
-    # No float holds a large integer, so `:g` raises for it.
+    # `:g` converts to a float and raises for an integer that is too large for one.
     return f"{size:g}" if size < 10**15 else short_json(size)
 
 
@@ -188,8 +194,9 @@ class _SeveralValues(Matcher):
     """Base of the matchers with several expected values."""
 
     _begin: ClassVar[str] = ""
+    """Text of the description before the first value."""
     _between: ClassVar[str]
-    """What the description has before the first value, and between two."""
+    """Text of the description between two values."""
     values: tuple[Any, ...]
 
     def __init__(self, *values: Any) -> None:
@@ -219,6 +226,7 @@ class ContainsAll(_SeveralValues, kind="contains_all"):
 
     def accepts(self, value: Any) -> bool:
         """Return whether a text or a list contains all of them."""
+        # One value costs no step, as with `Contains`; each further one does.
         current_budget().spend(len(self.values) - 1, "a ContainsAll")
         return all(Contains(one).accepts(value) for one in self.values)
 
@@ -251,7 +259,7 @@ class AnyOf(_SeveralValues, kind="any_of"):
         ratios = [credit_of(one, value) for one in self.values]
         if None in ratios:
             return None
-        return max((ratio for ratio in ratios if ratio), key=lambda ratio: Fraction(*ratio))
+        return max((ratio for ratio in ratios if ratio is not None), key=lambda ratio: Fraction(*ratio))
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is one of them."""
@@ -290,13 +298,13 @@ class Normalized(_LeafMatcher, kind="normalized"):
 
 def normalized_text(text: str, drop: str = "") -> str:
     """Return a text as `Normalized` compares it, without the characters in `drop`."""
-    # Case folding can leave a text that is no longer in normal form.
+    # Normalized twice, because case folding can produce a text that is not in normal form.
     folded = _nfkc(_nfkc(text).casefold())
     return " ".join("".join(letter for letter in folded if letter not in drop).split())
 
 
 def _nfkc(text: str) -> str:
-    # Python sorts the combining characters in a row in quadratic time: 200,000 of them take minutes.
+    # Python needs quadratic time to sort the combining characters in a row: 200,000 of them take minutes.
     if len(text) > _MOST_COMBINING:
         length = 0
         for letter in text:

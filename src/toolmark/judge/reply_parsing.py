@@ -1,7 +1,7 @@
 """Parser of judge replies into verdicts.
 
-A reply must have exactly the requested form. One with other keys, another verdict, or an id that the prompt did not
-issue is malformed as a whole: a half-understood reply is not a verdict.
+A reply must have exactly the requested form. A reply with other keys, another verdict, or an id that is not in the
+prompt is malformed as a whole: no part of it is used.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _verdict_from_probabilities(prompt: Prompt, probabilities: dict[str, float])
     options = prompt.question.options
     if set(probabilities) != set(options):
         raise _malformed(f"expected probabilities of {sorted(options)}, got {sorted(probabilities)}")
-    if not all(0 <= value <= 1 for value in probabilities.values()):  # also wrong for NaN
+    if not all(0 <= value <= 1 for value in probabilities.values()):  # false for NaN too
         raise _malformed(f"the probabilities must be from 0 to 1, got {probabilities}")
     most = max(probabilities.values())
     likeliest = [name for name in options if probabilities[name] == most]
@@ -80,8 +80,9 @@ def _verdict_from_text(prompt: Prompt, text: object) -> Verdict:
     except InvalidDataError as error:
         raise _malformed(str(error)) from None
     _check_ids(reply.evidence, "evidence", prompt.ids)
-    _check_ids(reply.missing, "missing", [name for name in prompt.ids if name.startswith("t")])
-    # A verdict that contradicts its own list is not understood: neither half of it counts.
+    tool_ids = [name for name in prompt.ids if name.startswith("t")]
+    _check_ids(reply.missing, "missing", tool_ids)
+    # If the verdict contradicts the list of missing calls, neither of them can be trusted.
     if "missing" in fields and (reply.verdict is Decision.NO) != bool(reply.missing):
         raise _malformed(f"verdict {reply.verdict.value!r} contradicts {len(reply.missing)} missing calls")
     if len(reply.missing) > MOST_MISSING:
@@ -94,7 +95,7 @@ def _parse_object(text: object) -> JsonObject:
     if not isinstance(text, str):
         raise _malformed(f"expected a text, got {short_repr(text)}")
     plain = text.strip()
-    if thought := _THOUGHT.match(plain):  # reasoning models without a channel of their own begin with it
+    if thought := _THOUGHT.match(plain):  # some servers return the reasoning of a model at the start of its answer
         plain = plain[thought.end() :].strip()
     if fence := _FENCE.fullmatch(plain):
         plain = fence["inside"]
@@ -108,7 +109,7 @@ def _parse_object(text: object) -> JsonObject:
 
 
 def _object_without_duplicates(pairs: list[tuple[str, object]]) -> JsonObject:
-    # A second "verdict" would overwrite the first one silently.
+    # Without this check, a second "verdict" would silently replace the first one.
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise _malformed(f"duplicate keys: {short_repr([key for key, _ in pairs])}")

@@ -1,8 +1,8 @@
 """Argument objects with patterns in the place of some values.
 
-The rules are those of `similarity`: every key that either side names counts, equal values 1, objects recurse, anything
-else 0. A `ValuePattern` in the place of a value may count less than a whole key: it can accept a missing value
-(`Ignore`, `Optional`); the key is then left out on both sides.
+The rules are those of `similarity`: every key that either side names counts. Equal values count 1, two objects count as
+much as they are similar, anything else counts 0. A `ValuePattern` decides what counts in its place. It may give partial
+credit, or take its key out of the comparison (`Ignore`, `Optional`); the key is then left out on both sides.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ Ratio = tuple[int, int]
 ONE: Ratio = (1, 1)
 ZERO: Ratio = (0, 1)
 
-
 _JSON_TYPES = frozenset({str, int, float, bool, type(None), dict, list})
 
 
 class ValuePattern(ABC):
-    """Stands in the place of an expected value, and says what it accepts there.
+    """Replaces an expected value and decides which values are accepted in its place. `Matcher` is its public subclass.
 
     Attributes:
-        looks: Whether it looks at the value, and not only at whether there is one; a redacted value cannot be looked
-            at.
-        by_meaning: Whether it accepts other spellings of one value, which results then list.
+        reads_value: Whether it reads the value, which is impossible if that is redacted. If not, it only checks whether
+            there is a value.
+        by_meaning: Whether it accepts values that are written differently but mean the same; results list these.
     """
 
-    looks: ClassVar[bool] = True
+    reads_value: ClassVar[bool] = True
     by_meaning: ClassVar[bool] = False
+    # `redact` and `_internal.json` recognize a pattern by this attribute, because they cannot import this class.
     __toolmark_matcher__: ClassVar[bool] = True
 
     @abstractmethod
     def credit(self, value: Any) -> Ratio | None:
-        """Return how far a value fits, from (0, 1) to (1, 1); `None` if the place does not count.
+        """Return how far a value fits, from (0, 1) to (1, 1); `None` if the key is left out of the comparison.
 
         Args:
             value: A JSON value, or `ABSENT` where there is none.
@@ -58,12 +58,12 @@ class ValuePattern(ABC):
 
 @dataclass(slots=True)
 class Mismatches:
-    """What speaks against a called argument object.
+    """Comparison of a called argument object with the expected one, place by place.
 
     Attributes:
         differences: Where the called object differs.
         hidden: Places that could not be compared because a value there is redacted.
-        respelled: Where the called object has another spelling of the expected value, which counts as equal.
+        respelled: Where the called object has the expected value in another spelling, which counts as equal.
     """
 
     differences: list[Difference] = field(default_factory=list[Difference])
@@ -77,7 +77,7 @@ class Template:
 
     Attributes:
         tree: The object; its values are JSON values and `ValuePattern` ones, at any depth.
-        extras: Whether keys at the top that it does not name are left out, where otherwise they count as wrong.
+        extras: Whether further keys at the top level are allowed; otherwise each of them counts as wrong.
         by_meaning: Whether its values are compared by meaning, so that even a full match may have other spellings.
     """
 
@@ -90,7 +90,7 @@ class Template:
         return _objects(self.tree, called, extras=self.extras)
 
     def only_object(self) -> Mapping[str, Any] | None:
-        """Return the argument object that alone fits; `None` if a matcher or an extra key leaves room for others."""
+        """Return the only argument object that fits; `None` if others fit too, because of a pattern or extra keys."""
         return None if self.extras or holds_matcher(self.tree) else self.tree
 
     def mismatches(self, called: dict[str, Any]) -> Mismatches:
@@ -101,7 +101,8 @@ class Template:
 
 
 def is_pattern(value: object) -> TypeGuard[ValuePattern]:
-    """Return whether an expected value is a `ValuePattern`; of an abstract class, `isinstance` alone is slow."""
+    """Return whether an expected value is a `ValuePattern`."""
+    # The type is checked first because `isinstance` is slow for an abstract class.
     return type(value) not in _JSON_TYPES and isinstance(value, ValuePattern)
 
 
@@ -124,7 +125,7 @@ def credit_of(expected: Any, value: Any) -> Ratio | None:
 
 
 def json_of(expected: Any) -> Any:
-    """Return the JSON form of an expected value: that of the `ValuePattern` ones in it, and the rest as it is."""
+    """Return an expected value with every `ValuePattern` in it replaced by its JSON form."""
     if type(expected) is dict:
         return {key: json_of(item) for key, item in expected.items()}
     if type(expected) is list:
@@ -152,29 +153,29 @@ def _objects(
     extras: bool = False,
     mismatches: Mismatches | None = None,
 ) -> Ratio:
-    """Return the similarity of two objects, and note in `mismatches` what speaks against it."""
-    size, whole = 0, 0
-    parts: list[Fraction] = []
+    """Return the similarity of two objects, and add the differences to `mismatches`."""
+    keys = 0  # that count
+    full = 0  # with full credit; added up as an integer, because fractions are slow
+    partial: list[Fraction] = []
     for key, want in expected.items():
-        credit = _at(want, called.get(key, ABSENT), (*path, key), mismatches)
+        credit = _key_credit(want, called.get(key, ABSENT), (*path, key), mismatches)
         if credit is None:
             continue
-        # The place counts in the denominator only now: a pattern may take itself out.
-        size += 1
+        keys += 1
         if credit == ONE:
-            whole += 1
+            full += 1
         elif credit[0]:
-            parts.append(Fraction(*credit))
+            partial.append(Fraction(*credit))
     if not extras:
-        # A key that nobody asked for costs as much as one that is missing.
-        size += _extra(expected, called, path, mismatches)
-    if whole == size:
+        # An extra key costs as much as a missing one.
+        keys += _extra_keys(expected, called, path, mismatches)
+    if full == keys:
         return ONE
-    total = sum(parts, Fraction(whole)) / size
+    total = sum(partial, Fraction(full)) / keys
     return total.numerator, total.denominator
 
 
-def _at(want: Any, value: Any, path: Path, mismatches: Mismatches | None) -> Ratio | None:
+def _key_credit(want: Any, value: Any, path: Path, mismatches: Mismatches | None) -> Ratio | None:
     """Return the credit of one key, `None` if it does not count."""
     if type(want) is dict and type(value) is dict:
         return _objects(want, value, path, mismatches=mismatches)
@@ -193,8 +194,9 @@ def _at(want: Any, value: Any, path: Path, mismatches: Mismatches | None) -> Rat
 
 
 def _respelled(want: Any, value: Any, path: Path) -> Iterator[Difference]:
-    """Yield the places of a fitting value that have another spelling of the expected one."""
+    """Yield the places where a fitting value has another spelling than the expected one."""
     if is_pattern(want):
+        # An equal value has the same spelling. Patterns by meaning keep the expected value in `value`.
         if want.by_meaning and not isinstance(value, Absent) and not json_equal(getattr(want, "value", None), value):
             yield Difference("equal_by_meaning", path, want, value)
     elif type(want) is list:
@@ -205,31 +207,33 @@ def _respelled(want: Any, value: Any, path: Path) -> Iterator[Difference]:
             yield from _respelled(item, value.get(key, ABSENT), (*path, key))
 
 
-def _extra(expected: Mapping[str, Any], called: dict[str, Any], path: Path, mismatches: Mismatches | None) -> int:
-    """Return how many keys of an object nobody asked for; one that is redacted cannot be counted."""
+def _extra_keys(expected: Mapping[str, Any], called: dict[str, Any], path: Path, mismatches: Mismatches | None) -> int:
+    """Return the number of called keys that are not expected, without those whose value is redacted."""
     amount = 0
     for key, value in called.items():
         if key in expected:
             continue
-        counts = not is_hidden(value)
-        amount += counts
-        if mismatches is not None and counts:
+        if is_hidden(value):
+            if mismatches is not None:
+                mismatches.hidden.append((*path, key))
+            continue
+        amount += 1
+        if mismatches is not None:
             mismatches.differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
-        elif mismatches is not None:
-            mismatches.hidden.append((*path, key))
     return amount
 
 
 def _hidden(want: Any, value: Any) -> bool:
     """Return whether two values cannot be compared because of what is redacted in one of them."""
     if is_pattern(want):
-        return want.looks and has_mark(value)
+        return want.reads_value and has_mark(value)
     return is_hidden(want) or is_hidden(value)
 
 
 def _difference(want: Any, value: Any, path: Path) -> Difference:
     if isinstance(value, Absent):
         return Difference("missing_argument", path, want, ABSENT)
-    if is_pattern(want) and want.credit(ABSENT) is None and not want.looks:
+    # A pattern that accepts a missing key, rejects this value, and did not read it: it forbids the argument.
+    if is_pattern(want) and want.credit(ABSENT) is None and not want.reads_value:
         return Difference("extra_argument", path, ABSENT, value)
     return Difference("wrong_argument", path, want, value)

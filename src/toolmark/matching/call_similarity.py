@@ -94,9 +94,11 @@ class Comparison:
             values += [item.output for item in (*expected, *called)] if self._outputs else []
             values = [_tree(value) for value in values if value is not ABSENT]
         # Every value is searched once here, so that a comparison need not do so for each pair.
-        may_hold_mark, self.may_hold_nan, self._serialized = search(values)
+        searched = search(values)
+        self.may_hold_nan: bool = searched.may_hold_nan
+        self._serialized = searched.forms
         self.marked: frozenset[int] = frozenset(
-            [id(value) for value in values if has_mark(value)] if may_hold_mark else ()
+            [id(value) for value in values if has_mark(value)] if searched.may_hold_mark else ()
         )
         self.plain: bool = plain_arguments and not self._typed and not self._outputs and not self.marked
 

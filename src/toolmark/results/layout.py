@@ -1,8 +1,9 @@
 """Rows and columns of the report of an evaluation.
 
 A row is a case that was measured, and a column is a metric. If the components of an app are scored beside its answers,
-each component has its own columns, named `component: metric`. If a column does not apply to a row, the result is
-skipped; if the app failed before it reached a component, the row of the golden has a failed result.
+each component has its own columns, named `component: metric`. One run of the app then gives several rows: one for the
+whole answer, and one each time a component ran. They form a unit. If a column does not apply to a row, the result is
+skipped; if the app failed before it reached a component, the row of the whole answer has a failed result.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Row:
     """A case that was measured, with a result for each metric that applies to it.
 
     `place` is the position of the case or golden in the evaluation, from 0, and `trial` counts from 1. `component` is
-    the name of a component, `None` for a whole answer; `source` tells components of equal names apart. A row that was
-    read from a file has the place of its `line`.
+    the name of a component, `None` for a whole answer; `source` distinguishes components of equal names. `line` is the
+    position of the row in the file that it was read from.
     """
 
     case: AnyCase
@@ -44,7 +45,7 @@ class Row:
 
     @property
     def unit(self) -> tuple[int, int]:
-        """Place and trial, by which rows are sorted."""
+        """Place and trial, which all rows of one run of the app share."""
         return self.place, self.trial or 0
 
     @property
@@ -63,25 +64,33 @@ class ReportLayout:
     """The columns of a report; `metrics` are their names."""
 
     def __init__(self, rows: Sequence[Row], metrics: Sequence[str], trials: int | None) -> None:
-        """Begin with the sorted rows, the different names of the metrics of whole answers, and the number of trials."""
+        """Derive the columns from the sorted rows, the unique names of the metrics of whole answers, and the trials."""
         self._trials = trials
         has_components = any(row.component is not None for row in rows)
         self._columns = _columns(rows) if has_components else None
         self.metrics = tuple(metrics if self._columns is None else (column.name for column in self._columns))
 
     def case_result(self, index: int, row: Row) -> CaseResult:
-        """Return the results of a row, which is at this position among the sorted rows."""
+        """Return the results of a row; `index` is its position among the sorted rows."""
         if self._columns is None:
+            # The position in the whole evaluation: in a file that was interrupted, rows before this one may be missing.
+            trials = self._trials or 1
+            trial = row.trial or 1
             return CaseResult(
-                index=row.place * (self._trials or 1) + (row.trial or 1) - 1,
+                index=row.place * trials + trial - 1,
                 case=row.case,
                 results=tuple(result.renamed(name) for result, name in zip(row.results, self.metrics, strict=True)),
                 trial=row.trial,
                 golden=None if row.trial is None else row.place,
             )
-        results = tuple(column.result(row) for column in self._columns)
-        apart = frozenset(place for place, column in enumerate(self._columns) if column.is_apart(row))
-        return CaseResult(index, row.case, results, apart, row.trial, row.place)
+        return CaseResult(
+            index=index,
+            case=row.case,
+            results=tuple(column.result(row) for column in self._columns),
+            apart=frozenset(number for number, column in enumerate(self._columns) if column.is_apart(row)),
+            trial=row.trial,
+            golden=row.place,
+        )
 
 
 def report_table(
@@ -89,7 +98,7 @@ def report_table(
 ) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
     """Return the names of the columns and the rows of a report.
 
-    `metrics` are the different names of the metrics of whole answers; the rows of one unit are in their order.
+    `metrics` are the unique names of the metrics of whole answers; the rows of one unit are already in order.
     """
     ordered = sorted_rows(rows)
     layout = ReportLayout(ordered, metrics, trials)
@@ -98,11 +107,14 @@ def report_table(
 
 @dataclass(frozen=True)
 class _Column:
-    """A metric of whole answers, or of a component that has run in `units`; `place` is its position there."""
+    """A metric of whole answers (`component` is `None`) or of one component.
+
+    `position` is that of the metric among the results of its rows; `units` are those that have such rows.
+    """
 
     component: str | None
     source: str
-    place: int
+    position: int
     name: str
     threshold: float
     units: frozenset[tuple[int, int]]
@@ -112,13 +124,16 @@ class _Column:
         return (row.component, row.source) == (self.component, self.source)
 
     def is_apart(self, row: Row) -> bool:
-        """Return whether the metric measures other rows of the unit only."""
+        """Return whether the metric measures only other rows than this one, so that its result must not count here.
+
+        The row of a whole answer stands in for a component that has no row in the unit because it did not run.
+        """
         return not self.applies(row) and (row.component is not None or row.unit in self.units)
 
     def result(self, row: Row) -> MetricResult:
         """Return the result of a row, skipped if the metric does not apply or its component did not run."""
         if self.applies(row):
-            return row.results[self.place].renamed(self.name)
+            return row.results[self.position].renamed(self.name)
         if self.component is None or self.is_apart(row):
             subject = "whole answers" if self.component is None else repr(self.component)
             return self._no_score(ResultStatus.SKIPPED, f"Skipped: this metric is about {subject}.")
@@ -134,15 +149,15 @@ class _Column:
 def _columns(rows: Sequence[Row]) -> list[_Column]:
     """Return the columns of whole answers, then those of each component."""
     groups: dict[tuple[str | None, str], list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row.component is not None):
+    for row in sorted(rows, key=lambda row: row.component is not None):  # whole answers first
         groups.setdefault((row.component, row.source), []).append(row)
     labels = iter(unique_labels([component for component, _ in groups if component is not None]))
     columns: list[_Column] = []
     for (component, source), members in groups.items():
         prefix = "" if component is None else f"{next(labels)}: "
         units = frozenset(row.unit for row in members)
-        # Without metrics of their own, whole answers have no results and add no column.
-        for place, sample in enumerate(members[0].results):
+        # All members have results of the same metrics. Whole answers without metrics add no column.
+        for position, sample in enumerate(members[0].results):
             name = prefix + sample.metric
-            columns.append(_Column(component, source, place, name, sample.threshold, units))
+            columns.append(_Column(component, source, position, name, sample.threshold, units))
     return columns

@@ -22,7 +22,7 @@ from toolmark.results.schema import Position, Written, WrittenResult, results_co
 
 
 class WrittenCase(Written):
-    """The results of one case."""
+    """The results of one case. `apart` names the metrics that measure other cases and have no result here."""
 
     index: int
     id: str | None = None
@@ -36,13 +36,15 @@ class WrittenCase(Written):
 
     def contradictions(self, metrics: list[str], *path: str | int) -> Iterator[Problem]:
         """Return what contradicts the names of the metrics; `path` leads to the results."""
-        is_complete = sorted(result.metric for result in self.results) == sorted(set(metrics) - set(self.apart))
+        expected = sorted(set(metrics) - set(self.apart))
+        is_complete = sorted(result.metric for result in self.results) == expected
         return results_contradictions(self.results, metrics, *path, is_complete=is_complete)
 
     def to_case_result(self, metrics: list[WrittenMetric]) -> CaseResult:
         """Convert to a `CaseResult`, with the results in the order of the metrics."""
-        by_name = {metric.metric: _other_cases(metric) for metric in metrics}
+        by_name = {metric.metric: _result_apart(metric) for metric in metrics}
         by_name |= {result.metric: result.to_result() for result in self.results}
+        # The JSON of a report does not have the content of cases.
         case = case_from_json(None, None, id=self.id, name=self.name)
         if self.run_id is not None:
             case = case.model_copy(update={"run": Run(run_id=self.run_id)})
@@ -57,7 +59,8 @@ class WrittenCase(Written):
         )
 
 
-def _other_cases(metric: WrittenMetric) -> MetricResult:
+def _result_apart(metric: WrittenMetric) -> MetricResult:
+    """Return the skipped result of a metric that measures other cases."""
     reason = "Skipped: this metric is about other cases."
     return MetricResult(metric=metric.metric, status=ResultStatus.SKIPPED, threshold=metric.threshold, reason=reason)
 
@@ -110,13 +113,16 @@ def read_results(source: Source) -> Report:
     try:
         value = parse_json(data)
     except InvalidDataError as error:
+        # Several lines of JSON are not one JSON value.
         first = _first_line(data)
         if is_header(first):
             return _report_of_lines(data, name)
         if first is not None:
             raise _not_a_report(name, f"JSON Lines that begin with {_describe(first)}") from None
         raise DataFileError(f"{name}: {error}", problems_of(error)) from None
-    return _report_of_lines(data, name) if is_header(value) else report_of(value, name)
+    if is_header(value):  # a file of results with its header line only
+        return _report_of_lines(data, name)
+    return report_of(value, name)
 
 
 def _report_of_lines(data: bytes, name: str) -> Report:
@@ -179,7 +185,7 @@ _KINDS = {
     "metrics_only_a": "the output of `toolmark compare`",
     "findings": "the output of `toolmark lint`",
 }
-"""Kind of an object that has such a key."""
+"""Kind of an object by a key that only this kind has, for messages."""
 
 
 def _describe(value: object) -> str:
@@ -199,7 +205,7 @@ def _describe_object(value: Mapping[str, Any]) -> str:
 
 
 def _first_line(data: bytes) -> Mapping[str, Any] | None:
-    """Return the object in the first of several lines."""
+    """Return the JSON object in the first line, if it is one and there are further lines."""
     line, _, rest = data.strip().partition(b"\n")
     try:
         value = parse_json(line) if rest else None

@@ -67,6 +67,7 @@ _TOOLS: Final = _list_of(
     }
 )
 _TYPES: Final = [member.value for member in ToolCallType]
+# A schema cannot ignore case, so a pattern lists both cases of each letter.
 _ANY_CASE: Final = ["".join(f"[{letter.upper()}{letter}]" for letter in name) for name in _TYPES]
 _TYPE: Final = _any_of({"enum": _TYPES}, {"type": "string", "pattern": f"^({'|'.join(_ANY_CASE)})$"}, _NULL)
 
@@ -82,7 +83,7 @@ _FIELDS: Final[dict[str, Schema]] = {
     "started_at": {"type": ["string", "number", "null"]},
     "type": _TYPE,
 }
-"""Schemas of fields that readers of toolmark's own validate, of which pydantic knows nothing."""
+"""Schemas of fields that toolmark's own validators read, so that pydantic cannot derive their schemas."""
 _ID: Final[Schema] = {"type": ["string", "integer", "null"]}
 _MULTIMODAL: Final = {
     "input": _TEXT_OR_PARTS,
@@ -104,15 +105,18 @@ def build(kind: str) -> Schema:
         kind: One of `toolmark.schemas.KINDS`.
     """
     definitions: dict[str, Schema] = {model.__name__: _model(model) for model in _MODELS}
-    definitions |= {kind.__name__: {"enum": [member.value for member in kind]} for kind in _ENUMS}
+    for enum in _ENUMS:
+        definitions[enum.__name__] = {"enum": [member.value for member in enum]}
     definitions |= {"Matcher": _matcher(), **_expectations(), "Record": _record()}
+    conversation_keys = ("turns",)
+    record_keys = tuple(sorted(_spellings(RECORD_ONLY)))
+    single_case = {
+        "if": {"properties": {"input": {"type": "array"}}, "required": ["input"]},
+        "then": _ref("MLLMTestCase"),
+        "else": _ref("LLMTestCase"),
+    }
     definitions["Case"] = _first_that_has(
-        {("turns",): _ref("ConversationalTestCase"), tuple(sorted(_spellings(RECORD_ONLY))): _ref("Record")},
-        {
-            "if": {"properties": {"input": {"type": "array"}}, "required": ["input"]},
-            "then": _ref("MLLMTestCase"),
-            "else": _ref("LLMTestCase"),
-        },
+        {conversation_keys: _ref("ConversationalTestCase"), record_keys: _ref("Record")}, single_case
     )
     root = _ref(_ROOTS[kind])
     used = _used(root, definitions)
@@ -128,7 +132,7 @@ def build(kind: str) -> Schema:
 
 
 def _used(schema: Any, definitions: Mapping[str, Schema]) -> set[str]:  # noqa: ANN401 - a JSON value
-    """Return the names of the definitions that a schema needs, also through others."""
+    """Return the names of the definitions that a schema refers to, directly or through other definitions."""
     names: set[str] = set()
     queue = [schema]
     while queue:
@@ -145,7 +149,7 @@ def _used(schema: Any, definitions: Mapping[str, Schema]) -> set[str]:  # noqa: 
 
 
 def _first_that_has(branches: Mapping[tuple[str, ...], Schema], otherwise: Schema) -> Schema:
-    """Return a schema that takes the first branch of which an object has one of the keys."""
+    """Return a schema that applies the first branch with a key that the object has, else `otherwise`."""
     schema = otherwise
     for keys, branch in reversed(list(branches.items())):
         schema = {"if": {"anyOf": [{"required": [key]} for key in keys]}, "then": branch, "else": schema}
@@ -153,10 +157,10 @@ def _first_that_has(branches: Mapping[tuple[str, ...], Schema], otherwise: Schem
 
 
 def _closed(entries: Mapping[tuple[str, ...], Schema], required: Sequence[str] = (), description: str = "") -> Schema:
-    """Return the schema of an object without other keys.
+    """Return the schema of an object that must not have any other keys.
 
     Args:
-        entries: The schema of each value by all names of its key, of which an object has at most one.
+        entries: The schema of each value by the names of its key (aliases); an object may use only one of them.
         required: Keys that an object must have.
         description: What the object is.
     """
@@ -166,15 +170,15 @@ def _closed(entries: Mapping[tuple[str, ...], Schema], required: Sequence[str] =
     schema["properties"] = {name: value for names, value in entries.items() for name in names}
     if required:
         schema["required"] = list(required)
-    repeated: dict[str, Schema] = {}
+    exclusions: dict[str, Schema] = {}
     for names in entries:
-        others: list[Schema] = []
-        for name in names:
-            if others:
-                repeated[name] = {"not": {"anyOf": list(others)}}
-            others.append({"required": [name]})
-    if repeated:
-        schema["dependencies"] = repeated
+        earlier: list[Schema] = []
+        for name in names:  # each name excludes those before it
+            if earlier:
+                exclusions[name] = {"not": {"anyOf": list(earlier)}}
+            earlier.append({"required": [name]})
+    if exclusions:
+        schema["dependencies"] = exclusions
     return schema
 
 
@@ -184,7 +188,8 @@ def _closed(entries: Mapping[tuple[str, ...], Schema], required: Sequence[str] =
 def _model(model: type[Model]) -> Schema:
     """Return the schema of a model with all names of its fields."""
     document = model.model_json_schema()
-    generated = document.get("$defs", {}).get(model.__name__, document)  # a model that contains itself is there
+    # Pydantic puts a model that contains itself under `$defs`, any other at the top.
+    generated = document.get("$defs", {}).get(model.__name__, document)
     replaced = {**_FIELDS, **_FIELDS_OF.get(model, {})}
     descriptions = _field_docstrings(model)
     entries: dict[tuple[str, ...], Schema] = {}
@@ -202,19 +207,19 @@ def _model(model: type[Model]) -> Schema:
 
 
 def _cleaned(schema: Any) -> Any:  # noqa: ANN401 - a JSON value
-    """Return a schema of pydantic's without titles and empty defaults; a number may be the text of one."""
+    """Return a schema of pydantic without titles and null defaults; a number may also be `"NaN"` and the like."""
     if isinstance(schema, list):
         return list(map(_cleaned, schema))
     if not isinstance(schema, dict):
         return schema
     keywords = {key: _cleaned(value) for key, value in schema.items() if key != "title"}
-    if keywords.get("default", ...) is None:
+    if "default" in keywords and keywords["default"] is None:
         del keywords["default"]
     return _any_of(keywords, _NONFINITE) if keywords.get("type") == "number" else keywords
 
 
 def _field_docstrings(model: type[Model]) -> dict[str, str]:
-    """Return the texts below the fields of a model."""
+    """Return the docstrings of the fields of a model: the texts below them in its source."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     lines = body.body if isinstance(body, ast.ClassDef) else []
     texts: dict[str, str] = {}
@@ -262,7 +267,7 @@ _KEYS: Final[dict[str, Schema]] = {
 
 def _expectations() -> dict[str, Schema]:
     """Return the definitions of expected tools: plans, their items, and alternatives."""
-    definitions = {_title(name): _kind(name) for name in KINDS}
+    definitions = {_title(name): _plan_object(name) for name in KINDS}
     branches = {tuple(sorted(_spellings([name]))): _ref(_title(name)) for name in PLAN_ITEMS}
     definitions["PlanItem"] = _first_that_has(branches, _ref("ToolCall"))
     plans = _first_that_has({("alternatives",): _ref("Alternatives")}, _ref("Plan"))
@@ -275,8 +280,8 @@ def _title(name: str) -> str:
     return camel[0].upper() + camel[1:]
 
 
-def _kind(name: str) -> Schema:
-    """Return the schema of one kind of object in a plan."""
+def _plan_object(name: str) -> Schema:
+    """Return the schema of one kind of object in a plan, which the key `name` identifies."""
     spellings = _spellings([name])
     summary = inspect.cleandoc(KINDS[name].__doc__ or "").partition("\n")[0]
     entries = {tuple(_spellings([key])): _KEYS[key] for key in keys_of(name)}
@@ -284,7 +289,7 @@ def _kind(name: str) -> Schema:
 
 
 def _spellings(keys: Sequence[str] | frozenset[str]) -> list[str]:
-    """Return all names of some keys: as they are, in camelCase, and aliases."""
+    """Return all accepted names of some keys: in snake_case, in camelCase, and their aliases."""
     names: dict[str, None] = {}
     for key in keys:
         aliases = [alias for alias, canonical in ALIASES.items() if canonical == key]
@@ -355,6 +360,6 @@ _RECORD: Final[dict[str, Schema]] = {
 
 
 def _record() -> Schema:
-    """Return the schema of a record; keys that it does not have are metadata."""
+    """Return the schema of a record, which may have other keys too: they are metadata."""
     properties = {spelling: _RECORD[key] for key in RECORD_KEYS for spelling in dict.fromkeys((key, to_camel(key)))}
     return {"type": "object", "description": "A record: one question with its calls.", "properties": properties}

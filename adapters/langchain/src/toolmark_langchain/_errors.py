@@ -1,4 +1,4 @@
-"""Readers of exceptions: how a tool or a run ended, and the control flow of LangGraph.
+"""Classification of exceptions: how a tool or a run ended, and exceptions that LangGraph raises for control flow.
 
 LangGraph's classes are recognized by name, so that only `langchain-core` is imported.
 """
@@ -12,12 +12,14 @@ from toolmark.capture import Outcome
 from toolmark.cases import RunStatus
 
 OUT_OF_STEPS: Final = "Sorry, need more steps to process this request."
-"""What LangGraph's prebuilt agent answers in the model's place when its steps run out."""
+"""Answer of LangGraph's prebuilt agent, instead of the model's, when the agent has no steps left."""
 
 _LIMITS: Final = frozenset(
     {"GraphRecursionError", "ModelCallLimitExceededError", "ToolCallLimitExceededError", "GraphDrained"}
 )
+"""Exceptions that stop a run which has not failed: a limit is reached, or the program shuts down."""
 _CANCELLATIONS: Final = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
+"""Exceptions by which a program ends a tool or a run from outside."""
 
 
 def is_a(value: object, name: str) -> bool:
@@ -33,6 +35,7 @@ def _class_names(kind: type) -> frozenset[str]:
 
 def is_interrupt(error: object) -> bool:
     """Return whether an exception only suspends the run."""
+    # Two other subclasses of `GraphBubbleUp`: the first passes control to another graph, the second stops the run.
     return is_a(error, "GraphBubbleUp") and not is_a(error, "ParentCommand") and not is_a(error, "GraphDrained")
 
 
@@ -45,15 +48,18 @@ def outcome_of(error: BaseException) -> Outcome:
     """Return the outcome of a tool that raised this exception."""
     if is_interrupt(error):
         return Outcome.SUSPENDED
-    return Outcome.CANCELLED if type(error).__name__ in _CANCELLATIONS else Outcome.ERROR
+    if type(error).__name__ in _CANCELLATIONS:
+        return Outcome.CANCELLED
+    return Outcome.ERROR
 
 
 def status_of(error: BaseException) -> RunStatus:
     """Return the status of a run that raised this exception."""
     if is_interrupt(error):
         return RunStatus.INTERRUPTED
-    name = type(error).__name__
-    return RunStatus.STOPPED if name in _CANCELLATIONS or name in _LIMITS else RunStatus.ERROR
+    if type(error).__name__ in _CANCELLATIONS | _LIMITS:
+        return RunStatus.STOPPED
+    return RunStatus.ERROR
 
 
 def error_text(error: BaseException) -> str:

@@ -17,9 +17,13 @@ from toolmark.report.text.ordering import VERDICTS, Verdict, case_verdict
 from toolmark.result import MetricResult
 
 _WIDTH = 1000
+"""Width of the bar of all cases, in units of its SVG image."""
 _BINS = 10
+"""Bars of a histogram below a score of 1."""
 _HIGHEST = 40.0
+"""Height of the highest bar of a histogram, in units of its SVG image."""
 _LOWEST = 1.5
+"""Height of the lowest bar, which must stay visible."""
 _MOST_LINES = 50
 _SHADES = 5
 _BREAKS = re.compile(r"(?<=[_.(/-])")
@@ -37,9 +41,12 @@ def headline(report: Report) -> tuple[Verdict, str, str]:
         return "failed", "failed", f"{failed:,} of {total} failed{_also(errors, 'could not be measured')}"
     if errors:
         return "error", "error", f"{errors:,} of {total} could not be measured"
-    sentence = f"nothing was scored: {total} skipped" if report.cases else "there were no cases"
     if passed:
         sentence = f"{plural(passed, 'case')} passed{_also(verdicts['skipped'], 'skipped')}"
+    elif report.cases:
+        sentence = f"nothing was scored: {total} skipped"
+    else:
+        sentence = "there were no cases"
     if report.interrupted:
         return "error", "interrupted", sentence
     return ("passed", "passed", sentence) if passed else ("skipped", "no verdict", sentence)
@@ -50,7 +57,10 @@ def _also(amount: int, words: str) -> str:
 
 
 def segments(report: Report) -> list[dict[str, Any]]:
-    """Return the bar of all cases by verdict: the start `at` and `width` of each part, of 1000."""
+    """Return the parts of the bar that divides all cases by verdict.
+
+    A part has its `verdict`, the `amount` of cases, and its start `at` and `width` in a bar that is 1000 wide.
+    """
     verdicts = Counter(map(case_verdict, report.cases))
     parts: list[dict[str, Any]] = []
     at = 0.0
@@ -64,13 +74,17 @@ def segments(report: Report) -> list[dict[str, Any]]:
 def histogram(results: Sequence[MetricResult]) -> dict[str, Any] | None:
     """Return the distribution of scores: ten bars from 0 to 1, and one for exactly 1; `None` without scores.
 
-    A bar has the heights of its failed and passed parts, of 40; `words` describes all of them.
+    `bars` has the heights of the failed and the passed part of each bar, at most 40 together; `words` describes them.
     """
     bins: dict[str, Counter[int]] = {"failed": Counter(), "passed": Counter()}
     for result in results:
-        if result.score is not None:
-            place = max(min(int(result.score * _BINS + 1e-9), _BINS - 1), 0)
-            bins["passed" if result.passed else "failed"][_BINS if result.score >= 1 else place] += 1
+        if result.score is None:
+            continue
+        # The margin is for rounding: 1 - 0.9 is a float just below 0.1.
+        place = max(min(int(result.score * _BINS + 1e-9), _BINS - 1), 0)
+        if result.score >= 1:
+            place = _BINS
+        bins["passed" if result.passed else "failed"][place] += 1
     sums = bins["failed"] + bins["passed"]
     if not sums:
         return None
@@ -100,14 +114,15 @@ class Place(NamedTuple):
 
 
 class Places:
-    """The tables of where a report goes wrong; a place of which no case is on the page has no number.
+    """The tables of where a report goes wrong, and their places, by which the page filters its cases.
+
+    Only places with a case on the page have a number; the others are `None`.
 
     Attributes:
-        tools: Lines of the table of tools with their places, at most 50; a place is `None` without a case.
-        arguments: Likewise of arguments.
-        matrix: Rows of the matrix: the expected tool, and its cells, which are the number of calls, their share of the
-            row, whether the right tool was called, and the place.
-        groups: The places by what they are, for the filter of the page.
+        tools: Lines of the table of tools with their places, at most 50.
+        arguments: Lines of the table of arguments with their places, at most 50.
+        matrix: Rows of the matrix: the expected tool, and its cells (see `_cell`).
+        groups: The places by the table that they are in.
     """
 
     def __init__(self, report: Report, on_page: Iterable[int]) -> None:
@@ -123,7 +138,7 @@ class Places:
         self.matrix: list[tuple[str, list[dict[str, Any]]]] = []
         for expected, cells in matrix.rows:
             total = sum(len(cases) for cases in cells)
-            row = [self._cell(expected, *cell, total) for cell in zip(self.called, cells, strict=True)]
+            row = [self._cell(expected, called, cases, total) for called, cases in zip(self.called, cells, strict=True)]
             self.matrix.append((expected, row))
 
     def of(self, case: int) -> list[int]:
@@ -138,15 +153,22 @@ class Places:
         return lines
 
     def _cell(self, expected: str, called: str, cases: Sequence[int], total: int) -> dict[str, Any]:
-        """Return a cell of the matrix; `cases` has the case of each of its calls."""
-        name = f"{called} in place of {expected}"
-        if not called or not expected:
-            name = f"{called} not expected" if called else f"{expected} not called"
+        """Return a cell of the matrix: the `amount` of calls, their `share` of the row, `is_right`, and the `place`.
+
+        `cases` has the case of each call of the cell, so that a case may occur several times.
+        """
+        if not expected:
+            name = f"{called} not expected"
+        elif not called:
+            name = f"{expected} not called"
+        else:
+            name = f"{called} in place of {expected}"
         is_right = expected == called
-        place = None if is_right else self._place("Expected and called tools", name, sorted({*cases}))
+        place = None if is_right else self._place("Expected and called tools", name, sorted(set(cases)))
         return {"amount": len(cases), "share": len(cases) / total, "is_right": is_right, "place": place}
 
     def _place(self, group: str, name: str, cases: Sequence[int], tool: str = "", argument: str = "") -> Place | None:
+        """Add a place where these cases go wrong and number it; `None` if none of the cases is on the page."""
         listed = [case for case in cases if case in self._on_page]
         if not listed:
             return None
@@ -164,5 +186,5 @@ def shade(share: float) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """Return a name that may be broken behind its underscores and dots, before it is broken elsewhere."""
+    """Return a name in HTML that lines break first after its punctuation, such as underscores and dots."""
     return Markup("<wbr>").join(escape(part) for part in _BREAKS.split(printable(name)))
