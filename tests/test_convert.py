@@ -458,6 +458,27 @@ def test_invalid_traces_can_be_skipped(tmp_path: Path) -> None:
     assert "left out 2 conversations" in done.stderr
 
 
+def test_files_of_a_folder_that_cannot_be_read_can_be_skipped(tmp_path: Path) -> None:
+    """They are counted and named as lines are; without any valid one nothing is written, and all are named."""
+    logs, target = tmp_path / "logs", tmp_path / "cases.jsonl"
+    logs.mkdir()
+    (logs / "a.json").write_bytes(b"id,name\n1,2\n")
+    (logs / "b.jsonl").write_bytes(b"{\n{\n")
+    arguments = ["convert", str(logs), "--to", str(target), "--skip-invalid"]
+    refused = RUNNER.invoke(main, arguments)
+
+    assert (refused.exit_code, target.exists()) == (2, False)
+    assert f"warning: {logs / 'a.json'} looks like CSV" in refused.stderr
+    assert refused.stderr.endswith("error: no conversation can be read, of 2; nothing was written\n")
+    (logs / "c.jsonl").write_bytes(lines(CHAT, CHAT))
+    assert RUNNER.invoke(main, arguments[:-1]).exit_code == 2
+    done = RUNNER.invoke(main, arguments)
+    assert done.exit_code == 0
+    assert len(read_cases(target)) == 2
+    assert f"warning: {logs / 'a.json'} looks like CSV" in done.stderr
+    assert "left out 2 conversations with 2 problems" in done.stderr
+
+
 @pytest.mark.parametrize("unit", ["turns", "conversations"])
 def test_turns_have_no_expectations_of_the_run(tmp_path: Path, unit: Literal["turns", "conversations"]) -> None:
     """Turns and conversations have the labels of a log, and no expectation of the whole run."""

@@ -302,3 +302,24 @@ def test_scoring_needs_batches(cases: Path, folder: str, tmp_path: Path) -> None
     assert "submit some first" in done.stderr
     assert not (tmp_path / "r").exists()
     assert not Path(folder).exists()
+
+
+def test_without_a_judge_the_option_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cases: Path) -> None:
+    """And nothing of Python; nothing is sent."""
+    monkeypatch.delenv("TOOLMARK_JUDGE_MODEL", raising=False)
+    done = RUNNER.invoke(main, ["batch", "submit", str(tmp_path / "batches"), str(cases)])
+
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "error: no judge is configured: name a model with --judge, or set TOOLMARK_JUDGE_MODEL; nothing was sent\n"
+    )
+
+
+def test_cases_about_which_nothing_is_asked_are_counted(tmp_path: Path) -> None:
+    """The selection of tools is judged only where the available tools are known."""
+    path = tmp_path / "one.jsonl"
+    path.write_text(f"{LLMTestCase(tools_called=[], expected_tools=[]).to_json()}\n", encoding="utf-8")
+    done = RUNNER.invoke(main, ["batch", "submit", str(tmp_path / "b"), str(path), "--judge", "m", "--dry-run"])
+
+    assert done.exit_code == 0
+    assert "warning: nothing is asked about 1 case without available_tools\n" in done.stderr

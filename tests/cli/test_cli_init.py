@@ -99,6 +99,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     again = RUNNER.invoke(main, ["init", str(tmp_path), "--framework", "langchain"])
     assert again.exit_code == 2
     assert all(name in again.stderr for name in NAMES)
+    assert "exist already and are not overwritten; move them, or name another FOLDER" in again.stderr
     assert contents(tmp_path) == before
 
 

@@ -154,3 +154,13 @@ def test_goldens_that_were_written_are_clean(tmp_path: Path) -> None:
     write_cases(tmp_path / "goldens.jsonl", [golden])
 
     assert run(tmp_path).exit_code == 0
+
+
+def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
+    """The finding is about the whole file, at no place in it."""
+    path = tmp_path / "goldens.csv"
+    path.write_bytes(b"id,input\n1,2\n")
+    done = RUNNER.invoke(main, ["lint", str(path)])
+
+    assert done.exit_code == 2
+    assert done.stdout == f"{path} looks like CSV; write each row as a JSON object on a line of its own [unreadable]\n"

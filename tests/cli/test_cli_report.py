@@ -249,15 +249,20 @@ def test_incomplete_results_fail_a_gate(streamed: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "error: <stdin>: "),
+        (
+            b"",
+            "error: <stdin> is empty; expected a report (JSON) or a file of results (JSON Lines) that toolmark wrote",
+        ),
         (b"3", "error: <stdin>: expected "),
         (
             b'{"id": "a", "tools_called": []}',
             "a test case, which must be scored first\n1 problem; nothing was shown\n",
         ),
-        (b"\xff\x00", "error: <stdin>: "),
+        (b"\xff\x00", "error: <stdin> is a binary file; expected a report (JSON) or "),
+        (b"\nid,score\na,1\n", "error: <stdin> looks like CSV; expected a report (JSON) or "),
+        (b'{\n"metrics": [', "error: <stdin>: not JSON: the text ends too early"),
     ],
-    ids=["empty", "number", "case", "binary"],
+    ids=["empty", "number", "case", "binary", "CSV", "truncated"],
 )
 def test_input_that_is_not_a_report_exits_with_2(data: bytes, message: str, tmp_path: Path) -> None:
     """The message names the likely type; nothing is written."""

@@ -187,7 +187,7 @@ def test_verbose_mode(capsys: pytest.CaptureFixture[str]) -> None:
 def test_other_cases_and_missing_tools() -> None:
     """A single-turn case is not a conversation; the tools must be defined, if only as empty."""
     metric = ToolUseMetric(judge=RuleJudge())
-    with pytest.raises(ConfigurationError, match="ToolUseMetric measures a ConversationalTestCase, got LLMTestCase"):
+    with pytest.raises(ConfigurationError, match="got LLMTestCase; give whole conversations; "):
         metric.measure(LLMTestCase(input="?"))
     with pytest.raises(MissingFieldError, match="needs available_tools of case 'a'"):
         metric.measure(conversation([], id="a"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -118,8 +119,7 @@ def submit(
     Exit code 2 if the command line or FILE is wrong, the provider refuses, or the estimate is above --max-cost; what
     was sent before is kept.
     """
-    from toolmark.judge import Judge  # noqa: PLC0415 - not loaded for --help
-    from toolmark.judge.batch import Batch  # noqa: PLC0415 - as above
+    from toolmark.judge.batch import Batch  # noqa: PLC0415 - not loaded for --help
 
     with exit_on_error(file or folder, "nothing was sent", action="use"):
         if not dry_run:
@@ -129,7 +129,7 @@ def submit(
             if file is None:
                 job = Batch.reopened(folder, cache=store)
             else:
-                judge = Judge(model, cache=store, **judging)
+                judge = _named_judge(model, cache=store, **judging)
                 job = Batch(folder, judge)
                 prompts = _prompts(file, judge)
             estimate = job.estimate(prompts, answer_tokens=answer_tokens)
@@ -237,6 +237,15 @@ def _open_cache(
         yield store
 
 
+def _named_judge(model: str | None, **options: Any) -> Judge:  # noqa: ANN401 - those of `Judge`
+    """Return the judge of this model, or of the environment; exit if neither names one."""
+    from toolmark.judge import Judge  # noqa: PLC0415 - not loaded for --help
+
+    if not model and not os.environ.get("TOOLMARK_JUDGE_MODEL"):
+        stop("no judge is configured: name a model with --judge, or set TOOLMARK_JUDGE_MODEL; nothing was sent")
+    return Judge(model, **options)
+
+
 def _metric(case: AnyCase, judge: Judge) -> ToolUseMetric | ToolCorrectnessMetric:
     """Return the metric that judges a case."""
     if isinstance(case, ConversationalTestCase):
@@ -247,11 +256,15 @@ def _metric(case: AnyCase, judge: Judge) -> ToolUseMetric | ToolCorrectnessMetri
 def _prompts(file: str, judge: Judge) -> list[Prompt]:
     """Return the questions about all cases; a case that cannot be judged is reported and left out."""
     prompts: list[Prompt] = []
+    without_tools = 0
     for number, case in enumerate(_cases(file), start=1):
+        without_tools += not isinstance(case, ConversationalTestCase) and case.available_tools is None
         try:
             prompts += _metric(case, judge).prompts(case)
         except ToolmarkError as error:
             warn(f"{case.name or case.id or f'case {number}'} is not judged: {error}")
+    if without_tools:
+        warn(f"nothing is asked about {plural(without_tools, 'case')} without available_tools")
     return prompts
 
 

@@ -21,6 +21,7 @@ from toolmark.cli.options import allow_nan_option, tolerant_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.convert import RecordedConversation, Summary, Unit, holds_json, read_recorded
 from toolmark.dataset import case_file
+from toolmark.errors import DataFileError
 from toolmark.formats import FormatName, TraceFormat
 from toolmark.formats.messages.read import FORMATS
 from toolmark.formats.traces.read import TRACE_FORMATS
@@ -63,7 +64,9 @@ from toolmark.scale.detect import BOM, is_large
     help="Tool that hands over to another agent; may be repeated.",
 )
 @click.option(
-    "--skip-invalid", is_flag=True, help="Leave out conversations that cannot be read; they are counted and named."
+    "--skip-invalid",
+    is_flag=True,
+    help="Leave out conversations that cannot be read, and such files among several; they are counted and named.",
 )
 @click.option(
     "--processes",
@@ -111,9 +114,11 @@ def convert(
             if format not in TRACE_FORMATS and is_large(file, (b"{", b"[")) and _is_lines(file):
                 part = _convert_by_parts(file, output, unit, processes, options)
             if part is None:
-                part = _convert_whole(file, output, unit, options)
+                part = _convert_whole(file, output, unit, options, may_skip=skip_invalid and len(inputs) > 1)
             summary += part
         if summary.left_out.number and not summary.cases:
+            for text in summary.left_out.texts:
+                warn(text)
             stop(f"no conversation can be read, of {summary.left_out.number}; nothing was written")
     for text in (*summary.warnings, *summary.left_out.warnings):
         warn(text)
@@ -143,12 +148,21 @@ def _convert_by_parts(
     return None
 
 
-def _convert_whole(file: str, output: IO[bytes], unit: Unit, options: dict[str, Any]) -> Summary:
+def _convert_whole(file: str, output: IO[bytes], unit: Unit, options: dict[str, Any], *, may_skip: bool) -> Summary:
+    """Convert a file; with `may_skip` one without any conversation that can be read is left out as a whole."""
     summary = Summary()
     reading = {key: value for key, value in options.items() if key not in ("allow_nan", "skip_invalid", "prefix")}
     left_out = summary.left_out if options["skip_invalid"] else None
     with exit_on_error(file, "nothing was written"), opened(file) as source:
-        for recorded in read_recorded(source, reading, allow_nan=options["allow_nan"], left_out=left_out):
+        try:
+            conversations = read_recorded(source, reading, allow_nan=options["allow_nan"], left_out=left_out)
+        except DataFileError as error:
+            if not may_skip:
+                raise
+            lines = {problem.line for problem in error.problems}
+            summary.left_out.add(file, len(lines), error.problems)
+            return summary
+        for recorded in conversations:
             if isinstance(recorded, RecordedConversation):
                 recorded = replace(recorded, place=f"{options['prefix']}{recorded.place}".strip())  # noqa: PLW2901
             for case in summary.add(recorded, unit):

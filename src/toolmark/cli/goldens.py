@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from toolmark._internal.text import join_first, plural, printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import TestCase
+from toolmark.cli.inputs import has_calls, kind_of_file
 from toolmark.cli.io import stop, title_of, warn
 from toolmark.dataset import Golden
 
+_CONSEQUENCE = "nothing was scored"
 _NAMED = 5
 """Cases and goldens without a partner that a warning names."""
 _OWN_FIELDS = {"id", "input", "tags", "metadata"}
@@ -46,6 +48,17 @@ def joined(cases: Sequence[TestCase], goldens: Sequence[Golden], file: str, fiel
     unused = [golden.id or golden.input for golden in goldens if id(golden) not in used]
     _warn_of_missing_partners(unused, "golden", f"of {name} without a case")
     return results
+
+
+def refuse_other_kinds(path: str) -> None:
+    """Exit if the file that should have goldens has recorded calls, or results."""
+    kind = kind_of_file(path)
+    name = printable(title_of(path))
+    if kind == "results":
+        stop(f"{name} has results, not goldens; name the file that says which calls are expected; {_CONSEQUENCE}")
+    if has_calls(path, kind):
+        remedy = f"`toolmark approve {name} --out goldens.jsonl` makes goldens of them"
+        stop(f"{name} has calls that were made, not goldens; {remedy}; {_CONSEQUENCE}")
 
 
 def _warn_of_missing_partners(names: Sequence[str], noun: str, problem: str) -> None:

@@ -62,7 +62,8 @@ def init(*, folder: Path, framework: str | None) -> None:
     existing = [path for path in contents if (folder / path).exists() or (folder / path).is_symlink()]
     if existing:
         places = ", ".join(printable(str(folder / path)) for path in existing)
-        stop(f"{places} exists already and is not overwritten; move it, or name another FOLDER; nothing was written")
+        are, them = ("exists already and is", "it") if len(existing) == 1 else ("exist already and are", "them")
+        stop(f"{places} {are} not overwritten; move {them}, or name another FOLDER; nothing was written")
     for path, text in contents.items():
         _write_new(folder / path, text)
         click.echo(f"wrote {printable(str(folder / path))}")

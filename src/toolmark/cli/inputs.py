@@ -60,13 +60,29 @@ def _is_data(path: Path) -> bool:
 
 def kind_of_file(path: str) -> Kind:
     """Return what a regular file holds; `cases` if that is unknown, so that reading them names what is wrong."""
+    return _kind_of(_head_of_file(path))
+
+
+def has_calls(path: str, kind: Kind) -> bool:
+    """Return whether a file of this kind has calls that were made, as cases and logs have and goldens have not."""
+    value = _first_value(_head_of_file(path))
+    first = next(iter(value), None) if isinstance(value, list) else value
+    if not isinstance(first, Mapping):
+        return kind == "log"
+    if first.keys() & {*_CASE_KEYS, "messages"} or looks_like_record(first):
+        return True
+    return kind == "log" and not first.keys() & {"expected_tools", "expectedTools"}
+
+
+def _head_of_file(path: str) -> bytes:
+    """Return the beginning of a regular file of JSON; nothing if it cannot be read."""
     if path == "-" or not Path(path).is_file() or is_parquet(path):
-        return "cases"
+        return b""
     try:
         with Path(path).open("rb") as file:
-            return _kind_of(_head_of(decompress(file)))
+            return _head_of(decompress(file))
     except (OSError, ToolmarkError, *CORRUPTION_ERRORS):
-        return "cases"
+        return b""
 
 
 @contextmanager

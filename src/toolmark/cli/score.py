@@ -178,8 +178,9 @@ def _read(
     if goldens_path is None:
         _refuse_goldens(files[0], cases)
         return cases
-    from toolmark.cli.goldens import joined  # noqa: PLC0415 - loaded only with --goldens
+    from toolmark.cli.goldens import joined, refuse_other_kinds  # noqa: PLC0415 - loaded only with --goldens
 
+    refuse_other_kinds(goldens_path)
     goldens = read_goldens(goldens_path, allow_nan=reading["allow_nan"])
     return joined(cases, goldens, goldens_path, golden_id)
 

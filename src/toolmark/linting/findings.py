@@ -107,7 +107,9 @@ class LintReport(Sequence[LintFinding]):
         """Yield each finding as `file:line: path: message [kind]`, with control characters escaped."""
         for finding in self.findings:
             place = self.source if finding.line is None else f"{self.source}:{finding.line}"
-            yield printable(f"{place}: {finding} [{finding.kind.value}]")
+            # Without a path the finding is about the whole file.
+            text = f": {finding}" if finding.path else f" {finding.message}"
+            yield printable(f"{place}{text} [{finding.kind.value}]")
 
     def summary(self) -> str:
         """Return the numbers of findings, of cases, and of cases that were not checked."""

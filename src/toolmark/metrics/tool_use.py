@@ -71,7 +71,8 @@ class ToolUseMetric(Metric):
 
         name = type(self).__name__
         if not isinstance(case, ConversationalTestCase):
-            raise ConfigurationError(f"{name} measures a ConversationalTestCase, got {type(case).__name__}")
+            advice = "give whole conversations; ConversationalTestCase.from_json reads one from a line of a file"
+            raise ConfigurationError(f"{name} measures a ConversationalTestCase, got {type(case).__name__}; {advice}")
         tools = needed_tools(self.available_tools, case, name)
         units, notes = units_of(case)
         if not units:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
+from toolmark._internal.file_kinds import unreadable_kind
 from toolmark._internal.json import parse_json, short_repr, within_limits
 from toolmark.cases import Run
 from toolmark.dataset import Source, file_error, problems_of, read_bytes, source_name, torn_text
@@ -119,7 +120,7 @@ def read_results(source: Source) -> Report:
             return _report_of_lines(data, name)
         if first is not None:
             raise _not_a_report(name, f"JSON Lines that begin with {_describe(first)}") from None
-        raise DataFileError(f"{name}: {error}", problems_of(error)) from None
+        raise _not_json(name, data, error) from None
     if is_header(value):  # a file of results with its header line only
         return _report_of_lines(data, name)
     return report_of(value, name)
@@ -170,8 +171,21 @@ def _contradictions(report: WrittenReport) -> Iterator[Problem]:
         yield from case.contradictions(names, "cases", place, "results")
 
 
+_EXPECTED = "a report (JSON) or a file of results (JSON Lines) that toolmark wrote"
+
+
+def _not_json(name: str, data: bytes, error: InvalidDataError) -> DataFileError:
+    """Return the error of a file that holds no JSON; it names the kind of file, such as CSV, if that is known."""
+    line, _, following = data.lstrip().partition(b"\n")
+    kind = "is empty" if not line else unreadable_kind(line, following)
+    if kind is None or line.startswith(b"{"):  # broken JSON: the error has the place
+        return DataFileError(f"{name}: {error}", problems_of(error))
+    message = f"{kind.partition(';')[0]}; expected {_EXPECTED}"
+    return DataFileError(f"{name} {message}", [Problem("", message)])
+
+
 def _not_a_report(name: str, description: str) -> DataFileError:
-    message = f"expected a report (JSON) or a file of results (JSON Lines) that toolmark wrote, got {description}"
+    message = f"expected {_EXPECTED}, got {description}"
     return DataFileError(f"{name}: {message}", [Problem("$", message)])
 
 
