@@ -152,7 +152,8 @@ class RunBuilder:
     def labelled(self, *, tags: Iterable[str] = (), metadata: JsonObject | None = None) -> None:
         """Add tags and metadata to the run; metadata values become JSON values."""
         self.tags += [tag for tag in tags if tag not in self.tags]
-        self.metadata.update(self._json_object(metadata, "metadata") or {})
+        if metadata:
+            self.metadata.update(self._json_object(metadata, "metadata") or {})
 
     def warn(self, text: str) -> None:
         """Add a warning, which every result of this run repeats. A repeated warning is dropped."""

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
-from uuid import UUID
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -43,7 +42,7 @@ class ModelMessage:
         scope: The tool run that encloses it.
         strand: The nested graph that it belongs to.
         calls: The requested calls.
-        around: The callback runs that enclose it, up to its scope.
+        around: The numbers of the callback runs that enclose it, up to its scope.
         running: Indexes of the calls that run or returned; a failed one may run again.
         answered: Indexes of the calls that have a result.
     """
@@ -52,7 +51,7 @@ class ModelMessage:
     scope: str | None
     strand: str | None
     calls: list[RequestedCall]
-    around: frozenset[UUID]
+    around: frozenset[int]
     running: set[int] = field(default_factory=set)
     answered: set[int] = field(default_factory=set)
 
@@ -237,11 +236,14 @@ class MessageLog:
 
 
 class Place(NamedTuple):
-    """Where in a run something happens: the tool run and the nested graph around it, and all runs up to the former."""
+    """Where in a run something happens: the tool run and the nested graph around it, and the runs up to the former.
+
+    The runs are the numbers of their ids.
+    """
 
     scope: str | None
     strand: str | None
-    around: frozenset[UUID]
+    around: frozenset[int]
 
 
 def calls_of(message: AIMessage) -> list[RequestedCall]:

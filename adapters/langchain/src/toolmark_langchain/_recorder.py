@@ -141,15 +141,13 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         """Add the run of a callback to the tree; return `None` if its recording was removed."""
         if self._tree.find(run_id) is not None:  # the recorder was passed twice
             return None
-        root = None
-        if self._tree.is_root(parent_run_id):
+        root, parent = None, self._tree.find_parent(parent_run_id, _calling_run())
+        if parent is None and self._tree.is_root(parent_run_id):
             group = _groups.get().get(self)
             root = self._tree.root(
                 run_id, inputs, kind, name, label=self._label(), group=group, tags=tags, metadata=metadata
             )
-        return self._tree.begin(
-            run_id, parent_run_id, name, is_scope=is_scope, root=root, metadata=metadata, caller=_calling_run()
-        )
+        return self._tree.begin(run_id, parent, name, is_scope=is_scope, root=root, metadata=metadata)
 
     @_guarded
     def on_chain_start(self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any) -> None:

@@ -174,7 +174,8 @@ class Node:
     def place(self) -> Place:
         """Where it runs."""
         if self._place is None:
-            self._place = Place(self.scope, self.strand, frozenset(run.run_id for run in self.around()))
+            # Their numbers: the hash of an id is computed in Python each time.
+            self._place = Place(self.scope, self.strand, frozenset([run.run_id.int for run in self.around()]))
         return self._place
 
     def around(self) -> Iterator[Node]:
@@ -218,45 +219,42 @@ class RunTree:
                 node in place of its own.
         """
         parent = self.find_any(parent_run_id)
+        if parent is None or caller is None or caller is parent_run_id:  # mostly the parent is the caller
+            return parent
         inner = self.find_any(caller)
         outer = inner
         while outer is not None and outer is not parent:
             outer = outer.parent
-        return inner if parent is not None and outer is parent else parent
+        return inner if outer is parent else parent
 
     def find_any(self, run_id: UUID | None) -> Node | None:
         """Return a run, also one that ended: a thread or a task of it may still begin others."""
         return None if run_id is None else self._nodes.get(run_id) or self._ended.get(run_id)
 
     def is_root(self, parent_run_id: UUID | None) -> bool:
-        """Return whether a run with this parent is a root."""
-        if self.find_any(parent_run_id) is not None:
-            return False
+        """Return whether a run is a root whose parent is not in the tree."""
         return parent_run_id not in self._removed and parent_run_id not in self._removed_open
 
     def begin(
         self,
         run_id: UUID,
-        parent_run_id: UUID | None,
+        parent: Node | None,
         name: str | None,
         *,
         is_scope: bool = False,
         root: Recording | None = None,
         metadata: Mapping[str, Any] | None = None,
-        caller: UUID | None = None,
     ) -> Node | None:
         """Add a run; return `None` if its recording was removed.
 
         Args:
             run_id: The id of the run.
-            parent_run_id: The id of its parent.
+            parent: The run around it.
             name: The name of what runs.
             is_scope: What happens inside the run is nested in it: it is a tool.
             root: The recording of the run, if it is a root.
             metadata: The metadata of the run.
-            caller: The run whose code calls it, if that is known.
         """
-        parent = self.find_parent(parent_run_id, caller)
         recording = root if parent is None else parent.recording
         if recording is None:
             _remember_id(self._removed_open, run_id, _MAX_REMOVED_OPEN)
@@ -307,7 +305,7 @@ class RunTree:
             if node is None:
                 _remember_id(self._removed_open, run_id, _MAX_REMOVED_OPEN)  # its children are not new roots
             elif self.find(run_id) is None:
-                self.begin(run_id, node.run_id, None, root=node.recording)
+                self.begin(run_id, self.find_any(node.run_id), None, root=node.recording)
             return
         self.end(run_id)
         if node is not None and node.run_id == run_id and node.parent is None and node.recording.builder.is_open:

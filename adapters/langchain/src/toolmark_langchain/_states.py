@@ -142,11 +142,12 @@ def updates_in(output: object) -> Iterator[Mapping[str, Any]]:
 
 def calls_to_run(inputs: object) -> list[Mapping[str, Any]]:
     """Return the calls that a node is to execute: its input itself, or those of the last model message in it."""
-    if isinstance(inputs, Mapping) and isinstance(inputs.get("tool_call"), Mapping):
-        return [inputs["tool_call"]]
-    if isinstance(inputs, Mapping) and inputs.get("type") == "tool_call":
-        return [inputs]
-    if isinstance(inputs, list) and inputs and isinstance(inputs[-1], Mapping):
+    if type(inputs) is dict or isinstance(inputs, Mapping):
+        if isinstance(inputs.get("tool_call"), Mapping):
+            return [inputs["tool_call"]]
+        if inputs.get("type") == "tool_call":
+            return [inputs]
+    elif isinstance(inputs, list) and inputs and isinstance(inputs[-1], Mapping):
         return [item for item in inputs if isinstance(item, Mapping) and item.get("type") == "tool_call"]
     fields = _fields_of(inputs)
     messages = inputs if fields is None else fields.get("messages")

@@ -244,7 +244,7 @@ class Watcher:
                 log.add_state(messages, place)
             return
         if node.is_step:
-            place = place._replace(around=place.around | {node.run_id})
+            place = place._replace(around=place.around | {node.run_id.int})
         removed = [message for message in messages if message.type == "remove"]
         newest: ModelMessage | None = None
         last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)

@@ -32,7 +32,9 @@ _USAGE: Final = {
 
 def field_of(holder: Any, name: str) -> Any:
     """Return a field of a dict or an attribute of an object; `None` where it is missing."""
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+    # Most are dicts, and the check for any other mapping takes long.
+    is_mapping = type(holder) is dict or isinstance(holder, Mapping)
+    return holder.get(name) if is_mapping else getattr(holder, name, None)
 
 
 # Requests
@@ -123,6 +125,8 @@ def usage_of(response: object) -> dict[str, int]:
     raw = response.raw if isinstance(response, (AgentOutput, ChatResponse)) else response
     more = getattr(response, "additional_kwargs", None)
     for holder in (field_of(raw, "usage"), field_of(raw, "usage_metadata"), raw, more):
+        if holder is None:
+            continue
         counts: dict[str, int] = {}
         for name, keys in _USAGE.items():
             values = [field_of(holder, key) for key in keys]

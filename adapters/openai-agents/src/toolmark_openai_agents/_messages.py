@@ -16,11 +16,21 @@ from pydantic import BaseModel
 
 from toolmark.capture import ABSENT, Request, image_parts
 from toolmark.cases import MLLMImage
-from toolmark.formats import read_responses_answer, read_responses_call
+from toolmark.formats import Answer, read_responses_answer, read_responses_call
 from toolmark_openai_agents._tools import field_of
 
 _DATA: Final = (str, int, float, bytes, bytearray, set, frozenset, date, time, Enum, Mapping, BaseModel)
 """Types whose values the core stores as JSON values without loss of their content; `datetime` is a `date`."""
+
+
+_COUNTS: Final = (
+    ("input_tokens", None, "input_tokens"),
+    ("output_tokens", None, "output_tokens"),
+    ("total_tokens", None, "total_tokens"),
+    ("input_cached_tokens", "input_tokens_details", "cached_tokens"),
+    ("output_reasoning_tokens", "output_tokens_details", "reasoning_tokens"),
+)
+"""Names of token counts, each with the attribute of the usage that holds it, if any, and its attribute there."""
 
 
 def raw_item(item: Any) -> Any:
@@ -47,10 +57,12 @@ def model_name(agent: Any, run_config: Any) -> str | None:
 def usage_of(response: Any) -> dict[str, int]:
     """Return the token counts of a model response that are not zero."""
     usage = getattr(response, "usage", None)
-    counts = {name: getattr(usage, name, 0) for name in ("input_tokens", "output_tokens", "total_tokens")}
-    for direction, detail in (("input", "cached_tokens"), ("output", "reasoning_tokens")):
-        counts[f"{direction}_{detail}"] = getattr(getattr(usage, f"{direction}_tokens_details", None), detail, 0)
-    return {name: count for name, count in counts.items() if isinstance(count, int) and count}
+    counts: dict[str, int] = {}
+    for name, details, field in _COUNTS:
+        count = getattr(usage if details is None else getattr(usage, details, None), field, 0)
+        if count and isinstance(count, int):
+            counts[name] = count
+    return counts
 
 
 # Calls and their results
@@ -100,13 +112,15 @@ def runs_repeated_calls_once() -> bool:
     return find_spec("agents._tool_invocation") is not None
 
 
-def new_results(items: Any) -> list[Any]:
-    """Return the results at the end of a model's input, which the model has not been shown before."""
-    results: list[Any] = []
+def new_results(items: Any) -> list[tuple[Any, Answer]]:
+    """Return the results at the end of a model's input, which the model has not been shown before, with their items."""
+    results: list[tuple[Any, Answer]] = []
     for item in reversed(items if isinstance(items, (list, tuple)) else ()):
-        if read_responses_answer(raw_item(item)) is None:
+        raw = raw_item(item)
+        answer = read_responses_answer(raw)
+        if answer is None:
             break
-        results.append(raw_item(item))
+        results.append((raw, answer))
     return results[::-1]
 
 
@@ -164,6 +178,8 @@ def question_of(input: object) -> str | None:
 
 def images_of_question(input: object) -> list[str | MLLMImage] | None:
     """Return the texts and images of the same messages as `question_of`; `None` if they have no image."""
+    if isinstance(input, str):
+        return None
     parts: list[Any] = []
     for content in _user_contents(input):
         parts += content if isinstance(content, (list, tuple)) else [{"type": "input_text", "text": content}]

@@ -16,11 +16,10 @@ from toolmark.cases import Run
 from toolmark.errors import NothingRecordedError
 from toolmark_openai_agents import _mcp, _messages, _states, _wrapping
 from toolmark_openai_agents._errors import error_text
-from toolmark_openai_agents._hooks import ErrorFormatter, RecordingHooks, formatter_sees_exceptions, with_formatter
+from toolmark_openai_agents._hooks import RecordingHooks
 from toolmark_openai_agents._observed_run import Attachment, ObservedRun, current_run
 from toolmark_openai_agents._run_tree import Recording
 from toolmark_openai_agents._runner import attach, attached, detach, replacement
-from toolmark_openai_agents._tools import field_of
 from toolmark_openai_agents._watcher import Watcher, paused_run
 
 if TYPE_CHECKING:
@@ -223,7 +222,7 @@ class Recorder(RunRecorder[Recording]):
             watcher.continues(_states.state_items(input), _states.state_responses(input))
 
     def _with_hooks(self, watcher: Watcher, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options of a run with hooks and a formatter that report to the watcher."""
+        """Return the options of a run with hooks that report to the watcher."""
         hooks = options.get("hooks")
         if hooks is not None and not isinstance(hooks, RunHooksBase):
             # The SDK may refuse them; whether it does must not depend on the recorder.
@@ -233,12 +232,7 @@ class Recorder(RunRecorder[Recording]):
                 "holds was recorded"
             )
             return options
-        changed = {**options, "hooks": RecordingHooks(self.observe, watcher, hooks)}
-        if formatter_sees_exceptions():
-            run_config = options.get("run_config")
-            formatter = ErrorFormatter(self.observe, watcher, field_of(run_config, "tool_error_formatter"))
-            changed["run_config"] = with_formatter(run_config, formatter)
-        return changed
+        return {**options, "hooks": RecordingHooks(self.observe, watcher, hooks)}
 
     def _wrap(self, watcher: Watcher, agent: Any, tools: Any) -> None:
         for tool in tools:

@@ -38,6 +38,8 @@ def conversation_of(input: Any, options: Mapping[str, Any]) -> str | None:
 
 def session_id(session: Any) -> str | None:
     """Return the id of a session; `None` without one, or where it has none yet."""
+    if session is None:
+        return None
     for attribute in ("session_id", "_session_id"):  # older releases hide that of a conversation of the provider
         # Such a conversation has no id before its first request, and raises.
         with suppress(Exception):

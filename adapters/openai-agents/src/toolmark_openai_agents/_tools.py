@@ -89,22 +89,22 @@ def listed_tools(item: Any) -> list[ToolSpec]:
 
 
 def _spec(name: str, call_type: ToolCallType | None, description: Any, schema: Any, hints: Any) -> ToolSpec:
-    return read_tool_spec(
-        {
-            "name": name,
-            "type": call_type,
-            "description": description if isinstance(description, str) and description else None,
-            "input_schema": dict(schema) if isinstance(schema, Mapping) else None,
-            "annotations": hints,
-        }
-    )
+    fields: dict[str, Any] = {"name": name}
+    if call_type is not None:
+        fields["type"] = call_type
+    if isinstance(description, str) and description:
+        fields["description"] = description
+    if isinstance(schema, Mapping):
+        fields["input_schema"] = schema if type(schema) is dict else dict(schema)
+    return ToolSpec(**fields) if hints is None else read_tool_spec({**fields, "annotations": hints})
 
 
 def field_of(item: Any, name: str) -> Any:
     """Return a field of a dict or an attribute of an object; `None` where it is missing."""
     if item is None:
         return None
-    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+    # Most are dicts, and the check for any other mapping takes long.
+    return item.get(name) if type(item) is dict or isinstance(item, Mapping) else getattr(item, name, None)
 
 
 def tool_name(tool: Any) -> str:

@@ -153,11 +153,12 @@ class Watcher:
         """Note the results that the model is shown for the first time, and the trace that has begun."""
         if self.scope is None and not self._has_trace:
             self._has_trace = True
-            names = {name: value for name, value in _states.trace_of(None).items() if name not in self.builder.metadata}
-            self.builder.labelled(metadata=names)
+            for name, value in _states.trace_of(None).items():
+                if name not in self.builder.metadata:
+                    self.builder.labelled(metadata={name: value})
         if self._requests:
-            for item in _messages.new_results(input_items):
-                self._add_result(item)
+            for item, answer in _messages.new_results(input_items):
+                self._add_result(answer)
                 self._result_items[_tools.field_of(item, "call_id")] = item
 
     def on_llm_end(self, context: Any, agent: Any, response: Any, **_more: Any) -> None:
@@ -184,7 +185,9 @@ class Watcher:
         for item in output:
             if getattr(item, "type", None) not in _WITHOUT_RESULT:
                 self._add_listed_tools(item)
-                self._add_result(item, ran=True)
+                answer = read_responses_answer(item)
+                if answer is not None:
+                    self._add_result(answer, ran=True)
 
     def on_handoff(self, context: Any, from_agent: Any, to_agent: Any, **_more: Any) -> None:
         """Note that control passed to another agent, by the first of the message's requests to do so."""
@@ -353,6 +356,8 @@ class Watcher:
 
     def _release_ids(self, ids: Collection[str | None]) -> None:
         """Forget what became of earlier calls with these ids, which a new message uses again."""
+        if not ids:
+            return
         for call_id in ids:
             self._runs_by_id.pop(call_id or "", None)
             self._result_items.pop(call_id, None)
@@ -364,10 +369,9 @@ class Watcher:
         if specs:
             self.builder.offered(specs, scope=self.scope, all_known=False)
 
-    def _add_result(self, item: Any, *, ran: bool = False, reformatted: bool = False) -> None:
-        """Note the result that the model is shown of a call, if the item is one."""
-        answer = read_responses_answer(item)
-        if answer is None or answer.approved:
+    def _add_result(self, answer: Answer, *, ran: bool = False, reformatted: bool = False) -> None:
+        """Note the result that the model is shown of a call; an approval is none."""
+        if answer.approved:
             return
         run = self._runs_by_id.get(answer.call_id or "")
         if run is not None and answer.failed and not run.failed:
@@ -454,7 +458,7 @@ class Watcher:
             answer = read_responses_answer(raw)
             if answer is not None and ids.count(answer.call_id) == 1:
                 run = self._runs_by_id.get(answer.call_id or "")
-                self._add_result(raw, reformatted=run is None or not _tools.has_output_item(run.tool))
+                self._add_result(answer, reformatted=run is None or not _tools.has_output_item(run.tool))
 
     # Running tools
 
@@ -489,13 +493,16 @@ class Watcher:
     def _find_run(self, context: Any, tool: Any) -> ToolRun | None:
         """Return the tool run that a hook reports on, by the best evidence that the release offers."""
         span, call_id = _states.current_span(), getattr(context, "tool_call_id", None)
-        evidence = (
-            lambda run: bool(call_id) and run.context is context,
-            lambda run: span is not None and run.span is span,
-            lambda run: bool(call_id) and run.call_id == call_id,
-            lambda run: not call_id and run.tool is tool,
-        )
-        return next((run for fits in evidence for run in self._running if fits(run)), None)
+        same_call: ToolRun | None = None
+        same_span: ToolRun | None = None
+        for run in self._running:
+            if call_id and run.context is context:
+                return run
+            if same_span is None and span is not None and run.span is span:
+                same_span = run
+            if same_call is None and (run.call_id == call_id if call_id else run.tool is tool):
+                same_call = run
+        return same_span or same_call
 
     def _error_of(self, run: ToolRun, result: object) -> str | None:
         """Return the error of a tool as precisely as it can be seen; `None` if the tool succeeded."""
