@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from processes import run_python
+from toolmark import ConversationalTestCase, Turn
 from toolmark.testing import BatchPlan, FakeOpenAI, ReceivedRequest, Reply
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
 PAGE = (Path(__file__).parents[2] / "docs" / "judge.md").read_text(encoding="utf-8")
-PROGRAMS = re.findall(r"^```py\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+READING, *PROGRAMS = re.findall(r"^```py\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def yes(request: ReceivedRequest) -> Reply:
@@ -22,6 +23,16 @@ def yes(request: ReceivedRequest) -> Reply:
     expected = request.body["response_format"]["json_schema"]["schema"]["properties"]
     message = {"evidence": [], "reasoning": "it fits", "verdict": "yes", "missing": []}
     return Reply(json.dumps({name: message[name] for name in expected}))
+
+
+def test_converted_conversations_are_read_whole(tmp_path: Path) -> None:
+    """Lines that hold conversations become conversations with all of their turns."""
+    turns = [Turn(role="user", content="Hi."), Turn(role="assistant", content="Hello.")] * 2
+    line = ConversationalTestCase(turns=turns).to_json()
+    (tmp_path / "conversations.jsonl").write_text(f"{line}\n{line}\n", encoding="utf-8")
+    check = "\nassert [len(one.turns) for one in conversations] == [4, 4], conversations\n"
+    (tmp_path / "reading.py").write_text(READING + check, encoding="utf-8")
+    assert run_python(["reading.py"], tmp_path) == (0, "", "")
 
 
 def test_the_programs_run(tmp_path: Path) -> None:
