@@ -363,7 +363,7 @@ def result(text: str, **more: Any) -> dict[str, Any]:
 
 
 def test_bytes_pass_through_unchanged(output: Path) -> None:
-    """Also those that are no messages, of any length, and with any ends of lines."""
+    """Also those that are not messages, of any length, and with any ends of lines."""
     data = b"\xff\x00not JSON\r\n[1, null]\n" + b"x" * 3_000_000 + b'\n{"id": {}, "result": 1}\n[[[' + b"no end of line"
 
     assert converse(output, [sys.executable, "-c", ECHO], data) == (data, b"", 0)

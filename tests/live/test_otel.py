@@ -93,7 +93,7 @@ class Agent:
 
 @contextmanager
 def http_request(agent: Agent) -> Iterator[Any]:
-    """A span that is no work of an agent."""
+    """A span of something other than an agent."""
     with agent.tracer.start_as_current_span("GET /") as span:
         yield span
 

@@ -113,7 +113,7 @@ def test_unused_matchers_are_reported() -> None:
 
 
 def test_a_warning_about_the_plan_keeps_those_of_the_run() -> None:
-    """What the recording lacks is told beside what the plan asks for in vain."""
+    """Warnings about the recording and about unused matchers stand beside each other."""
     run = Run(calls=[ToolCall(name="pay", input_parameters={"amount": 7})], warnings=["one message was cut off"])
     case = run.to_test_case(expected_tools=Plan([Expect("pay", {"amount": Approx(5)})]))
     warnings = ToolCorrectnessMetric().measure(case).warnings

@@ -98,7 +98,7 @@ class LiveTrace:
 
 
 class TraceRecorder(RunRecorder[LiveTrace]):
-    """Records the runs of traces; a trace without a model, an agent or a tool is no run.
+    """Records the runs of traces; a trace without a model, an agent or a tool is not a run.
 
     What a subclass observes it passes on by `_span_began` and `_span_ended`, with the lock held.
     """
@@ -264,7 +264,7 @@ class TraceRecorder(RunRecorder[LiveTrace]):
         return True
 
     def _drop_oldest(self) -> None:
-        """Drop the traces beyond the limit: first those that are no runs, such as other requests of a web server."""
+        """Drop the traces beyond the limit: first those that are not runs, such as other requests of a web server."""
         with self._lock:
             if len(self._recordings) > self._limit:
                 for trace in list(self._traces.values()):

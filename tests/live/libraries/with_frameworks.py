@@ -44,13 +44,13 @@ def smolagents_agent(url: str) -> Callable[[str], Any]:
 
 
 def strands_agent(url: str) -> Callable[[str], Any]:
-    """Return an agent of Strands; what it returns is no text."""
+    """Return an agent of Strands; what it returns is not a text."""
     model = strands.models.openai.OpenAIModel(client_args={"base_url": url, "api_key": "none"}, model_id="m-1")
     return strands.Agent(model=model, tools=[strands.tool(add)], callback_handler=None)
 
 
 def framework_agent(url: str) -> Callable[[str], Any]:
-    """Return an agent of Agent Framework; what it returns is no text."""
+    """Return an agent of Agent Framework; what it returns is not a text."""
     client = agent_framework.openai.OpenAIChatClient(model="m-1", base_url=url, api_key="none")
     return client.as_agent(name="calculator", tools=[add]).run
 

@@ -257,7 +257,7 @@ class TranscriptBuilder:
                 self._exchanges[-1].output = None
 
     def _pair(self, answer: Answer, path: str) -> None:
-        """Hand over an answer to the call that it belongs to; an approval is no result."""
+        """Hand over an answer to the call that it belongs to; an approval is not a result."""
         if answer.approved is not None:
             self._approvals.discard(answer.call_id)
             if answer.approved:

@@ -257,7 +257,7 @@ class Batch:
                 run = _Run(self._folder, self._folder.manifest(), self._model())
                 try:
                     run_sync(run.check_status())
-                except JudgeError as error:  # a temporary one is no reason to stop waiting
+                except JudgeError as error:  # a temporary one does not end the waiting
                     if error.outcome not in TEMPORARY:
                         raise
             state = self.state()

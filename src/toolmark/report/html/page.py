@@ -72,7 +72,7 @@ def render_html(
     compared = () if comparison is None else comparison.metrics
     regressed = frozenset(change.index_b for metric in compared for change in (*metric.regressions, *metric.lost))
     ordered = sorted(report.cases, key=lambda case: (case.index not in regressed, *ordering.worst_case_first(case)))
-    cases = ordered[: limit or None]  # 0 is no limit
+    cases = ordered[: limit or None]  # 0 means all
     tags_of = {case.index: redact(tuple(getattr(case.case, "tags", ())), redactor) for case in cases}
     tags = _frequent_tags(tags_of.values())
     tag_places = {tag: position for position, (tag, _) in enumerate(tags)}
