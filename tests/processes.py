@@ -135,9 +135,9 @@ def assert_golden(name: str, text: str) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-def assert_section(path: Path, text: str) -> None:
+def assert_section(path: Path, text: str, what: str = "") -> None:
     """Compares a text with the part of a page that tests write, which stands between two comments."""
-    begin, end = "<!-- written by the tests -->\n", "\n<!-- to here -->"
+    begin, end = f"<!-- {what}written by the tests -->\n", "\n<!-- to here -->"
     before, _, rest = path.read_text(encoding="utf-8").partition(begin)
     written, _, after = rest.partition(end)
     if os.environ.get("TOOLMARK_UPDATE_GOLDEN") == "1":

@@ -9,7 +9,6 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from processes import ROOT
 from toolmark.cases import ConversationalTestCase
@@ -55,14 +54,3 @@ def play(framework: str, scene: Scene) -> Recorded:
 def converse(framework: str, scenes: list[Scene]) -> ConversationalTestCase:
     """Play scenes as one conversation."""
     return player(framework).converse(scenes)
-
-
-def summary_of(call: Any) -> dict[str, Any]:
-    """What of a call must be the same in all frameworks."""
-    how = call.execution
-    fields: dict[str, Any] = {"name": call.name, "type": call.type, "id": call.id, "input_parameters": call.arguments}
-    fields |= {"status": how.status.value, "step": how.step, "origin": how.origin.value, "attempts": how.attempts}
-    fields |= {"agent": how.agent, "error": how.error, "executed": how.executed}
-    fields["output"] = call.output if "output" in call.model_fields_set else "(none)"
-    fields["children"] = [summary_of(child) for child in how.children]
-    return fields

@@ -6,53 +6,15 @@ from typing import Any
 
 import pytest
 
+from parity import libraries
 from parity.differences import DIFFERENCES, is_documented, table
-from parity.players import FRAMEWORKS, converse, is_complete, play, player, summary_of
+from parity.players import FRAMEWORKS, converse, is_complete, play, player
+from parity.records import assert_stored, fields_of, flat, is_equal, summary_of
 from parity.scenarios import CONVERSATIONS, PROGRAMS, SCENARIOS
 from processes import ROOT, assert_section
-from toolmark._internal.images import hash_images
-from toolmark.cases import MLLMImage, Run
-from toolmark.matching.json_compare import outputs_equal
+from toolmark.cases import Run
 
-pytestmark = pytest.mark.skipif(not is_complete(), reason="the core is tested alone, without the frameworks")
-
-
-def flat(value: Any, path: str = "") -> dict[str, Any]:
-    """The leaves of nested calls, by their paths."""
-    if isinstance(value, dict) and path.endswith("]"):
-        return {key: leaf for name, item in value.items() for key, leaf in flat(item, f"{path}.{name}").items()}
-    if isinstance(value, list) and path.rpartition(".")[2] in ("calls", "children"):
-        leaves = {f"{path}.length": len(value)}
-        for index, item in enumerate(value):
-            leaves |= flat(item, f"{path}[{index}]")
-        return leaves
-    return {path: value}
-
-
-def fields_of(run: Any) -> dict[str, Any]:
-    """What of a run must be the same in all frameworks."""
-    case = run.to_test_case()
-    fields: dict[str, Any] = {
-        "input": case.input,
-        "actual_output": case.actual_output,
-        "status": run.status.value,
-        "error": run.error,
-        "available_tools": sorted(tool.name for tool in case.available_tools or ()),
-        "handoffs": [(handoff.call, handoff.from_agent, handoff.to_agent) for handoff in run.handoffs],
-        "failed_handoffs": run.failed_handoffs,
-        "images": [part.data for part in run.input_parts or () if isinstance(part, MLLMImage)],
-        "warnings": run.warnings,
-    }
-    return fields | flat([summary_of(call) for call in case.tools_called], "calls")
-
-
-def is_equal(path: str, one: Any, other: Any) -> bool:
-    """Whether a field is the same; outputs by the rule by which they are scored."""
-    if path.endswith(".output") and "(none)" not in (one, other):
-        # Each framework has its own form of an image, and may want a text beside it; the bytes must be equal.
-        images = images_in(hash_images(one))
-        return images_in(hash_images(other)) == images if images else outputs_equal(one, other)
-    return bool(one == other)
+with_frameworks = pytest.mark.skipif(not is_complete(), reason="the core is tested alone, without the frameworks")
 
 
 def played(framework: str, scenario: str) -> Run:
@@ -62,14 +24,7 @@ def played(framework: str, scenario: str) -> Run:
     return play(framework, SCENARIOS[scenario]()).run
 
 
-def images_in(value: Any) -> list[Any]:
-    """Return the hashed images of an output, in their order."""
-    if isinstance(value, dict) and "sha256" in value:
-        return [value]
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [image for part in parts for image in images_in(part)]
-
-
+@with_frameworks
 @pytest.mark.parametrize("scenario", [*SCENARIOS, *PROGRAMS])
 def test_a_scenario_is_the_same_everywhere(scenario: str) -> None:
     """Name, arguments, output, status, step, order, agent, nesting, hand-overs, images, and how the run ended."""
@@ -78,6 +33,7 @@ def test_a_scenario_is_the_same_everywhere(scenario: str) -> None:
     for (framework, field), difference in differences.items():
         assert is_documented(difference, runs[framework][field]), f"{framework}: {field} is {runs[framework][field]!r}"
 
+    common: dict[str, Any] = {}
     for path in sorted({path for fields in runs.values() for path in fields}):
         # A call that a framework has not, has no fields either; the numbers of calls are compared as `length`.
         same = {
@@ -85,8 +41,13 @@ def test_a_scenario_is_the_same_everywhere(scenario: str) -> None:
         }
         values = list(same.values())
         assert all(is_equal(path, values[0], value) for value in values[1:]), f"{path}: {same}"
+        if values:
+            common[path] = values[-1]
+    if scenario in SCENARIOS:
+        assert_stored(scenario, common)
 
 
+@with_frameworks
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_a_conversation_is_the_same_everywhere(name: str) -> None:
     """Turns are split alike, and each has its own calls."""
@@ -118,3 +79,13 @@ def test_scenarios_of_the_table_exist() -> None:
 def test_the_documentation_has_the_table() -> None:
     """The documented differences are those that occur."""
     assert_section(ROOT / "docs" / "parity.md", table(len(SCENARIOS) + len(PROGRAMS)))
+
+
+def test_the_documentation_has_the_table_of_libraries() -> None:
+    """It shows the differences that the tests of the libraries wrote, with a reason for each field."""
+    assert_section(ROOT / "docs" / "parity.md", libraries.table(), "libraries, ")
+
+
+def test_each_difference_of_a_library_has_a_reason() -> None:
+    """There is no reason for what does not differ."""
+    assert libraries.differing_fields() == {name: set(reasons) for name, reasons in libraries.REASONS.items()}
