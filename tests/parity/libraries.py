@@ -45,7 +45,7 @@ REASONS: Final = {
         "agent": "names of its agents are identifiers",
         "executed": _REFUSES,
         "run.error": _WORDS,
-        "run.warnings": "what is read from spans warns of arguments that are not JSON, and of spans that a failure leaves open",
+        "run.warnings": "what is read from spans warns of arguments that are not JSON, and of open spans",
     },
     "OpenAI's client": {**_CLIENT, "status": _FAILURE_IS_TEXT, "output": _FAILURE_IS_TEXT},
     "Anthropic's client": _CLIENT,

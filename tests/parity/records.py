@@ -1,4 +1,4 @@
-"""What of a recorded run must be the same everywhere, and the record of each scenario, for agents of other libraries."""
+"""The fields of a run that must be the same everywhere, and their stored values for agents of other libraries."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from parity import libraries
 from parity.differences import DIFFERENCES, is_documented, table
-from parity.players import FRAMEWORKS, converse, is_complete, play, player
+from parity.players import FRAMEWORKS, Converse, converse, converse_in_processes, is_complete, play, player
 from parity.records import assert_stored, fields_of, flat, is_equal, summary_of
 from parity.scenarios import CONVERSATIONS, PROGRAMS, SCENARIOS
 from processes import ROOT, assert_section
@@ -48,12 +48,13 @@ def test_a_scenario_is_the_same_everywhere(scenario: str) -> None:
 
 
 @with_frameworks
+@pytest.mark.parametrize("play", [converse, converse_in_processes])
 @pytest.mark.parametrize("name", CONVERSATIONS)
-def test_a_conversation_is_the_same_everywhere(name: str) -> None:
-    """Turns are split alike, and each has its own calls."""
+def test_a_conversation_is_the_same_everywhere(name: str, play: Converse) -> None:
+    """Turns are split alike, and each has its own calls, also if each turn is recorded by another process."""
     turns_by_framework = {}
     for framework in FRAMEWORKS:
-        case = converse(framework, [make() for make in CONVERSATIONS[name]])
+        case = play(framework, [make() for make in CONVERSATIONS[name]])
         turns = [
             (turn.role, turn.content, flat([summary_of(call) for call in turn.tools_called or ()], "calls"))
             for turn in case.turns

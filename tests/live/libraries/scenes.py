@@ -27,9 +27,6 @@ Play = Callable[[Scene], Callable[[str], Any]]
 """Returns the function that asks an agent which plays a scene."""
 
 
-
-
-
 def plays_scenes(library: str, play: Play) -> Callable[[str], None]:
     """Return the test that plays every scene on a library."""
 

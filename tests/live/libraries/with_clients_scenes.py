@@ -10,12 +10,12 @@ from contextvars import copy_context
 from typing import Any
 
 from anthropic import Anthropic
-from live.libraries.fake_anthropic import fake_anthropic
-from live.libraries.scenes import function_of, plays_scenes
 from openai import OpenAI
 from openinference.instrumentation.anthropic import AnthropicInstrumentor
 from openinference.instrumentation.openai import OpenAIInstrumentor
 
+from live.libraries.fake_anthropic import fake_anthropic
+from live.libraries.scenes import function_of, plays_scenes
 from toolmark.testing import FakeOpenAI, Scene
 
 OpenAIInstrumentor().instrument()
@@ -38,14 +38,9 @@ def call_tool(tools: Tools, name: str, arguments: Any) -> tuple[Any, bool]:
 def call_all(tools: Tools, calls: list[tuple[str, Any]]) -> list[tuple[str, bool]]:
     """Call tools at the same time, each in a thread with the context of the caller."""
     with ThreadPoolExecutor() as threads:
-        results = [threads.submit(copy_context().run, call_tool, tools, *call) for call in calls]
-    texts = [(value if isinstance(value, str) else json.dumps(value), failed) for value, failed in map(_result, results)]
-    return texts
-
-
-def _result(future: Any) -> tuple[Any, bool]:
-    result: tuple[Any, bool] = future.result()
-    return result
+        futures = [threads.submit(copy_context().run, call_tool, tools, *call) for call in calls]
+    results = [future.result() for future in futures]
+    return [(value if isinstance(value, str) else json.dumps(value), failed) for value, failed in results]
 
 
 def play_openai(scene: Scene) -> Callable[[str], Any]:

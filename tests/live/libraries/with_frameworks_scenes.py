@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,9 +12,9 @@ import smolagents
 import strands
 import strands.models.openai
 from agent_framework.observability import enable_instrumentation
-from live.libraries.scenes import function_of, plays_scenes
 from openinference.instrumentation.smolagents import SmolagentsInstrumentor
 
+from live.libraries.scenes import function_of, plays_scenes
 from toolmark.testing import AgentTool, AskFor, FakeOpenAI, Scene, ToolDouble
 from toolmark.testing.scripted_model import Step
 
@@ -35,7 +34,9 @@ def play_strands(scene: Scene) -> Callable[[str], Any]:
                 strands.tool(function_of(tool, play_strands), name=tool.name, inputSchema={"json": tool.input_schema})
                 for tool in scene.tools
             ]
-            agent = strands.Agent(model=model, name=scene.agent, tools=tools, callback_handler=None, retry_strategy=None)
+            agent = strands.Agent(
+                model=model, name=scene.agent, tools=tools, callback_handler=None, retry_strategy=None
+            )
             return str(agent(question)).strip()
 
     return answer
@@ -92,7 +93,10 @@ def play_smolagents(scene: Scene) -> Callable[[str], Any]:
                 "m-1", api_base=server.base_url, api_key="none", client_kwargs={"max_retries": 0}
             )
             agent = smolagents.ToolCallingAgent(
-                tools=[_Tool(tool) for tool in scene.tools], model=model, name=scene.agent.replace(" ", "_"), verbosity_level=0
+                tools=[_Tool(tool) for tool in scene.tools],
+                model=model,
+                name=scene.agent.replace(" ", "_"),
+                verbosity_level=0,
             )
             return str(agent.run(question))
 

@@ -14,8 +14,8 @@ from google.adk.models import BaseLlm, LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.adk.tools import FunctionTool
 from google.genai.types import Content, FunctionCall, Part
-from live.libraries.scenes import plays_scenes
 
+from live.libraries.scenes import plays_scenes
 from toolmark.testing import AgentTool, Scene, ScriptedModel, ToolDouble
 
 

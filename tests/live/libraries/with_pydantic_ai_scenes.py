@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from live.libraries.scenes import function_of, plays_scenes, shown_errors
 from pydantic_ai import Agent, ModelRetry, Tool
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from live.libraries.scenes import function_of, plays_scenes, shown_errors
 from toolmark.testing import FakeOpenAI, Scene
 
 Agent.instrument_all()
