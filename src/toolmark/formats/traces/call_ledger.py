@@ -21,7 +21,7 @@ from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.call_ids import call_id_of, shared_run_id, with_equal_ids
 from toolmark.formats.traces.span_tree import Span, may_be_equal, relative_path
 from toolmark.formats.traces.tool_runs import received_arguments
-from toolmark.formats.traces.trace_messages import Message, requests_in
+from toolmark.formats.traces.trace_messages import Message, is_nameless, requests_in
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 _T = TypeVar("_T")
@@ -367,7 +367,7 @@ class CallLedger:
         call = next(self._answerable(answer, history), None)
         if call is not None:
             history.add_answer(call, answer)
-        elif answer.call_id is None and answer.name is None:
+        elif is_nameless(answer):
             self._nameless_answers[history.span].append((answer, path))
         else:
             self._early_answers.append((answer, path))
