@@ -65,6 +65,10 @@ class Call:
         lacks_id = None in (call_id_of(self.request), shared_run_id(span.tool_run.call_id))
         return lacks_id and self.batch.span.scope is span.scope and self.batch.came_before(span)
 
+    def ran_inside(self, model: Span) -> bool:
+        """Return whether a tool ran for the call inside of the span of a model."""
+        return any(run.around is model for run in self.runs)
+
     def may_hand_off(self, span: Span) -> bool:
         """Return whether the call may have led to this hand-off: it is earlier, and named for the agent."""
         if self.runs or self.handoff_to or not _is_before(self.batch.span, span):
@@ -102,6 +106,11 @@ class CallBatch:
         """Id of the tool span around the model; `None` where there is none."""
         return None if self.span.scope is None else self.span.scope.id
 
+    @property
+    def runs(self) -> list[Span]:
+        """The tool spans that ran for the calls."""
+        return [span for call in self.calls for span in call.runs]
+
     def came_before(self, span: Span) -> bool:
         """Return whether a tool span may have run for a call of this batch."""
         return self.in_history or self.order[:2] <= span.order
@@ -112,8 +121,8 @@ class CallBatch:
 
     def move_before_runs(self) -> None:
         """Order a batch of a history before the runs of its calls, however late the history was recorded."""
-        starts = [span.order for call in self.calls for span in call.runs]
-        self.order = (*min([self.order[:2], *starts]), *self.order[2:])
+        start = min([self.order[:2], *map(attrgetter("order"), self.runs)])
+        self.order = (*start, *self.order[2:])
 
     def put_first(self, calls: Iterable[Call]) -> None:
         """Move those of these calls that are in the batch to its start."""

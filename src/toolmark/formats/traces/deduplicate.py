@@ -7,7 +7,7 @@ spans without content, and some tracers mark the end of a stream by a span of it
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import filterfalse
 from operator import attrgetter
@@ -42,15 +42,14 @@ def _drop_spans_of_clients(models: Sequence[Span]) -> None:
 
     An instrumentation of the client writes the outer span.
     """
-    inside: dict[Span | None, list[Span]] = defaultdict(list)
+    amounts = Counter(span.around for span in models)
     for span in models:
-        inside[span.around].append(span)
-    for outer, spans in inside.items():
-        if outer is not None and outer.reply is not None and len(spans) == 1:
-            (span,) = spans
-            if span.reply is None and not span.prompt:
-                _complete(outer.model_call, span.model_call)
-                span.kind = "other"
+        outer = span.around
+        if outer is None or outer.reply is None or amounts[outer] > 1:
+            continue
+        if span.reply is None and not span.prompt:
+            _complete(outer.model_call, span.model_call)
+            span.kind = "other"
 
 
 def _complete(call: ModelCall, copy: ModelCall) -> None:
@@ -115,8 +114,9 @@ def _starts_of_streams(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
     for span in models:
         if span.reply is None:
             waiting.append(span)
-        elif span.started_at is not None and span.started_at == span.ended_at:
-            start = next((silent for silent in waiting if _prompt_key(silent) == _prompt_key(span)), None)
+        elif span.interval[0] == span.interval[1]:
+            key = _prompt_key(span)
+            start = next((silent for silent in waiting if _prompt_key(silent) == key), None)
             if start is not None:
                 waiting.remove(start)
                 yield start, span
