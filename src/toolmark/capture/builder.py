@@ -34,7 +34,7 @@ from toolmark.capture.request_pairing import (
 )
 from toolmark.cases import Handoff, MLLMImage, Run, RunStatus
 from toolmark.errors import InvalidDataError
-from toolmark.matching.json_compare import ABSENT, json_equal
+from toolmark.matching.json_compare import ABSENT
 
 _MODEL: Final = CallOrigin.MODEL  # Python 3.11 takes long to look up a member of an enumeration
 
@@ -78,8 +78,8 @@ class RunBuilder:
         self._calls: list[CallRecord] = []
         self._open = OpenCalls()
         """Requests at the top level, and of programs there, that a result read from a file may still answer."""
-        self._by_key: dict[Key, tuple[CallRecord, Execution]] = {}
-        self._by_source: dict[str, CallRecord] = {}
+        self._by_key: dict[Key | None, tuple[CallRecord, Execution]] = {}
+        self._by_source: dict[str | None, CallRecord] = {}
         self._by_id: dict[str, list[CallRecord]] = {}
         self._tools: dict[str, ToolSpec] = {}
         self._unmatched_handoffs: list[str | None] = []
@@ -106,14 +106,18 @@ class RunBuilder:
             at: Time of the start.
         """
         if parts is not None:
-            items: Sequence[object] = parts  # a recorder may pass anything, and must not raise
-            self._input_parts = [part for part in items if isinstance(part, (str, MLLMImage))]
-            if len(self._input_parts) < len(parts):
-                self.warn("parts of the input are neither text nor an MLLMImage; they were left out")
-            texts = "".join(part for part in self._input_parts if isinstance(part, str))
-            self._input = texts or self._input
-        self._input = self._input if input is None else self._text(input, "input")
+            self._set_input_parts(parts)
+        if input is not None:
+            self._input = self._text(input, "input")
         self._started_at = self._started_at or at
+
+    def _set_input_parts(self, parts: Sequence[object]) -> None:
+        # A recorder may pass anything, and must not raise.
+        self._input_parts = [part for part in parts if isinstance(part, (str, MLLMImage))]
+        if len(self._input_parts) < len(parts):
+            self.warn("parts of the input are neither text nor an MLLMImage; they were left out")
+        texts = "".join(part for part in self._input_parts if isinstance(part, str))
+        self._input = texts or self._input
 
     def ended(
         self,
@@ -193,17 +197,22 @@ class RunBuilder:
             all_known: These are all tools, so a call of another name is a call of an unknown tool.
         """
         inner = self._scope(scope)
+        specs = self._read_specs(tools)
+        if all_known and specs:
+            inner.offered = {*(inner.offered or ()), *(spec.name for spec in specs)}
+        if inner is self._root:
+            for spec in specs:
+                self._tools.setdefault(spec.name, spec)
+
+    def _read_specs(self, tools: Iterable[object]) -> list[ToolSpec]:
+        """Return the tools that can be read, and warn of the others."""
         specs: list[ToolSpec] = []
         for tool in tools:
             try:
                 specs.append(read_tool_spec(tool))
             except InvalidDataError as error:
                 self.warn(f"an offered tool was not understood: {error}")
-        if all_known and specs:
-            inner.offered = {*(inner.offered or ()), *(spec.name for spec in specs)}
-        if inner is self._root:
-            for spec in specs:
-                self._tools.setdefault(spec.name, spec)
+        return specs
 
     def structured_answer(
         self, call_ids: Iterable[str], *, scope: Key | None = None, message: Key | None = None
@@ -256,24 +265,24 @@ class RunBuilder:
             if not isinstance(request, Request):
                 self.warn(f"requests[{index}] must be a Request, got {short_repr(request)}; it was left out")
                 continue
-            if not request.is_parsed:
-                self._check_request(request)
-            inner = outer
-            if request.caller is not None:
-                inner = self._caller(outer, request, request.caller)
-                inner.last_messages[strand] = self._messages
-            # An approval and the call that it allows are one call, which stands where the call stands.
-            if request.replaces:
-                self._withdraw(newest_with_id(self._calls_of(outer, request.replaces), request.replaces))
+            inner = self._scope_of(request, outer)
+            inner.last_messages[strand] = self._messages
             call = self._requested_call(request, index, inner)
             call.agent, call.strand, call.message = agent, strand, message
             if call.source is None and source is not None:
                 call.source = f"{source}.tool_calls[{index}]"
-            self._add(call)
-            if request.key is not None:
-                self._by_source[request.key] = call
+            self._add(call, request.key)
             if scope is None:
                 self._open.add(call)
+
+    def _scope_of(self, request: Request, outer: CallRecord) -> CallRecord:
+        """Return the call inside which a request of a message was made; that is the place of the message as a rule."""
+        if not request.is_parsed:
+            self._check_request(request)
+        # An approval and the call that it allows are one call, which stands where the call stands.
+        if request.replaces:
+            self._withdraw(newest_with_id(self._calls_of(outer, request.replaces), request.replaces))
+        return outer if request.caller is None else self._caller(outer, request, request.caller)
 
     def _check_request(self, request: Request) -> None:
         """Replace fields that have the wrong type, with a warning each, so that the run can be built."""
@@ -357,17 +366,15 @@ class RunBuilder:
             source: Place in the file that was read; `None` for a live recording.
         """
         self._messages += 1
-        name, scope_call = self._name(self._text(name, "name of a tool") or ""), self._scope(scope)
+        name, scope_call = self._name(name), self._scope(scope)
         call_id, agent = self._text(call_id, "id", name), self._text(agent, "agent", name)
         server, received = self._text(server, "server", name), self._json_object(arguments, "arguments", name)
-        call = self._at_source(request) or self._of_execution(request)
+        call = self._by_source.get(request) or self._of_execution(request)
         if call is None:
             requests = self._requests_of(scope_call, call_id, message=message, strand=strand)
             call = requested_call(requests, name, received, call_id or None)
         if call is None:
-            call = self._call_by_code(name, scope_call, strand=strand, source=source, id=call_id or None)
-            if received is None:
-                call.add_not_captured("input_parameters")
+            call = self._call_by_code(name, scope_call, received, strand=strand, source=source, id=call_id or None)
         elif message is not None and call.name != name:
             self.warn(f"the model requested {call.name!r} (id {call.id!r}), and {name!r} was executed in its place")
             call.name = name
@@ -380,10 +387,18 @@ class RunBuilder:
         call.executions += (execution,)
         self._by_key[key] = call, execution
 
-    def _call_by_code(self, name: str, scope: CallRecord, **fields: Any) -> CallRecord:  # noqa: ANN401 - of the record
+    def _call_by_code(
+        self,
+        name: str,
+        scope: CallRecord,
+        received: JsonObject | None,
+        **fields: Any,  # noqa: ANN401 - of the record
+    ) -> CallRecord:
         """Add the call of an execution that no model requested."""
         order = (self._messages, 0)
         call = CallRecord(name=name, order=order, scope=scope, origin=CallOrigin.CODE, **fields)
+        if received is None:
+            call.add_not_captured("input_parameters")
         self._add(call)
         return call
 
@@ -462,12 +477,10 @@ class RunBuilder:
         observation says that it took place.
         """
         to, call_id = self._text(to, "to"), self._text(call_id, "call_id")
-        call = self._at_source(request)
-        if call is None and key in self._by_key:
-            call = self._by_key[key][0]
-        elif call is None:
+        call = self._by_source.get(request) or self._of_execution(key)
+        if call is None:
             calls = self._calls_of(self._scope(scope), call_id)
-            own = [call for call in calls if strand is None or call.strand == strand]
+            own = calls if strand is None else [call for call in calls if call.strand == strand]
             call = newest_with_id(own, call_id or None)
         if call is None:
             self.warn(f"a hand-off to {to!r} belongs to no recorded call")
@@ -525,18 +538,18 @@ class RunBuilder:
         """
         call_id, name = self._text(call_id, "call_id"), self._text(name, "name")
         plain, notes = json_value(content)
-        call = self._at_source(request) or answered_call(
+        call = self._by_source.get(request) or answered_call(
             self._requests_of(self._scope(scope), call_id, message=message, strand=strand), plain, call_id or None, name
         )
         if call is None:
             return False
         call.type = type or call.type
-        if reformatted and _has_content(call):
+        if reformatted and call.is_answered:
             return True
         if plain is ABSENT and not failed:
             call.add_not_captured("output")
         self._add_notes(call, "model_output", plain, notes)
-        if call.result is None or not json_equal(call.result.content, plain):
+        if call.result is None or not call.has_result(plain):
             artifact = self._artifact(artifact, call)
             call.result = ModelResult(plain, failed, unknown_tool, artifact, error, read=read)
         if ran:
@@ -612,14 +625,16 @@ class RunBuilder:
         state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK, copy, turns or {})
         calls = in_order(self._root.children)
         handoff_calls = [entry for entry in enumerate(calls) if entry[1].is_handoff]
+        collections = {
+            "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed],
+            "input_parts": self._input_parts,
+            "available_tools": self._available_tools(),
+            "usage": self._usage,
+        }
         optional = {
-            "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed] or None,
             "input": self._input,
-            "input_parts": self._input_parts or None,
             "actual_output": None if interrupted else self._output,
-            "available_tools": self._available_tools() or None,
             "error": self._error,
-            "usage": self._usage or None,
             "conversation_id": self.conversation_id,
             "run_id": self.run_id,
             "started_at": self._started_at,
@@ -636,6 +651,7 @@ class RunBuilder:
             "tags": list(self.tags),
             "metadata": self.metadata,
             "warnings": list(self.warnings),
+            **{name: value for name, value in collections.items() if value},
             **drop_none(optional),
         }
 
@@ -680,11 +696,8 @@ class RunBuilder:
             return self._root
         return self._by_key[key][0]
 
-    def _at_source(self, source: str | None) -> CallRecord | None:
-        return None if source is None else self._by_source.get(source)
-
     def _of_execution(self, key: Key | None) -> CallRecord | None:
-        return self._by_key[key][0] if key is not None and key in self._by_key else None
+        return self._by_key[key][0] if key in self._by_key else None
 
     def _calls_of(self, scope: CallRecord, call_id: str | None) -> list[CallRecord]:
         """Return the calls within a scope that have this id, or all of them without one."""
@@ -723,12 +736,13 @@ class RunBuilder:
                 self._by_id[call.id].remove(call)
             call.scope.children.remove(call)
 
-    def _add(self, call: CallRecord) -> None:
+    def _add(self, call: CallRecord, key: str | None = None) -> None:
         self._calls.append(call)
         if call.id:
             self._by_id.setdefault(call.id, []).append(call)
-        if call.source is not None:
-            self._by_source[call.source] = call
+        for name in (call.source, key):
+            if name is not None:
+                self._by_source[name] = call
         if call.scope is not None:
             call.scope.children.append(call)
 
@@ -744,7 +758,8 @@ class RunBuilder:
         """Add the execution of a call by the provider that sent this result."""
         self._add_provider_execution(call, result.content, result.error_text() if failed else None)
 
-    def _name(self, name: str) -> str:
+    def _name(self, value: object) -> str:
+        name = self._text(value, "name of a tool")
         if not name:
             self.warn("a call without the name of a tool was recorded as '(unnamed)'")
         return name or "(unnamed)"
@@ -808,11 +823,6 @@ def _labelled(label: str, tool: str | None) -> str:
 
 def _outcome_of(error: str | None) -> Outcome:
     return Outcome.OK if error is None else Outcome.ERROR
-
-
-def _has_content(call: CallRecord) -> bool:
-    """Return whether what a call returned is known."""
-    return call.result is not None or bool(call.executions)
 
 
 def _without_injected(arguments: JsonObject, call: CallRecord, declared: Iterable[str]) -> JsonObject:

@@ -14,7 +14,6 @@ from typing import TypeAlias
 from toolmark._internal.json import JsonObject
 from toolmark.calls import CallOrigin
 from toolmark.capture.records import CallRecord
-from toolmark.matching.json_compare import json_equal
 
 
 def requested_call(
@@ -56,16 +55,11 @@ def answered_call(
     if len(requests) < 2:  # noqa: PLR2004 - nothing to choose; to compare the contents takes long
         return requests[0] if requests else None
     unanswered = _without_result(requests)
-    for call in unanswered:
-        if call.returned(content):
-            return call
+    returned = next((call for call in unanswered if call.returned(content)), None)
     # An unanswered call that succeeded has another output, so this result is not its own.
-    if all(call.has_succeeded for call in unanswered):
-        for call in requests:
-            if call.result is not None and json_equal(call.result.content, content):
-                return call
-    choice = unanswered or requests[-1:]
-    return choice[0] if choice else None
+    may_repeat = returned is None and all(call.has_succeeded for call in unanswered)
+    repeated = next((call for call in requests if call.has_result(content)), None) if may_repeat else None
+    return returned or repeated or (unanswered or requests[-1:])[0]
 
 
 def _with_id(calls: Iterable[CallRecord], call_id: str | None) -> list[CallRecord]:
@@ -134,7 +128,7 @@ class OpenCalls:
         name. Among several, calls of the newest round count, in it one of the same name first, then their order.
         """
         call = self._single.get(call_id or "")
-        if call is not None and not _is_answered(call):
+        if call is not None and not call.is_answered:
             return call
         call = _newest_open(self._by_id.get(call_id, {}), name) if call_id else None
         if call is None:
@@ -174,14 +168,10 @@ def _newest_open(rounds: _Rounds, name: str | None, *, other_names: bool = True)
     return None
 
 
-def _is_answered(call: CallRecord) -> bool:
-    return call.result is not None or bool(call.executions)
-
-
 def _drop_answered(queues: dict[str, deque[CallRecord]]) -> None:
     """Remove the answered calls at the front of each queue, and the queues that are then empty."""
     for name, queue in list(queues.items()):
-        while queue and _is_answered(queue[0]):
+        while queue and queue[0].is_answered:
             queue.popleft()
         if not queue:
             del queues[name]
