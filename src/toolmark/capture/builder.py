@@ -265,24 +265,22 @@ class RunBuilder:
             if not isinstance(request, Request):
                 self.warn(f"requests[{index}] must be a Request, got {short_repr(request)}; it was left out")
                 continue
-            inner = self._scope_of(request, outer)
+            if not request.is_parsed:
+                self._check_request(request)
+            inner = outer if request.caller is None else self._caller(outer, request, request.caller)
             inner.last_messages[strand] = self._messages
+            # An approval and the call that it allows are one call, which stands where the call stands.
+            if request.replaces:
+                self._withdraw(request.replaces, outer)
             call = self._requested_call(request, index, inner)
             call.agent, call.strand, call.message = agent, strand, message
             if call.source is None and source is not None:
                 call.source = f"{source}.tool_calls[{index}]"
-            self._add(call, request.key)
+            self._add(call)
+            if request.key is not None:
+                self._by_source[request.key] = call
             if scope is None:
                 self._open.add(call)
-
-    def _scope_of(self, request: Request, outer: CallRecord) -> CallRecord:
-        """Return the call inside which a request of a message was made; that is the place of the message as a rule."""
-        if not request.is_parsed:
-            self._check_request(request)
-        # An approval and the call that it allows are one call, which stands where the call stands.
-        if request.replaces:
-            self._withdraw(newest_with_id(self._calls_of(outer, request.replaces), request.replaces))
-        return outer if request.caller is None else self._caller(outer, request, request.caller)
 
     def _check_request(self, request: Request) -> None:
         """Replace fields that have the wrong type, with a warning each, so that the run can be built."""
@@ -374,7 +372,9 @@ class RunBuilder:
             requests = self._requests_of(scope_call, call_id, message=message, strand=strand)
             call = requested_call(requests, name, received, call_id or None)
         if call is None:
-            call = self._call_by_code(name, scope_call, received, strand=strand, source=source, id=call_id or None)
+            call = self._call_by_code(name, scope_call, strand=strand, source=source, id=call_id or None)
+            if received is None:
+                call.add_not_captured("input_parameters")
         elif message is not None and call.name != name:
             self.warn(f"the model requested {call.name!r} (id {call.id!r}), and {name!r} was executed in its place")
             call.name = name
@@ -387,18 +387,10 @@ class RunBuilder:
         call.executions += (execution,)
         self._by_key[key] = call, execution
 
-    def _call_by_code(
-        self,
-        name: str,
-        scope: CallRecord,
-        received: JsonObject | None,
-        **fields: Any,  # noqa: ANN401 - of the record
-    ) -> CallRecord:
+    def _call_by_code(self, name: str, scope: CallRecord, **fields: Any) -> CallRecord:  # noqa: ANN401 - of the record
         """Add the call of an execution that no model requested."""
         order = (self._messages, 0)
         call = CallRecord(name=name, order=order, scope=scope, origin=CallOrigin.CODE, **fields)
-        if received is None:
-            call.add_not_captured("input_parameters")
         self._add(call)
         return call
 
@@ -591,11 +583,9 @@ class RunBuilder:
         plain, notes = json_value(content)
         call = self._open.of_result(call_id or None, name)
         if call is None:
-            labels = ", ".join(f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value)
-            which = f" ({labels})" if labels else ""
-            self.warn(f"{source}: answers no open call before it{which}; it was left out")
+            self.warn(f"{source}: answers no open call before it{_id_and_name(call_id, name)}; it was left out")
             return None
-        if name is not None and name != call.name:
+        if name not in (None, call.name):
             self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
         failed = failed or rejected
         call.result = ModelResult(plain, failed, False, None, error, rejected, True)
@@ -625,16 +615,14 @@ class RunBuilder:
         state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK, copy, turns or {})
         calls = in_order(self._root.children)
         handoff_calls = [entry for entry in enumerate(calls) if entry[1].is_handoff]
-        collections = {
-            "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed],
-            "input_parts": self._input_parts,
-            "available_tools": self._available_tools(),
-            "usage": self._usage,
-        }
         optional = {
+            "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed] or None,
             "input": self._input,
+            "input_parts": self._input_parts or None,
             "actual_output": None if interrupted else self._output,
+            "available_tools": self._available_tools() or None,
             "error": self._error,
+            "usage": self._usage or None,
             "conversation_id": self.conversation_id,
             "run_id": self.run_id,
             "started_at": self._started_at,
@@ -651,7 +639,6 @@ class RunBuilder:
             "tags": list(self.tags),
             "metadata": self.metadata,
             "warnings": list(self.warnings),
-            **{name: value for name, value in collections.items() if value},
             **drop_none(optional),
         }
 
@@ -727,8 +714,9 @@ class RunBuilder:
             )
         return caller or outer
 
-    def _withdraw(self, call: CallRecord | None) -> None:
+    def _withdraw(self, call_id: str, scope: CallRecord) -> None:
         """Remove a request that another one carries out, unless it has run."""
+        call = newest_with_id(self._calls_of(scope, call_id), call_id)
         if call is not None and call.scope is not None and not call.executions and not call.children:
             self._calls.remove(call)
             self._open.remove(call)
@@ -736,13 +724,12 @@ class RunBuilder:
                 self._by_id[call.id].remove(call)
             call.scope.children.remove(call)
 
-    def _add(self, call: CallRecord, key: str | None = None) -> None:
+    def _add(self, call: CallRecord) -> None:
         self._calls.append(call)
         if call.id:
             self._by_id.setdefault(call.id, []).append(call)
-        for name in (call.source, key):
-            if name is not None:
-                self._by_source[name] = call
+        if call.source is not None:
+            self._by_source[call.source] = call
         if call.scope is not None:
             call.scope.children.append(call)
 
@@ -819,6 +806,12 @@ class RunBuilder:
 def _labelled(label: str, tool: str | None) -> str:
     """Return the name of a value for a warning, with the tool that it belongs to."""
     return label if tool is None else f"{label} of {tool!r}"
+
+
+def _id_and_name(call_id: str | None, name: str | None) -> str:
+    """Return what a result says about its call, in brackets for a warning; empty if it says nothing."""
+    labels = [f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value]
+    return f" ({', '.join(labels)})" if labels else ""
 
 
 def _outcome_of(error: str | None) -> Outcome:

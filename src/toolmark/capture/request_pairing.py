@@ -31,12 +31,10 @@ def requested_call(
     similar = _with_arguments(requests, arguments)
     # A person may have edited the arguments, so a request that has not run matches with any.
     unchecked = requests if call_id else _without_result(requests)
-    first = _not_started(similar) or [call for call in similar if call.has_failed] or _not_started(unchecked)
-    if first:
-        return first[0]
     # Without an id, a second execution after a success is a call that a program makes.
-    attempts = (similar or requests) if call_id else [call for call in similar if not call.has_succeeded]
-    return attempts[-1] if attempts else None
+    attempts = (similar or requests) if call_id else _not_succeeded(similar)
+    choices = _not_started(similar) or _failed(similar) or _not_started(unchecked) or attempts[-1:]
+    return choices[0] if choices else None
 
 
 def answered_call(
@@ -55,11 +53,19 @@ def answered_call(
     if len(requests) < 2:  # noqa: PLR2004 - nothing to choose; to compare the contents takes long
         return requests[0] if requests else None
     unanswered = _without_result(requests)
-    returned = next((call for call in unanswered if call.returned(content)), None)
+    return _that_returned(content, unanswered) or _repeated(content, requests) or (unanswered or requests[-1:])[0]
+
+
+def _that_returned(content: object, calls: Iterable[CallRecord]) -> CallRecord | None:
+    return next((call for call in calls if call.returned(content)), None)
+
+
+def _repeated(content: object, requests: list[CallRecord]) -> CallRecord | None:
+    """Return the call that has this result already, unless an unanswered one may have it too."""
     # An unanswered call that succeeded has another output, so this result is not its own.
-    may_repeat = returned is None and all(call.has_succeeded for call in unanswered)
-    repeated = next((call for call in requests if call.has_result(content)), None) if may_repeat else None
-    return returned or repeated or (unanswered or requests[-1:])[0]
+    if not all(call.has_succeeded for call in _without_result(requests)):
+        return None
+    return next((call for call in requests if call.has_result(content)), None)
 
 
 def _with_id(calls: Iterable[CallRecord], call_id: str | None) -> list[CallRecord]:
@@ -78,6 +84,14 @@ def _with_arguments(calls: list[CallRecord], arguments: JsonObject | None) -> li
 
 def _not_started(calls: list[CallRecord]) -> list[CallRecord]:
     return [call for call in calls if not call.executions]
+
+
+def _failed(calls: list[CallRecord]) -> list[CallRecord]:
+    return [call for call in calls if call.has_failed]
+
+
+def _not_succeeded(calls: list[CallRecord]) -> list[CallRecord]:
+    return [call for call in calls if not call.has_succeeded]
 
 
 def _without_result(calls: list[CallRecord]) -> list[CallRecord]:
@@ -114,9 +128,10 @@ class OpenCalls:
 
     def remove(self, call: CallRecord) -> None:
         """Remove a call that another one replaces."""
-        if self._single.get(call.id or "") is call:
-            del self._single[call.id or ""]
-        for rounds in (self._by_id.get(call.id or "", {}), self._all_calls()):
+        call_id = call.id or ""
+        if self._single.get(call_id) is call:
+            del self._single[call_id]
+        for rounds in (self._by_id.get(call_id, {}), self._all_calls()):
             queue = rounds.get(call.round, {}).get(call.name)
             if queue is not None and call in queue:
                 queue.remove(call)
@@ -163,8 +178,7 @@ def _newest_open(rounds: _Rounds, name: str | None, *, other_names: bool = True)
         elif name is not None and name in queues:
             return queues[name][0]
         elif other_names:
-            first_calls = [queue[0] for queue in queues.values()]
-            return first_calls[0] if len(first_calls) == 1 else min(first_calls, key=lambda call: call.order)
+            return min((queue[0] for queue in queues.values()), key=lambda call: call.order)
     return None
 
 
@@ -208,5 +222,5 @@ def _of_newest_message(calls: Iterable[CallRecord], name: str | None) -> list[Ca
     if name is not None:
         requests = _with_name(requests, name) or requests
     # Frameworks that number calls anew in each message repeat ids; what happens now belongs to the newest.
-    newest = max((call.order[0] for call in requests), default=None)
+    newest = max(call.order[0] for call in requests)
     return [call for call in requests if call.order[0] == newest]
