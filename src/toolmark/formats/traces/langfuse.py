@@ -50,8 +50,8 @@ _CAPITAL = re.compile(r"[A-Z]")
 
 def is_langfuse(fields: Fields) -> bool:
     """Return whether `spans_in` reads an object."""
-    if isinstance(fields.get("data"), list) and "meta" in fields:  # a page of the API
-        return all_entries(fields["data"], is_langfuse)
+    if "meta" in fields:  # a page of the API
+        return all_entries(list_of(fields.get("data")), is_langfuse)
     return isinstance(fields.get("observations"), list) or _is_observation(fields)
 
 
@@ -139,8 +139,6 @@ def _attributes_in(metadata: Fields) -> dict[str, Any]:
 
 def _is_untyped_tool(fields: Fields) -> bool:
     """Return whether an observation without the type of a tool returned LangChain's message of that tool."""
-    if str(fields.get("type")) in _OPERATIONS:
-        return False
     answer = langchain_answer(json_object(fields.get("output")))
     return answer is not None and answer.name in (None, fields.get("name"))
 
@@ -148,8 +146,6 @@ def _is_untyped_tool(fields: Fields) -> bool:
 def _read_tool(fields: Fields, run: ToolRun) -> None:
     run.arguments = _observed(fields.get("input"), run.arguments)
     run.result = _observed(fields.get("output"), run.result)
-    if run.result is None:  # the JSON text `null`
-        run.result = ABSENT
     unwrap_result(run)
 
 

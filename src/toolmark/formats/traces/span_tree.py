@@ -182,10 +182,8 @@ class Span:
         return self.scope is span.scope and self.within is span.within
 
     def doubt(self, path: str, message: str) -> None:
-        """Record a warning about this span, once."""
-        warning = f"{path}: {message}"
-        if warning not in self.doubts:
-            self.doubts.append(warning)
+        """Record a warning about this span."""
+        self.doubts.append(f"{path}: {message}")
 
 
 def relative_path(path: str) -> str:

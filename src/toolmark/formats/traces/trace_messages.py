@@ -207,10 +207,8 @@ def last_input(messages: Sequence[Message]) -> Message | None:
 
 def final_text(messages: Sequence[Message]) -> str | None:
     """Return the last text of the model, unless a call or an answer comes with or after it."""
-    for message in reversed(messages):
-        if message.speaker != "system":
-            return message.text if message.speaker == "model" and not message.requests else None
-    return None
+    last = messages[-1] if messages else None
+    return None if last is None or last.speaker != "model" or last.requests else last.text
 
 
 def tools_beside_messages(value: object) -> Iterator[Fields]:
@@ -226,7 +224,7 @@ def _tool_in_list(entry: object) -> Fields:
     fields = object_of(entry)
     # Haystack serializes a tool as {"type": "haystack.tools...", "data": {...}}.
     is_haystack = str(fields.get("type")).startswith("haystack.")
-    return object_of(fields.get("data")) or fields if is_haystack else fields
+    return object_of(fields.get("data")) if is_haystack else fields
 
 
 def _tool_definition(message: Fields) -> Fields | None:
@@ -285,7 +283,7 @@ def _bare_call(fields: Fields, path: str) -> Request | None:
         return None
     if _is_plain_call(fields):
         return call_of(fields, path=path)
-    if string_of(fields.get("type")).endswith("_call") and "lc" not in fields:
+    if string_of(fields.get("type")).endswith("_call"):
         item = read_responses_call(fields)
         return item and replace(item, source=path)
     piece = piece_of(fields, path)
@@ -298,7 +296,7 @@ def _is_plain_call(fields: Fields) -> bool:
         "tool.name" in fields
         or ("toolCallId" in fields and not fields.keys() & {"result", "output"})
         or as_object(fields.get("function")) is not None
-        or (fields.get("type") in ("tool_call", "tool-call") and "name" in fields)
+        or fields.get("type") in ("tool_call", "tool-call")
     )
 
 
@@ -309,10 +307,10 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Mes
     call = _bare_call(fields, path)
     if call is not None:
         return [Message("model", path, None, (call,))]
-    if str(fields.get("type")).endswith("_output") and "call_id" in fields:
+    if str(fields.get("type")).endswith("_output"):
         answer = read_responses_answer(fields)
         return [Message("tool", path, answer=answer)] if answer else []
-    if fields.get("role") is not None and not isinstance(fields.get("message"), dict):
+    if fields.get("role") is not None:
         return _message(fields, path)
     if isinstance(fields.get("parts"), list):
         return _message({**fields, "role": default}, path)
@@ -375,11 +373,9 @@ def _speaker_of(fields: Fields) -> Speaker:
 
 
 def _content_of(fields: Fields, path: str) -> tuple[Any, str]:
-    """Return the content of a message, which may be wrapped once more, and its path."""
+    """Return the content of a message, and its path."""
     key = first_key(fields, *_CONTENT_KEYS) or "content"
-    content = fields.get(key)
-    parts = object_of(content).get("parts")
-    return (parts, f"{path}.{key}.parts") if isinstance(parts, list) else (content, f"{path}.{key}")
+    return fields.get(key), f"{path}.{key}"
 
 
 def _structure_in_text(content: Any, path: str, speaker: Speaker) -> tuple[Any, list[Request]]:  # noqa: ANN401 - JSON
