@@ -28,6 +28,7 @@ from toolmark.capture.request_pairing import (
     OpenCalls,
     answered_call,
     calls_within,
+    in_newest_message,
     is_within,
     newest_with_id,
     requested_call,
@@ -228,9 +229,8 @@ class RunBuilder:
         """
         for call_id in call_ids:
             calls = [call for call in self._calls_of(self._scope(scope), call_id) if message in (None, call.message)]
-            newest = max((call.order[0] for call in calls), default=None)
-            for call in calls:
-                call.is_structured_answer = call.is_structured_answer or call.order[0] == newest
+            for call in in_newest_message(calls):
+                call.is_structured_answer = True
 
     def model_asked(
         self,
@@ -267,8 +267,10 @@ class RunBuilder:
                 continue
             if not request.is_parsed:
                 self._check_request(request)
-            inner = outer if request.caller is None else self._caller(outer, request, request.caller)
-            inner.last_messages[strand] = self._messages
+            inner = outer
+            if request.caller is not None:
+                inner = self._caller(outer, request, request.caller)
+                inner.last_messages[strand] = self._messages
             # An approval and the call that it allows are one call, which stands where the call stands.
             if request.replaces:
                 self._withdraw(request.replaces, outer)
@@ -276,7 +278,7 @@ class RunBuilder:
             call.agent, call.strand, call.message = agent, strand, message
             if call.source is None and source is not None:
                 call.source = f"{source}.tool_calls[{index}]"
-            self._add(call)
+            self._add(call, inner)
             if request.key is not None:
                 self._by_source[request.key] = call
             if scope is None:
@@ -365,14 +367,14 @@ class RunBuilder:
         """
         self._messages += 1
         name, scope_call = self._name(name), self._scope(scope)
-        call_id, agent = self._text(call_id, "id", name), self._text(agent, "agent", name)
+        call_id, agent = self._text(call_id, "id", name) or None, self._text(agent, "agent", name)
         server, received = self._text(server, "server", name), self._json_object(arguments, "arguments", name)
         call = self._by_source.get(request) or self._of_execution(request)
         if call is None:
             requests = self._requests_of(scope_call, call_id, message=message, strand=strand)
-            call = requested_call(requests, name, received, call_id or None)
+            call = requested_call(requests, name, received, call_id)
         if call is None:
-            call = self._call_by_code(name, scope_call, strand=strand, source=source, id=call_id or None)
+            call = self._call_by_code(name, scope_call, strand=strand, source=source, id=call_id)
             if received is None:
                 call.add_not_captured("input_parameters")
         elif message is not None and call.name != name:
@@ -391,7 +393,7 @@ class RunBuilder:
         """Add the call of an execution that no model requested."""
         order = (self._messages, 0)
         call = CallRecord(name=name, order=order, scope=scope, origin=CallOrigin.CODE, **fields)
-        self._add(call)
+        self._add(call, scope)
         return call
 
     def tool_ended(
@@ -585,7 +587,7 @@ class RunBuilder:
         if call is None:
             self.warn(f"{source}: answers no open call before it{_id_and_name(call_id, name)}; it was left out")
             return None
-        if name not in (None, call.name):
+        if name is not None and name != call.name:
             self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
         failed = failed or rejected
         call.result = ModelResult(plain, failed, False, None, error, rejected, True)
@@ -646,7 +648,7 @@ class RunBuilder:
         if not self._tools:
             return []
         calls = self._root.children
-        pseudo = {call.name for call in calls if call.is_pseudo} - {call.name for call in calls if not call.is_pseudo}
+        pseudo = {call.name for call in calls} - {call.name for call in calls if not call.is_pseudo}
         return [spec for spec in self._tools.values() if spec.name not in pseudo]
 
     def _handoffs(self, handoff_calls: Iterable[tuple[int, CallRecord]]) -> list[Handoff]:
@@ -724,14 +726,13 @@ class RunBuilder:
                 self._by_id[call.id].remove(call)
             call.scope.children.remove(call)
 
-    def _add(self, call: CallRecord) -> None:
+    def _add(self, call: CallRecord, scope: CallRecord) -> None:
         self._calls.append(call)
         if call.id:
             self._by_id.setdefault(call.id, []).append(call)
         if call.source is not None:
             self._by_source[call.source] = call
-        if call.scope is not None:
-            call.scope.children.append(call)
+        scope.children.append(call)
 
     def _add_provider_execution(self, call: CallRecord, output: object, error: str | None) -> None:
         """Add an execution by the provider, of which only the end is observable."""

@@ -96,7 +96,7 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
     execution = _execution_fields(call, last, status, output, arguments)
     if step is not None:
         execution["step"] = step
-    if call.source is None or call.children or missing or call.executions or call.origin is not _MODEL:
+    if missing or not _has_defaults_only(call):
         execution.update(_optional_fields(call, state, missing))
     fields = _identity(call, state)
     if "input_parameters" not in missing:
@@ -108,6 +108,11 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
         return ToolCall(execution=ExecutionRecord(**execution), **fields)
     fields["execution"] = ExecutionRecord.from_valid(execution)
     return ToolCall.from_valid(fields)
+
+
+def _has_defaults_only(call: CallRecord) -> bool:
+    """Return whether a call read from a file has nothing for `_optional_fields`, as most of them."""
+    return call.source is not None and call.origin is _MODEL and not (call.children or call.executions)
 
 
 def _execution_fields(

@@ -222,5 +222,10 @@ def _of_newest_message(calls: Iterable[CallRecord], name: str | None) -> list[Ca
     if name is not None:
         requests = _with_name(requests, name) or requests
     # Frameworks that number calls anew in each message repeat ids; what happens now belongs to the newest.
-    newest = max(call.order[0] for call in requests)
-    return [call for call in requests if call.order[0] == newest]
+    return in_newest_message(requests)
+
+
+def in_newest_message(calls: list[CallRecord]) -> list[CallRecord]:
+    """Return those of these calls that the newest message among theirs requested."""
+    newest = max((call.order[0] for call in calls), default=None)
+    return [call for call in calls if call.order[0] == newest]

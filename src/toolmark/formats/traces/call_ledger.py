@@ -425,16 +425,12 @@ def _prefer(items: list[_T], is_better: Callable[[_T], bool]) -> list[_T]:
 
 def _best_request(calls: list[Call], span: Span) -> Call:
     """Return the call that a run belongs to: equal arguments first, then one without a run, then the oldest."""
-    equal = {call for call in calls if _received_as_requested(call, span)}
+    requested = [(call, call.request.arguments) for call in calls]
+    equal = {call for call, arguments in requested if json_equal(received_arguments(span, arguments), arguments)}
     waiting = [call for call in calls if not call.runs]
     if waiting:
         return min(waiting, key=lambda call: (call not in equal, not call.batch.came_before(span)))
     return _prefer(calls, equal.__contains__)[-1]
-
-
-def _received_as_requested(call: Call, span: Span) -> bool:
-    requested = call.request.arguments
-    return json_equal(received_arguments(span, requested), requested)
 
 
 def _is_before(span: Span, other: Span) -> bool:

@@ -21,16 +21,7 @@ from toolmark._internal.model import drop_none
 from toolmark.formats.messages.field_readers import Notes, list_of
 from toolmark.formats.traces.semantic_conventions import interpret
 from toolmark.formats.traces.span_tree import Event, Span
-from toolmark.formats.traces.values import (
-    all_entries,
-    entries_of,
-    first_text,
-    flat,
-    integer_of,
-    string_of,
-    time_of,
-    unit_of,
-)
+from toolmark.formats.traces.values import all_entries, entries_of, first_text, flat, integer_of, string_of, time_of
 
 _GROUPS = (
     *("resourceSpans", "resource_spans", "batches", "resourceLogs", "resource_logs"),
@@ -218,8 +209,7 @@ def _time(fields: Fields, snake: str, camel: str) -> datetime | None:
     nanoseconds = first_of(fields, f"{camel}UnixNano", f"{snake}_unix_nano")
     if nanoseconds is not None:
         return time_of(nanoseconds)
-    value = first_of(fields, snake, camel)  # the name does not say the unit, so the size of a number decides
-    return time_of(value, unit=unit_of(value))
+    return time_of(first_of(fields, snake, camel), unit=None)  # the name does not say the unit
 
 
 def _error_of(fields: Fields, attributes: Fields) -> str | None:

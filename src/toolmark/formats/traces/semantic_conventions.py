@@ -20,15 +20,7 @@ from toolmark.formats.traces.span_messages import INDEXED, LLAMA_INDEX_PROMPT, L
 from toolmark.formats.traces.span_tree import Event, ModelCall, Span, SpanKind
 from toolmark.formats.traces.tool_runs import handoff_target, name_in, tool_run_of
 from toolmark.formats.traces.trace_messages import Message, Speaker, last_text, tools_beside_messages
-from toolmark.formats.traces.values import (
-    first_key,
-    first_text,
-    json_list,
-    json_object,
-    object_under,
-    string_of,
-    token_counts,
-)
+from toolmark.formats.traces.values import first_key, json_list, json_object, object_under, string_of, token_counts
 
 _AGENTS = ("gen_ai.agent.name", "agent_name", "agent.name")
 _NODES = ("graph.node.name", "graph.node.id")
@@ -237,7 +229,7 @@ def _openinference_tool(entry: Fields) -> Fields:
     tool = as_object(first_of(schema, "function", "toolSpec")) or schema
     if "toolSpec" in schema:  # Amazon Bedrock wraps the JSON Schema once more
         tool = {**tool, "inputSchema": object_of(tool.get("inputSchema")).get("json")}
-    name = first_text(entry.get("tool.name"), tool.get("name"))
+    name = text_of(entry.get("tool.name")) or text_of(tool.get("name"))
     return {"type": "function", "function": {**tool, "name": name}} if name else {}
 
 

@@ -241,14 +241,10 @@ def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> li
     if not isinstance(content, str):
         messages = messages_in(content, path, default, depth + 1)
         # Tracers that drop content leave messages with a role and nothing else; a list of them is not a text.
-        if messages or all_entries(list_of(content), _has_role):
+        if messages or all_entries(list_of(content), lambda entry: "role" in entry):
             return messages
         text = value
     return [Message(default, path, text)] if text else []
-
-
-def _has_role(fields: Fields) -> bool:
-    return "role" in fields
 
 
 def _messages_in_list(values: Sequence[Any], path: str, default: Speaker, depth: int) -> list[Message]:

@@ -110,12 +110,12 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield from flat(inner, f"{prefix}{key}.")
 
 
-def time_of(value: object, *, unit: str = "ns") -> datetime | None:
+def time_of(value: object, *, unit: str | None = "ns") -> datetime | None:
     """Return the UTC time of a value; `None` where it is not a time.
 
     Args:
         value: An ISO 8601 text, a count since 1970 as a number or its text, or `[seconds, nanoseconds]`.
-        unit: The unit of a count: `"s"`, `"ms"`, `"us"` or `"ns"`.
+        unit: The unit of a count: `"s"`, `"ms"`, `"us"` or `"ns"`; `None` if its size decides.
     """
     try:
         if isinstance(value, (list, tuple)):  # the SDK for JavaScript
@@ -127,12 +127,12 @@ def time_of(value: object, *, unit: str = "ns") -> datetime | None:
         # OTLP writes 0 for a time that was not set.
         if not is_number(count) or not count:
             return None
-        return _EPOCH + timedelta(microseconds=int(count * 1_000_000 // _PARTS_PER_SECOND[unit]))
+        return _EPOCH + timedelta(microseconds=int(count * 1_000_000 // _PARTS_PER_SECOND[unit or _unit_of(value)]))
     except (OverflowError, TypeError, ValueError):
         return None
 
 
-def unit_of(count: object) -> str:
+def _unit_of(count: object) -> str:
     """Return the unit of a count since 1970, judged by its size: `"ms"`, `"us"`, else `"ns"`."""
     if isinstance(count, (int, float)):
         for unit, (least, end) in _SIZES.items():
