@@ -23,6 +23,7 @@ from toolmark._internal.json import JsonObject, short_repr
 from toolmark._internal.model import drop_none
 from toolmark.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
 from toolmark.capture.call_builder import RunState, build_calls, in_order, is_waiting, seconds_between
+from toolmark.capture.input_parts import texts_in
 from toolmark.capture.records import CallRecord, Execution, Key, ModelResult, Outcome, Request, json_value
 from toolmark.capture.request_pairing import (
     OpenCalls,
@@ -117,8 +118,7 @@ class RunBuilder:
         self._input_parts = [part for part in parts if isinstance(part, (str, MLLMImage))]
         if len(self._input_parts) < len(parts):
             self.warn("parts of the input are neither text nor an MLLMImage; they were left out")
-        texts = "".join(part for part in self._input_parts if isinstance(part, str))
-        self._input = texts or self._input
+        self._input = "".join(texts_in(self._input_parts)) or self._input
 
     def ended(
         self,
@@ -617,19 +617,7 @@ class RunBuilder:
         state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK, copy, turns or {})
         calls = in_order(self._root.children)
         handoff_calls = [entry for entry in enumerate(calls) if entry[1].is_handoff]
-        optional = {
-            "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed] or None,
-            "input": self._input,
-            "input_parts": self._input_parts or None,
-            "actual_output": None if interrupted else self._output,
-            "available_tools": self._available_tools() or None,
-            "error": self._error,
-            "usage": self._usage or None,
-            "conversation_id": self.conversation_id,
-            "run_id": self.run_id,
-            "started_at": self._started_at,
-            "duration": seconds_between(self._started_at, self._ended_at),
-        }
+        optional = self._optional_fields(handoff_calls, interrupted=interrupted)
         if not copy:
             # Records point at their scope and back. Without the cycle, memory is free at once and not by a collection.
             self._root.children.clear()
@@ -642,6 +630,22 @@ class RunBuilder:
             "metadata": self.metadata,
             "warnings": list(self.warnings),
             **drop_none(optional),
+        }
+
+    def _optional_fields(self, handoff_calls: list[tuple[int, CallRecord]], *, interrupted: bool) -> JsonObject:
+        """Return the fields that a run may lack, `None` where it does."""
+        return {
+            "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed] or None,
+            "input": self._input,
+            "input_parts": self._input_parts or None,
+            "actual_output": None if interrupted else self._output,
+            "available_tools": self._available_tools() or None,
+            "error": self._error,
+            "usage": self._usage or None,
+            "conversation_id": self.conversation_id,
+            "run_id": self.run_id,
+            "started_at": self._started_at,
+            "duration": seconds_between(self._started_at, self._ended_at),
         }
 
     def _available_tools(self) -> list[ToolSpec]:

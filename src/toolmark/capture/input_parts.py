@@ -32,6 +32,11 @@ def texts_with_images(pieces: Iterable[object]) -> list[str | MLLMImage] | None:
     return parts if any(isinstance(part, MLLMImage) for part in parts) else None
 
 
+def texts_in(parts: Iterable[object]) -> list[str]:
+    """Return the texts among the parts of a message."""
+    return [part for part in parts if isinstance(part, str)]
+
+
 def read_image(part: object) -> MLLMImage | None:
     """Return a part that is an image, `None` for any other part and for an image that cannot be read."""
     if isinstance(part, MLLMImage):

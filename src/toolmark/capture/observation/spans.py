@@ -24,7 +24,7 @@ from toolmark._internal.json import JsonObject, json_text
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCallType
 from toolmark.capture.builder import RunBuilder
-from toolmark.capture.input_parts import image_parts
+from toolmark.capture.input_parts import image_parts, texts_in
 from toolmark.capture.recorder import DEFAULT_LIMIT, RunRecorder
 from toolmark.capture.records import Key, Outcome, Request, json_value
 from toolmark.capture.sinks import Sink
@@ -566,7 +566,7 @@ def _input(arguments: Mapping[str, Any] | None) -> tuple[str | None, list[str | 
             return value, None
         parts = image_parts(value) if isinstance(value, list) else None
         if parts is not None:
-            return "\n".join(part for part in parts if isinstance(part, str)), parts
+            return "\n".join(texts_in(parts)), parts
     return _text(arguments or None), None
 
 

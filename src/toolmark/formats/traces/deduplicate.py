@@ -14,9 +14,9 @@ from operator import attrgetter
 from typing import TypeAlias
 
 from toolmark.formats.traces.span_tree import ModelCall, Span, Tree
-from toolmark.formats.traces.trace_messages import last_text, requests_in
+from toolmark.formats.traces.trace_messages import call_names, last_text
 
-_Exchange: TypeAlias = "tuple[str, tuple[tuple[str, str | None], ...], str]"
+_Exchange: TypeAlias = "tuple[str | None, tuple[tuple[str, str | None], ...], str]"
 """The user's last text, the names and ids of the calls that the model asked for, and its own text."""
 
 
@@ -119,10 +119,7 @@ def _starts_of_streams(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
 
 def _prompt_key(span: Span) -> list[object]:
     """Return the prompt of a model without the paths in it."""
-    return [
-        (message.speaker, message.text, [(call.name, call.id) for call in message.requests], message.answer)
-        for message in span.prompt
-    ]
+    return [(message.speaker, message.text, call_names([message]), message.answer) for message in span.prompt]
 
 
 def _overlap(one: Span, other: Span) -> bool:
@@ -139,8 +136,8 @@ def _lies_within(span: Span, outer: Span) -> bool:
 def _exchange(span: Span) -> _Exchange | None:
     """Return what identifies the exchange with a model; `None` where it identifies nothing."""
     reply = span.reply_messages
-    requests = requests_in(reply)
+    calls = call_names(reply)
     text = "".join(filter(None, map(attrgetter("text"), reply))).strip()
-    if not (requests or text) or None in {request.id for request in requests}:
+    if not (calls or text) or None in {call_id for _, call_id in calls}:
         return None
-    return last_text(span.prompt, "user") or "", tuple((request.name, request.id) for request in requests), text
+    return last_text(span.prompt, "user"), tuple(calls), text

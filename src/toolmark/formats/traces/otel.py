@@ -143,12 +143,12 @@ def _span(record: _Record, notes: Notes) -> Span | None:
     """Return the span of a record, not yet interpreted."""
     fields, path = record.fields, record.path
     # SDKs and Phoenix dump ids in a context, OTLP on the span itself, and data frames of Phoenix in flat columns.
-    context = object_of(first_of(fields, "context", "spanContext", "span_context"))
-    span_id = _id(first_of(context, *_SPAN_IDS) or first_of(fields, *_SPAN_IDS, "context.span_id", "id"))
+    ids = {**fields, **object_of(first_of(fields, "context", "spanContext", "span_context"))}
+    span_id = _id(first_of(ids, *_SPAN_IDS, "context.span_id", "id"))
     if not span_id:
         notes.problem(path, "a span needs an id")
         return None
-    trace = _id(first_of(context, *_TRACE_IDS) or first_of(fields, *_TRACE_IDS))
+    trace = _id(first_of(ids, *_TRACE_IDS))
     attributes = _attributes_of_span(record)
     events = enumerate(list_of(first_of(fields, "events", "logs")))
     started_at, ended_at = _times(fields)

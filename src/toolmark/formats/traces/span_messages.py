@@ -23,6 +23,7 @@ from toolmark.formats.traces.trace_messages import (
     Message,
     Speaker,
     answers_in,
+    call_names,
     is_nameless,
     messages_in,
     read_once,
@@ -224,7 +225,7 @@ def _complete(messages: list[Message], span: Span, speaker: Speaker) -> list[Mes
 
 def _is_better(whole: list[Message], messages: list[Message], speaker: Speaker) -> bool:
     """Return whether the whole messages have more calls than the indexed ones, or say alone which calls they answer."""
-    names, whole_names = _call_names(messages), _call_names(whole)
+    names, whole_names = call_names(messages), call_names(whole)
     if speaker == "model" and len(whole_names) > len(names) and set(names) <= set(whole_names):
         return True
     has_names = bool(answers_in(whole)) and not _has_nameless_answer(whole)
@@ -247,10 +248,6 @@ def _may_be_incomplete(messages: list[Message], text: str) -> bool:
     if _HAS_INVALID_CALLS.search(text) or _has_nameless_answer(messages):
         return True
     return bool(answers_in(messages)) and _SAYS_FAILED.search(text) is not None
-
-
-def _call_names(messages: Iterable[Message]) -> list[tuple[str, str | None]]:
-    return [(request.name, request.id) for request in requests_in(messages)]
 
 
 def _has_nameless_answer(messages: Iterable[Message]) -> bool:

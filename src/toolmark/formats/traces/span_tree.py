@@ -222,6 +222,15 @@ def tree_of(spans: Iterable[Span]) -> Tree:
         children[span.parent].append(span)
     for model in tree.of_kind("model"):
         _mark_ancestors(model, by_id)
+    _place_all(tree, by_id, children)
+    tree.orphans = [root.path for root in tree.roots if root.parent is not None]
+    tree.spans.sort(key=attrgetter("order"))
+    tree.roots.sort(key=attrgetter("order"))
+    return tree
+
+
+def _place_all(tree: Tree, by_id: dict[str | None, Span], children: dict[str | None, list[Span]]) -> None:
+    """Find the roots, and set the position of every span."""
     # A missing parent may have been sampled away, or be in another file.
     roots = [span for span in tree.spans if span.parent not in by_id or span.parent == span.id]
     placed: set[Span] = set()
@@ -230,10 +239,6 @@ def tree_of(spans: Iterable[Span]) -> Tree:
         if root not in placed:
             tree.roots.append(root)
             _place_below(root, children, placed, tree)
-    tree.orphans = [root.path for root in tree.roots if root.parent is not None]
-    tree.spans.sort(key=attrgetter("order"))
-    tree.roots.sort(key=attrgetter("order"))
-    return tree
 
 
 def _most_complete(spans: Iterable[Span]) -> dict[str | None, Span]:

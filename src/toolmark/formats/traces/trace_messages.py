@@ -175,6 +175,11 @@ def requests_in(messages: Iterable[Message]) -> list[Request]:
     return [request for message in messages for request in message.requests]
 
 
+def call_names(messages: Iterable[Message]) -> list[tuple[str, str | None]]:
+    """Return the names and ids of the calls that messages ask for."""
+    return [(request.name, request.id) for request in requests_in(messages)]
+
+
 def answers_in(messages: Iterable[Message]) -> list[Answer]:
     """Return the answers of messages to calls."""
     return [message.answer for message in messages if message.answer is not None]
