@@ -198,22 +198,17 @@ class RunBuilder:
             all_known: These are all tools, so a call of another name is a call of an unknown tool.
         """
         inner = self._scope(scope)
-        specs = self._read_specs(tools)
-        if all_known and specs:
-            inner.offered = {*(inner.offered or ()), *(spec.name for spec in specs)}
-        if inner is self._root:
-            for spec in specs:
-                self._tools.setdefault(spec.name, spec)
-
-    def _read_specs(self, tools: Iterable[object]) -> list[ToolSpec]:
-        """Return the tools that can be read, and warn of the others."""
         specs: list[ToolSpec] = []
         for tool in tools:
             try:
                 specs.append(read_tool_spec(tool))
             except InvalidDataError as error:
                 self.warn(f"an offered tool was not understood: {error}")
-        return specs
+        if all_known and specs:
+            inner.offered = {*(inner.offered or ()), *(spec.name for spec in specs)}
+        if inner is self._root:
+            for spec in specs:
+                self._tools.setdefault(spec.name, spec)
 
     def structured_answer(
         self, call_ids: Iterable[str], *, scope: Key | None = None, message: Key | None = None
@@ -825,7 +820,7 @@ def _outcome_of(error: str | None) -> Outcome:
 
 def _without_injected(arguments: JsonObject, call: CallRecord, declared: Iterable[str]) -> JsonObject:
     """Return those arguments that the request of a call has, or that its tool declares."""
-    names = {*declared, *(call.requested if isinstance(call.requested, dict) else ())}
+    names = {*declared, *call.requested_object}
     return {name: value for name, value in arguments.items() if name in names}
 
 

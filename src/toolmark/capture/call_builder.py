@@ -91,7 +91,7 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
     status = _status(call, state)
     output = _output(last, call.result or _NO_RESULT) if status is _OK else ABSENT
     # What the tool received comes before what the model requested: a person may have edited the arguments.
-    arguments = _requested_object(call) if last.arguments is None else last.arguments
+    arguments = call.requested_object if last.arguments is None else last.arguments
     missing = _not_captured(call, output) if output is ABSENT or call.not_captured else []
     execution = _execution_fields(call, last, status, output, arguments)
     if step is not None:
@@ -133,7 +133,7 @@ def _execution_fields(
         "server": call.server,
         "source": call.source,
     }
-    fields: JsonObject = {"status": status, "executed": bool(call.executions) and _has_run(call)}
+    fields: JsonObject = {"status": status, "executed": bool(call.executions) and _has_run(call.executions)}
     for name, value in optional.items():
         if value is not None:
             fields[name] = value
@@ -154,17 +154,13 @@ def _identity(call: CallRecord, state: RunState) -> JsonObject:
     return fields
 
 
-def _has_run(call: CallRecord) -> bool:
-    return any(execution.ran for execution in call.executions)
+def _has_run(executions: Iterable[Execution]) -> bool:
+    return any(execution.ran for execution in executions)
 
 
 def _output(last: Execution, result: ModelResult) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value that the tool returned, else the text that the model received; `ABSENT` without either."""
     return last.output if last.outcome is _RETURNED and last.output is not ABSENT else result.content
-
-
-def _requested_object(call: CallRecord) -> JsonObject:
-    return call.requested if isinstance(call.requested, dict) else {}
 
 
 def _requested(call: CallRecord, arguments: JsonObject) -> Any:  # noqa: ANN401 - a JSON value

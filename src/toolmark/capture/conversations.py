@@ -37,13 +37,16 @@ def conversation(
     """
     runs = list(runs)
     turns: list[Turn] = []
+    tools: dict[str, ToolSpec] = {}
     for run in runs:
         calls = run.select_calls(nested=nested, handoffs=handoffs, executed_only=executed_only, code=code)
         turns += _turns_of(run, calls)
+        for tool in run.available_tools or ():
+            tools.setdefault(tool.name, tool)
     # Runs of several conversations are one only because the caller says so, so they share no id.
     ids = {run.conversation_id for run in runs}
     shared_id = ids.pop() if len(ids) == 1 else None
-    fields = drop_none({"id": id or shared_id, "name": name, "available_tools": _tools_of(runs) or None})
+    fields = drop_none({"id": id or shared_id, "name": name, "available_tools": list(tools.values()) or None})
     return ConversationalTestCase(turns=turns, **fields)
 
 
@@ -54,15 +57,6 @@ def _turns_of(run: Run, calls: list[ToolCall]) -> list[Turn]:
     if run.input is None and not run.input_parts:
         return [answer]
     return [Turn(role="user", content=run.input or ""), answer]
-
-
-def _tools_of(runs: list[Run]) -> list[ToolSpec]:
-    """Return the available tools; of several with one name, the first."""
-    tools: dict[str, ToolSpec] = {}
-    for run in runs:
-        for tool in run.available_tools or ():
-            tools.setdefault(tool.name, tool)
-    return list(tools.values())
 
 
 def _metadata_of(run: Run) -> JsonObject:

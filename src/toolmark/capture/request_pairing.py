@@ -53,11 +53,8 @@ def answered_call(
     if len(requests) < 2:  # noqa: PLR2004 - nothing to choose; to compare the contents takes long
         return requests[0] if requests else None
     unanswered = _without_result(requests)
-    return _that_returned(content, unanswered) or _repeated(content, requests) or (unanswered or requests[-1:])[0]
-
-
-def _that_returned(content: object, calls: Iterable[CallRecord]) -> CallRecord | None:
-    return next((call for call in calls if call.returned(content)), None)
+    returned = next((call for call in unanswered if call.returned(content)), None)
+    return returned or _repeated(content, requests) or (unanswered or requests[-1:])[0]
 
 
 def _repeated(content: object, requests: list[CallRecord]) -> CallRecord | None:

@@ -204,12 +204,7 @@ class CurrentRun:
 
     def model_used(self, model: str | None = None, usage: Mapping[str, int] | None = None) -> None:
         """Record an answer of a model; token counts are summed by name."""
-
-        def prepare(_: Span) -> _Event:
-            counts = dict(usage or {})
-            return lambda builder, _: builder.model_used(model, counts)
-
-        _report(prepare)
+        _report(lambda _: lambda builder, _: builder.model_used(model, dict(usage or {})))
 
     def result_shown(
         self, content: object, *, call_id: str | None = None, name: str | None = None, failed: bool = False

@@ -186,10 +186,8 @@ def _read_model(fields: Fields, metadata: Fields, span: Span) -> None:
 def _listed_calls(fields: Fields, path: str) -> list[Message]:
     """Return the calls that Langfuse lists next to an output whose form is not read here, or at least their names."""
     entries = json_list(_get(fields, "toolCalls")) or json_list(_get(fields, "toolCallNames"))
-    calls = (
-        call_of(json_object(entry) or {"name": entry}, path=f"{path}.toolCalls[{index}]")
-        for index, entry in enumerate(entries)
-    )
+    bodies = [json_object(entry) or {"name": entry} for entry in entries]
+    calls = [call_of(body, path=f"{path}.toolCalls[{index}]") for index, body in enumerate(bodies)]
     requests = tuple(filter(None, calls))
     return [Message("model", f"{path}.toolCalls", requests=requests)] if requests else []
 

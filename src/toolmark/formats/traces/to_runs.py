@@ -272,7 +272,7 @@ def _record_run(span: Span, call: Call, builder: RunBuilder) -> None:
     if run.status == "unknown_tool":
         builder.result_shown(run.result, failed=True, error=span.error, unknown_tool=True, request=call.source)
     else:
-        _record_tool(span, builder, call.batch.scope_id, call.request.id, call.source)
+        _record_tool(span, builder, call.batch.scope_id, call.source)
 
 
 def _record_answer(call: Call, answer: Answer, builder: RunBuilder, offered: Collection[str]) -> None:
@@ -281,12 +281,9 @@ def _record_answer(call: Call, answer: Answer, builder: RunBuilder, offered: Col
         return
     builder.result_shown(
         answer.content,
-        call_id=call.request.id,
-        name=call.request.name,
         failed=answer.failed,
         error=answer.error,
         unknown_tool=_is_unknown(call.request, offered),
-        scope=call.batch.scope_id,
         reformatted=any(run.tool_run.result is not ABSENT for run in call.runs[-1:]),
         ran=answer.ran,
         read=True,
@@ -301,16 +298,14 @@ def _is_unknown(request: Request, offered: Collection[str]) -> bool:
     return not request.handoff and request.type not in (ToolCallType.HOSTED, ToolCallType.MCP)
 
 
-def _record_tool(
-    span: Span, builder: RunBuilder, scope: str | None, call_id: str | None = None, request: str | None = None
-) -> None:
+def _record_tool(span: Span, builder: RunBuilder, scope: str | None, request: str | None = None) -> None:
     """Record a tool run, for the call of a model at `request` or, without one, for the program itself."""
     run = span.tool_run
     builder.tool_started(
         span.id,
         run.tool,
         run.arguments if isinstance(run.arguments, dict) else None,
-        call_id=call_id or run.call_id,
+        call_id=run.call_id,
         scope=scope,
         agent=span.agent_name,
         type=run.type,
@@ -345,8 +340,7 @@ def _record_offered_tools(trace: _Trace, builder: RunBuilder) -> set[str]:
 
 def _tools_of(model: Span) -> list[Any]:
     """Return the tools that a model, or else the agent around it, could choose from."""
-    agent_tools = model.within.offered if model.within else []
-    return model.offered or agent_tools
+    return model.offered or (model.within.offered if model.within else [])
 
 
 def _warnings(trace: _Trace) -> list[str]:

@@ -114,14 +114,13 @@ def _complete_from_events(run: ToolRun, events: Iterable[Event]) -> None:
 
 
 def _arguments_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
-    if event.name == "gen_ai.tool.message":
-        return event.fields.get("content", ABSENT)
-    return _first_captured(event.attributes, _ARGUMENTS[:1])
+    key = "content" if event.name == "gen_ai.tool.message" else _ARGUMENTS[0]
+    return _first_captured(event.fields, (key,))
 
 
 def _result_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
     if event.name == "gen_ai.choice":
-        return content_of(event.fields.get("message", ABSENT))
+        return content_of(_first_captured(event.fields, ("message",)))
     return _first_captured(event.attributes, _RESULTS[:1])
 
 
