@@ -174,17 +174,17 @@ class RunRecorder(Generic[R]):
     def _deliver(self, finished: Sequence[R]) -> None:
         """Pass finished runs to the sink, then drop the oldest beyond the limit."""
         try:
-            if self._sink is not None:
-                for recording in finished:
-                    self._write(recording, self._sink)
+            for recording in finished if self._sink is not None else ():
+                self._write(recording)
         finally:
             self._drop_oldest()
 
-    def _write(self, recording: R, sink: Sink) -> None:
+    def _write(self, recording: R) -> None:
         """Pass a run to the sink; one that waits is stored as well."""
         with self._lock:
             run = recording.run()
-        sink.write(run)  # without the lock: a sink may be slow
+        if self._sink is not None:
+            self._sink.write(run)  # without the lock: a sink may be slow
         if run.status is not RunStatus.INTERRUPTED:
             with self._lock:
                 self._drop(recording)

@@ -32,7 +32,7 @@ def requested_call(
     # A person may have edited the arguments, so a request that has not run matches with any.
     unchecked = requests if call_id else _without_result(requests)
     # Without an id, a second execution after a success is a call that a program makes.
-    attempts = (similar or requests) if call_id else _not_succeeded(similar)
+    attempts = (similar or requests) if call_id else [call for call in similar if not call.has_succeeded]
     choices = _not_started(similar) or _failed(similar) or _not_started(unchecked) or attempts[-1:]
     return choices[0] if choices else None
 
@@ -85,10 +85,6 @@ def _not_started(calls: list[CallRecord]) -> list[CallRecord]:
 
 def _failed(calls: list[CallRecord]) -> list[CallRecord]:
     return [call for call in calls if call.has_failed]
-
-
-def _not_succeeded(calls: list[CallRecord]) -> list[CallRecord]:
-    return [call for call in calls if not call.has_succeeded]
 
 
 def _without_result(calls: list[CallRecord]) -> list[CallRecord]:

@@ -255,14 +255,10 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
     return _VALUE_READERS[kind](inner) if kind in _VALUE_READERS else inner
 
 
-def _listed_values(value: object) -> list[Any]:
-    return list_of(object_of(value).get("values"))
-
-
 _VALUE_READERS: dict[str, Callable[[object], object]] = {
     "intValue": integer_of,  # Protobuf's JSON mapping writes 64-bit integers as text
-    "arrayValue": lambda value: list(map(_value, _listed_values(value))),
-    "kvlistValue": lambda value: _attributes(_listed_values(value)),
+    "arrayValue": lambda value: list(map(_value, list_of(object_of(value).get("values")))),
+    "kvlistValue": lambda value: _attributes(object_of(value).get("values")),
 }
 """Readers of those values of an `AnyValue` that are not plain."""
 

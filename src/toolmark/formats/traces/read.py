@@ -12,8 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from toolmark._internal.json import within_limits
 from toolmark._internal.message_content import Fields
-from toolmark.capture import conversation
-from toolmark.capture.conversations import by_conversation
+from toolmark.capture.conversations import by_conversation, conversation
 from toolmark.cases import ConversationalTestCase, Run
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.formats.messages.field_readers import Notes, plain

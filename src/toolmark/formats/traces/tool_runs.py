@@ -108,14 +108,10 @@ def _complete_from_events(run: ToolRun, events: Iterable[Event]) -> None:
     """Complete a run with events: Strands, and the conventions of 2024, keep arguments and results there."""
     for event in events:
         if run.arguments is ABSENT:
-            run.arguments = _arguments_in(event)
+            key = "content" if event.name == "gen_ai.tool.message" else _ARGUMENTS[0]
+            run.arguments = _first_captured(event.fields, (key,))
         if run.result is ABSENT:
             run.result = _result_in(event)
-
-
-def _arguments_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
-    key = "content" if event.name == "gen_ai.tool.message" else _ARGUMENTS[0]
-    return _first_captured(event.fields, (key,))
 
 
 def _result_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
