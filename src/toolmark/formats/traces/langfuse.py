@@ -50,8 +50,8 @@ _CAPITAL = re.compile(r"[A-Z]")
 
 def is_langfuse(fields: Fields) -> bool:
     """Return whether `spans_in` reads an object."""
-    if "meta" in fields:  # a page of the API
-        return all_entries(list_of(fields.get("data")), is_langfuse)
+    if isinstance(fields.get("data"), list) and "meta" in fields:  # a page of the API
+        return all_entries(fields["data"], is_langfuse)
     return isinstance(fields.get("observations"), list) or _is_observation(fields)
 
 

@@ -308,7 +308,7 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Mes
     call = _bare_call(fields, path)
     if call is not None:
         return [Message("model", path, None, (call,))]
-    if str(fields.get("type")).endswith("_output"):
+    if str(fields.get("type")).endswith("_output") and "call_id" in fields:
         answer = read_responses_answer(fields)
         return [Message("tool", path, answer=answer)] if answer else []
     if fields.get("role") is not None:
