@@ -121,8 +121,8 @@ class CallBatch:
 
     def move_before_runs(self) -> None:
         """Order a batch of a history before the runs of its calls, however late the history was recorded."""
-        start = min([self.order[:2], *map(attrgetter("order"), self.runs)])
-        self.order = (*start, *self.order[2:])
+        starts = [span.order for span in self.runs]
+        self.order = (*min([self.order[:2], *starts]), *self.order[2:])
 
     def put_first(self, calls: Iterable[Call]) -> None:
         """Move those of these calls that are in the batch to its start."""
