@@ -54,7 +54,7 @@ def _beeai_names(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return what differs from OpenInference in a span of the BeeAI framework."""
     # Events of a tool or an agent (an error, a retry, an answer) have spans of their own, with the kind of the span
     # that they are of.
-    if "metadata.path" in attributes:
+    if "metadata.path" in attributes and "metadata.id" in attributes:
         return {_OPENINFERENCE_KIND: "CHAIN"}
     arguments = json_object(attributes.get("input.value"))
     if "tool.name" in attributes and sorted(arguments) == ["input", "options"]:

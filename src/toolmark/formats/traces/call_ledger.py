@@ -139,14 +139,18 @@ class _History:
     """Calls without an answer, in their order."""
     used: set[Call] = field(default_factory=set)
     """Calls that a request of this history was matched with."""
+    answered: set[Call] = field(default_factory=set)
+    """Calls with an answer, which may come before their request."""
     new_calls: list[Call] = field(default_factory=list)
     """Calls that only this history shows, since the user's last message."""
 
     def add_request(self, call: Call) -> None:
         self.used.add(call)
-        self.waiting[call] = None
+        if call not in self.answered:
+            self.waiting[call] = None
 
     def add_answer(self, call: Call, answer: Answer) -> None:
+        self.answered.add(call)
         self.waiting.pop(call, None)
         call.add_answer(answer)
 
@@ -267,13 +271,13 @@ class CallLedger:
         """
         calls = [call for call in self.calls if call.batch.is_near_before(span)]
         waiting = [call for call in calls if call.is_open]
-        targets = calls if len(answers) == len(calls) else waiting
-        is_unclear = targets is waiting and len(waiting) > 1
-        if is_unclear or not calls:
+        if len(answers) == len(calls):
+            for call, (answer, _) in zip(calls, answers, strict=True):
+                call.add_answer(answer)
+        elif len(waiting) == 1:
+            waiting[0].add_answer(answers[0][0])
+        elif waiting or not calls:
             self.lost_answers += [path for _, path in answers]
-            return
-        for call, (answer, _) in zip(targets, answers, strict=False):
-            call.add_answer(answer)
 
     def _infer_requests(self, models: Sequence[Span]) -> None:
         """Give tool runs without a request to the model or the agent that must have asked for them."""
@@ -395,15 +399,12 @@ class CallLedger:
         run = span.tool_run
         calls = _prefer(self._by_id[run.call_id], lambda call: call.request.name == run.tool)
         calls = _prefer(calls, lambda call: call.batch.span.scope is span.scope)
-        calls = calls or self._waiting_for(span)
+        if not calls:
+            calls = [call for call in self._by_name[run.tool] if call.may_start(span)]
+            calls = _prefer(calls, lambda call: call.batch.span.is_near(span))
+            # A second run of a call is a retry, of a failed run only.
+            calls = [call for call in calls if not call.runs or call.runs[-1].error is not None]
         return _best_request(calls, span) if calls else None
-
-    def _waiting_for(self, span: Span) -> list[Call]:
-        """Return the calls of the name of a tool that may have led to its run."""
-        calls = [call for call in self._by_name[span.tool_run.tool] if call.may_start(span)]
-        calls = _prefer(calls, lambda call: call.batch.span.is_near(span))
-        # A second run of a call is a retry, of a failed run only.
-        return [call for call in calls if not call.runs or call.runs[-1].error is not None]
 
 
 def _with_id(call_id: str | None, calls: Iterable[Call]) -> Iterator[Call]:

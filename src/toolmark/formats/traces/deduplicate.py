@@ -26,9 +26,14 @@ def drop_silent_copies(trees: Sequence[Tree]) -> None:
     See `_silent_copies`. A dropped span becomes one of kind `other`.
     """
     for tree in trees:
-        for silent, span in _silent_copies(tree.of_kind("model")):
+        models = tree.of_kind("model")
+        for silent, span in _silent_copies(models):
             _complete(span.model_call, silent.model_call)
             silent.kind = "other"
+        for span in models:
+            # A model without a reply that lies in a dropped one is a copy as well.
+            if span.reply is None and span.around is not None and span.around.kind == "other":
+                span.kind = "other"
         _drop_spans_of_clients(tree.of_kind("model"))
 
 
@@ -130,7 +135,8 @@ def _overlap(one: Span, other: Span) -> bool:
 def _lies_within(span: Span, outer: Span) -> bool:
     """Return whether the time of a span lies within that of another, which lasts longer."""
     (start, end), (outer_start, outer_end) = span.interval, outer.interval
-    return outer_start <= start <= end <= outer_end and outer.interval != span.interval
+    is_inside = outer_start <= start and end <= outer_end
+    return is_inside and _overlap(span, outer) and outer.interval != span.interval
 
 
 def _exchange(span: Span) -> _Exchange | None:

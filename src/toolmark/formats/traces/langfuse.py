@@ -139,6 +139,8 @@ def _attributes_in(metadata: Fields) -> dict[str, Any]:
 
 def _is_untyped_tool(fields: Fields) -> bool:
     """Return whether an observation without the type of a tool returned LangChain's message of that tool."""
+    if str(fields.get("type")) in _OPERATIONS:
+        return False
     answer = langchain_answer(json_object(fields.get("output")))
     return answer is not None and answer.name in (None, fields.get("name"))
 
@@ -146,6 +148,8 @@ def _is_untyped_tool(fields: Fields) -> bool:
 def _read_tool(fields: Fields, run: ToolRun) -> None:
     run.arguments = _observed(fields.get("input"), run.arguments)
     run.result = _observed(fields.get("output"), run.result)
+    if run.result is None:  # the JSON text `null`
+        run.result = ABSENT
     unwrap_result(run)
 
 

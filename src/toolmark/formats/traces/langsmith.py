@@ -29,7 +29,7 @@ _USAGE = {
 
 def is_langsmith(fields: Fields) -> bool:
     """Return whether `spans_in` reads an object."""
-    return _is_run(fields) or all_entries(list_of(fields.get("runs")), is_langsmith)
+    return _is_run(fields) or (isinstance(fields.get("runs"), list) and all_entries(fields["runs"], is_langsmith))
 
 
 def _is_run(fields: Fields) -> bool:

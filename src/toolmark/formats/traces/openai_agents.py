@@ -31,7 +31,9 @@ _OBJECTS = ("trace", "trace.span")
 
 def is_openai_agents(fields: Fields) -> bool:
     """Return whether `spans_in` reads an object."""
-    return fields.get("object") in _OBJECTS or all_entries(list_of(fields.get("data")), is_openai_agents)
+    if fields.get("object") in _OBJECTS:
+        return True
+    return isinstance(fields.get("data"), list) and all_entries(fields["data"], is_openai_agents)
 
 
 def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
@@ -63,7 +65,8 @@ def _records(entries: Iterable[tuple[str, Any]], notes: Notes) -> Iterator[tuple
         elif not isinstance(fields.get("data"), list):
             notes.problem(path, f"expected a trace or span of the OpenAI Agents SDK, got {short_repr(entry)}")
         for key in ("spans", "data"):
-            yield from _records(entries_of(list_of(fields.get(key)), f"{path}.{key}"), notes)
+            if isinstance(fields.get(key), list):
+                yield from _records(entries_of(fields[key], f"{path}.{key}"), notes)
 
 
 def _span(fields: Fields, path: str) -> Span:

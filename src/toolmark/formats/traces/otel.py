@@ -116,7 +116,7 @@ def _records(entries: Iterable[tuple[str, Any]], notes: Notes, session: str | No
         fields = as_object(entry)
         if fields is None:
             notes.problem(path, f"expected a span, or an object that holds spans, got {short_repr(entry)}")
-        elif _is_span(fields):
+        elif _is_span(fields) and not _keys_with(list, fields, (*_GROUPS, *_LOGS)):
             yield _Record(path, fields, session=session)
         else:
             yield from _records_inside(fields, path, notes, session)

@@ -108,13 +108,17 @@ def _kind_of(span: Span) -> SpanKind:
     """Return the kind of a span: the one that it names, else the one that its attributes imply."""
     attributes = span.attributes
     names = [string_of(attributes.get(key)).lower() for key in _KIND_KEYS]
-    if names[0] == "create_agent" or attributes.get("gen_ai.tool.name") == _MERGED_TOOLS:
+    if names[0] == "create_agent" or _repeats_results(span):
         return "other"  # Phoenix calls `create_agent` an agent, but no agent runs in it
     operations = _VERCEL_OPERATION.findall(str(attributes.get("ai.operationId")))
     kinds: list[SpanKind | None] = [*map(_VERCEL_KINDS.get, operations), *map(_KINDS.get, names)]
     # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
     named: SpanKind | None = next((kind for kind in kinds if kind not in (None, "other")), None)
     return named or _implied_kind(span, is_chain="other" in kinds) or "other"
+
+
+def _repeats_results(span: Span) -> bool:
+    return span.attributes.get("gen_ai.tool.name") == _MERGED_TOOLS or span.name.endswith(_MERGED_TOOLS)
 
 
 def _implied_kind(span: Span, *, is_chain: bool) -> SpanKind | None:

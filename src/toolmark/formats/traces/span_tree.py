@@ -182,8 +182,10 @@ class Span:
         return self.scope is span.scope and self.within is span.within
 
     def doubt(self, path: str, message: str) -> None:
-        """Record a warning about this span."""
-        self.doubts.append(f"{path}: {message}")
+        """Record a warning about this span, once."""
+        warning = f"{path}: {message}"
+        if warning not in self.doubts:
+            self.doubts.append(warning)
 
 
 def relative_path(path: str) -> str:

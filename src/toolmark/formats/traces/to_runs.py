@@ -33,7 +33,6 @@ from toolmark.formats.traces.trace_messages import (
     speakers_of,
     texts_of,
 )
-from toolmark.formats.traces.values import first_text
 from toolmark.matching.json_compare import ABSENT
 
 
@@ -55,6 +54,11 @@ class _Trace:
     def outermost(self) -> list[Span]:
         """The roots, and all agents."""
         return [*self.tree.roots, *self.tree.of_kind("agent")]
+
+
+def _first(texts: Iterable[str | None]) -> str | None:
+    """Return the first text that is not empty."""
+    return next(filter(None, texts), None)
 
 
 def runs_of(
@@ -123,7 +127,7 @@ def conversation_key(spans: Iterable[Span]) -> tuple[str | None, str | None]:
 
 
 def _conversation_of(tree: Tree, models: list[Span]) -> tuple[str | None, str | None]:
-    session = first_text(*(span.session for span in tree.spans))
+    session = _first(span.session for span in tree.spans)
     return session, None if session else _first_words(tree, models)
 
 
@@ -146,7 +150,7 @@ def _first_words(tree: Tree, models: list[Span]) -> str | None:
     """Return the user's first words, which identify the conversation of a trace without a session."""
     histories = [span.prompt for span in (*models, *tree.spans)]
     histories += [span.reply_messages for span in tree.of_kind("agent")]
-    return first_text(*texts_of(chain(*histories), "user"))
+    return _first(texts_of(chain(*histories), "user"))
 
 
 def _outer_histories(tree: Tree, models: list[Span]) -> Iterator[tuple[Span, list[Message]]]:
@@ -401,20 +405,20 @@ def _record_input(trace: _Trace, builder: RunBuilder) -> None:
     if message is not None and message.parts is not None:
         builder.started(message.text, parts=message.parts, at=at)
         return
-    texts = [last_text(model.prompt, "user") for model in trace.outer_models]
-    builder.started(first_text(*texts, *map(attrgetter("input_text"), trace.outermost)), at=at)
+    texts = _first(last_text(model.prompt, "user") for model in trace.outer_models)
+    builder.started(texts or _first(map(attrgetter("input_text"), trace.outermost)), at=at)
 
 
 def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     """Record the output of the run, and how it ended."""
     tree = trace.tree
     end = max(filter(None, map(attrgetter("ended_at"), tree.spans)), default=None)
-    error = first_text(*(span.error for span in tree.roots))
+    error = _first(span.error for span in tree.roots)
     if error is not None:
         builder.ended(None, status=RunStatus.ERROR, error=error, at=end)
         return
     text = _final_text(trace.outer_models[-1], trace.ledger) if trace.outer_models else None
-    output = first_text(text, *map(attrgetter("output_text"), trace.outermost))
+    output = text or _first(map(attrgetter("output_text"), trace.outermost))
     is_stopped = output is None and _has_open_calls(trace.ledger)
     builder.ended(output, status=RunStatus.STOPPED if is_stopped else RunStatus.OK, at=end)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from toolmark._internal.message_content import Fields, first_of, object_of, text_of
+from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import content_of, with_arguments
@@ -108,15 +108,20 @@ def _complete_from_events(run: ToolRun, events: Iterable[Event]) -> None:
     """Complete a run with events: Strands, and the conventions of 2024, keep arguments and results there."""
     for event in events:
         if run.arguments is ABSENT:
-            key = "content" if event.name == "gen_ai.tool.message" else _ARGUMENTS[0]
-            run.arguments = _first_captured(event.fields, (key,))
+            run.arguments = _arguments_in(event)
         if run.result is ABSENT:
             run.result = _result_in(event)
 
 
+def _arguments_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
+    if event.name == "gen_ai.tool.message" and event.fields.get("content") is not None:
+        return event.fields["content"]
+    return _first_captured(event.attributes, _ARGUMENTS[:1])
+
+
 def _result_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
-    if event.name == "gen_ai.choice":
-        return content_of(_first_captured(event.fields, ("message",)))
+    if event.name == "gen_ai.choice" and event.fields.get("message") is not None:
+        return content_of(event.fields["message"])
     return _first_captured(event.attributes, _RESULTS[:1])
 
 
@@ -149,6 +154,8 @@ def unwrap_result(run: ToolRun) -> None:
     The object may also have the id of the call, and whether the tool failed.
     """
     wrapper = json_object(run.result)
+    if set(wrapper) == {"output"}:
+        wrapper = as_object(wrapper["output"]) or wrapper
     if {"tool_id", "tool_output"} <= wrapper.keys():  # LlamaIndex's agent workflows
         run.call_id, wrapper = run.call_id or text_of(wrapper["tool_id"]), object_of(wrapper["tool_output"])
     answer = _answer_in(wrapper, run.tool)
@@ -191,15 +198,12 @@ def received_arguments(span: Span, requested: object = ABSENT) -> object:
         return _argument_of_text(span, requested)
     if fields.keys() == _INVALID_JSON:
         return ABSENT
-    return fields if json_equal(fields, requested) else _unwrapped(fields, span, requested)
-
-
-def _unwrapped(fields: dict[str, Any], span: Span, requested: object) -> object:
-    """Return the arguments in the object of a framework; any other object as it is."""
+    if json_equal(fields, requested):
+        return fields
     is_python_call = isinstance(fields.get("kwargs"), dict) and isinstance(fields.get("args", []), list)
     if is_python_call and fields.keys() <= _PYTHON_CALL:  # {"args": [1], "kwargs": {"b": 2}}
         return _arguments_by_name(fields, span, requested)
-    if fields.keys() == {"input"} and isinstance(span.tool_run.arguments, dict):
+    if isinstance(value, dict) and fields.keys() == {"input"}:
         return _argument_of_input(fields, requested, is_wrapped=span.tool_run.input_wrapped)
     return fields
 

@@ -212,8 +212,10 @@ def last_input(messages: Sequence[Message]) -> Message | None:
 
 def final_text(messages: Sequence[Message]) -> str | None:
     """Return the last text of the model, unless a call or an answer comes with or after it."""
-    last = messages[-1] if messages else None
-    return None if last is None or last.speaker != "model" or last.requests else last.text
+    for message in reversed(messages):
+        if message.speaker != "system":
+            return message.text if message.speaker == "model" and not message.requests else None
+    return None
 
 
 def tools_beside_messages(value: object) -> Iterator[Fields]:
@@ -229,7 +231,7 @@ def _tool_in_list(entry: object) -> Fields:
     fields = object_of(entry)
     # Haystack serializes a tool as {"type": "haystack.tools...", "data": {...}}.
     is_haystack = str(fields.get("type")).startswith("haystack.")
-    return object_of(fields.get("data")) if is_haystack else fields
+    return object_of(fields.get("data")) or fields if is_haystack else fields
 
 
 def _tool_definition(message: Fields) -> Fields | None:
@@ -284,7 +286,7 @@ def _bare_call(fields: Fields, path: str) -> Request | None:
         return None
     if _is_plain_call(fields):
         return call_of(fields, path=path)
-    if string_of(fields.get("type")).endswith("_call"):
+    if string_of(fields.get("type")).endswith("_call") and "lc" not in fields:
         item = read_responses_call(fields)
         return item and replace(item, source=path)
     piece = piece_of(fields, path)
@@ -297,7 +299,7 @@ def _is_plain_call(fields: Fields) -> bool:
         "tool.name" in fields
         or ("toolCallId" in fields and not fields.keys() & {"result", "output"})
         or as_object(fields.get("function")) is not None
-        or fields.get("type") in ("tool_call", "tool-call")
+        or (fields.get("type") in ("tool_call", "tool-call") and "name" in fields)
     )
 
 
@@ -311,7 +313,7 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Mes
     if str(fields.get("type")).endswith("_output") and "call_id" in fields:
         answer = read_responses_answer(fields)
         return [Message("tool", path, answer=answer)] if answer else []
-    if fields.get("role") is not None:
+    if fields.get("role") is not None and not isinstance(fields.get("message"), dict):
         return _message(fields, path)
     if isinstance(fields.get("parts"), list):
         return _message({**fields, "role": default}, path)
@@ -374,9 +376,11 @@ def _speaker_of(fields: Fields) -> Speaker:
 
 
 def _content_of(fields: Fields, path: str) -> tuple[Any, str]:
-    """Return the content of a message, and its path."""
+    """Return the content of a message, which may be wrapped once more, and its path."""
     key = first_key(fields, *_CONTENT_KEYS) or "content"
-    return fields.get(key), f"{path}.{key}"
+    content = fields.get(key)
+    parts = object_of(content).get("parts")
+    return (parts, f"{path}.{key}.parts") if isinstance(parts, list) else (content, f"{path}.{key}")
 
 
 def _structure_in_text(content: Any, path: str, speaker: Speaker) -> tuple[Any, list[Request]]:  # noqa: ANN401 - JSON
