@@ -23,18 +23,20 @@ from toolmark._internal.json import JsonObject, short_repr
 from toolmark._internal.model import drop_none
 from toolmark.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
 from toolmark.capture.call_builder import RunState, build_calls, in_order, is_waiting, seconds_between
+from toolmark.capture.input_parts import texts_in
 from toolmark.capture.records import CallRecord, Execution, Key, ModelResult, Outcome, Request, json_value
 from toolmark.capture.request_pairing import (
     OpenCalls,
     answered_call,
     calls_within,
+    in_newest_message,
     is_within,
     newest_with_id,
     requested_call,
 )
 from toolmark.cases import Handoff, MLLMImage, Run, RunStatus
 from toolmark.errors import InvalidDataError
-from toolmark.matching.json_compare import ABSENT, json_equal
+from toolmark.matching.json_compare import ABSENT
 
 _MODEL: Final = CallOrigin.MODEL  # Python 3.11 takes long to look up a member of an enumeration
 
@@ -78,8 +80,8 @@ class RunBuilder:
         self._calls: list[CallRecord] = []
         self._open = OpenCalls()
         """Requests at the top level, and of programs there, that a result read from a file may still answer."""
-        self._by_key: dict[Key, tuple[CallRecord, Execution]] = {}
-        self._by_source: dict[str, CallRecord] = {}
+        self._by_key: dict[Key | None, tuple[CallRecord, Execution]] = {}
+        self._by_source: dict[str | None, CallRecord] = {}
         self._by_id: dict[str, list[CallRecord]] = {}
         self._tools: dict[str, ToolSpec] = {}
         self._unmatched_handoffs: list[str | None] = []
@@ -106,14 +108,17 @@ class RunBuilder:
             at: Time of the start.
         """
         if parts is not None:
-            items: Sequence[object] = parts  # a recorder may pass anything, and must not raise
-            self._input_parts = [part for part in items if isinstance(part, (str, MLLMImage))]
-            if len(self._input_parts) < len(parts):
-                self.warn("parts of the input are neither text nor an MLLMImage; they were left out")
-            texts = "".join(part for part in self._input_parts if isinstance(part, str))
-            self._input = texts or self._input
-        self._input = self._input if input is None else self._text(input, "input")
+            self._set_input_parts(parts)
+        if input is not None:
+            self._input = self._text(input, "input")
         self._started_at = self._started_at or at
+
+    def _set_input_parts(self, parts: Sequence[object]) -> None:
+        # A recorder may pass anything, and must not raise.
+        self._input_parts = [part for part in parts if isinstance(part, (str, MLLMImage))]
+        if len(self._input_parts) < len(parts):
+            self.warn("parts of the input are neither text nor an MLLMImage; they were left out")
+        self._input = "".join(texts_in(self._input_parts)) or self._input
 
     def ended(
         self,
@@ -219,9 +224,8 @@ class RunBuilder:
         """
         for call_id in call_ids:
             calls = [call for call in self._calls_of(self._scope(scope), call_id) if message in (None, call.message)]
-            newest = max((call.order[0] for call in calls), default=None)
-            for call in calls:
-                call.is_structured_answer = call.is_structured_answer or call.order[0] == newest
+            for call in in_newest_message(calls):
+                call.is_structured_answer = True
 
     def model_asked(
         self,
@@ -264,12 +268,12 @@ class RunBuilder:
                 inner.last_messages[strand] = self._messages
             # An approval and the call that it allows are one call, which stands where the call stands.
             if request.replaces:
-                self._withdraw(newest_with_id(self._calls_of(outer, request.replaces), request.replaces))
+                self._withdraw(request.replaces, outer)
             call = self._requested_call(request, index, inner)
             call.agent, call.strand, call.message = agent, strand, message
             if call.source is None and source is not None:
                 call.source = f"{source}.tool_calls[{index}]"
-            self._add(call)
+            self._add(call, inner)
             if request.key is not None:
                 self._by_source[request.key] = call
             if scope is None:
@@ -357,15 +361,15 @@ class RunBuilder:
             source: Place in the file that was read; `None` for a live recording.
         """
         self._messages += 1
-        name, scope_call = self._name(self._text(name, "name of a tool") or ""), self._scope(scope)
-        call_id, agent = self._text(call_id, "id", name), self._text(agent, "agent", name)
+        name, scope_call = self._name(name), self._scope(scope)
+        call_id, agent = self._text(call_id, "id", name) or None, self._text(agent, "agent", name)
         server, received = self._text(server, "server", name), self._json_object(arguments, "arguments", name)
-        call = self._at_source(request) or self._of_execution(request)
+        call = self._by_source.get(request) or self._of_execution(request)
         if call is None:
             requests = self._requests_of(scope_call, call_id, message=message, strand=strand)
-            call = requested_call(requests, name, received, call_id or None)
+            call = requested_call(requests, name, received, call_id)
         if call is None:
-            call = self._call_by_code(name, scope_call, strand=strand, source=source, id=call_id or None)
+            call = self._call_by_code(name, scope_call, strand=strand, source=source, id=call_id)
             if received is None:
                 call.add_not_captured("input_parameters")
         elif message is not None and call.name != name:
@@ -384,7 +388,7 @@ class RunBuilder:
         """Add the call of an execution that no model requested."""
         order = (self._messages, 0)
         call = CallRecord(name=name, order=order, scope=scope, origin=CallOrigin.CODE, **fields)
-        self._add(call)
+        self._add(call, scope)
         return call
 
     def tool_ended(
@@ -462,12 +466,10 @@ class RunBuilder:
         observation says that it took place.
         """
         to, call_id = self._text(to, "to"), self._text(call_id, "call_id")
-        call = self._at_source(request)
-        if call is None and key in self._by_key:
-            call = self._by_key[key][0]
-        elif call is None:
+        call = self._by_source.get(request) or self._of_execution(key)
+        if call is None:
             calls = self._calls_of(self._scope(scope), call_id)
-            own = [call for call in calls if strand is None or call.strand == strand]
+            own = calls if strand is None else [call for call in calls if call.strand == strand]
             call = newest_with_id(own, call_id or None)
         if call is None:
             self.warn(f"a hand-off to {to!r} belongs to no recorded call")
@@ -525,18 +527,18 @@ class RunBuilder:
         """
         call_id, name = self._text(call_id, "call_id"), self._text(name, "name")
         plain, notes = json_value(content)
-        call = self._at_source(request) or answered_call(
+        call = self._by_source.get(request) or answered_call(
             self._requests_of(self._scope(scope), call_id, message=message, strand=strand), plain, call_id or None, name
         )
         if call is None:
             return False
         call.type = type or call.type
-        if reformatted and _has_content(call):
+        if reformatted and call.is_answered:
             return True
         if plain is ABSENT and not failed:
             call.add_not_captured("output")
         self._add_notes(call, "model_output", plain, notes)
-        if call.result is None or not json_equal(call.result.content, plain):
+        if call.result is None or not call.has_result(plain):
             artifact = self._artifact(artifact, call)
             call.result = ModelResult(plain, failed, unknown_tool, artifact, error, read=read)
         if ran:
@@ -578,9 +580,7 @@ class RunBuilder:
         plain, notes = json_value(content)
         call = self._open.of_result(call_id or None, name)
         if call is None:
-            labels = ", ".join(f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value)
-            which = f" ({labels})" if labels else ""
-            self.warn(f"{source}: answers no open call before it{which}; it was left out")
+            self.warn(f"{source}: answers no open call before it{_id_and_name(call_id, name)}; it was left out")
             return None
         if name is not None and name != call.name:
             self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
@@ -612,19 +612,7 @@ class RunBuilder:
         state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK, copy, turns or {})
         calls = in_order(self._root.children)
         handoff_calls = [entry for entry in enumerate(calls) if entry[1].is_handoff]
-        optional = {
-            "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed] or None,
-            "input": self._input,
-            "input_parts": self._input_parts or None,
-            "actual_output": None if interrupted else self._output,
-            "available_tools": self._available_tools() or None,
-            "error": self._error,
-            "usage": self._usage or None,
-            "conversation_id": self.conversation_id,
-            "run_id": self.run_id,
-            "started_at": self._started_at,
-            "duration": seconds_between(self._started_at, self._ended_at),
-        }
+        optional = self._optional_fields(handoff_calls, interrupted=interrupted)
         if not copy:
             # Records point at their scope and back. Without the cycle, memory is free at once and not by a collection.
             self._root.children.clear()
@@ -639,11 +627,27 @@ class RunBuilder:
             **drop_none(optional),
         }
 
+    def _optional_fields(self, handoff_calls: list[tuple[int, CallRecord]], *, interrupted: bool) -> JsonObject:
+        """Return the fields that a run may lack, `None` where it does."""
+        return {
+            "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed] or None,
+            "input": self._input,
+            "input_parts": self._input_parts or None,
+            "actual_output": None if interrupted else self._output,
+            "available_tools": self._available_tools() or None,
+            "error": self._error,
+            "usage": self._usage or None,
+            "conversation_id": self.conversation_id,
+            "run_id": self.run_id,
+            "started_at": self._started_at,
+            "duration": seconds_between(self._started_at, self._ended_at),
+        }
+
     def _available_tools(self) -> list[ToolSpec]:
         if not self._tools:
             return []
         calls = self._root.children
-        pseudo = {call.name for call in calls if call.is_pseudo} - {call.name for call in calls if not call.is_pseudo}
+        pseudo = {call.name for call in calls} - {call.name for call in calls if not call.is_pseudo}
         return [spec for spec in self._tools.values() if spec.name not in pseudo]
 
     def _handoffs(self, handoff_calls: Iterable[tuple[int, CallRecord]]) -> list[Handoff]:
@@ -680,11 +684,8 @@ class RunBuilder:
             return self._root
         return self._by_key[key][0]
 
-    def _at_source(self, source: str | None) -> CallRecord | None:
-        return None if source is None else self._by_source.get(source)
-
     def _of_execution(self, key: Key | None) -> CallRecord | None:
-        return self._by_key[key][0] if key is not None and key in self._by_key else None
+        return self._by_key[key][0] if key in self._by_key else None
 
     def _calls_of(self, scope: CallRecord, call_id: str | None) -> list[CallRecord]:
         """Return the calls within a scope that have this id, or all of them without one."""
@@ -714,8 +715,9 @@ class RunBuilder:
             )
         return caller or outer
 
-    def _withdraw(self, call: CallRecord | None) -> None:
+    def _withdraw(self, call_id: str, scope: CallRecord) -> None:
         """Remove a request that another one carries out, unless it has run."""
+        call = newest_with_id(self._calls_of(scope, call_id), call_id)
         if call is not None and call.scope is not None and not call.executions and not call.children:
             self._calls.remove(call)
             self._open.remove(call)
@@ -723,14 +725,13 @@ class RunBuilder:
                 self._by_id[call.id].remove(call)
             call.scope.children.remove(call)
 
-    def _add(self, call: CallRecord) -> None:
+    def _add(self, call: CallRecord, scope: CallRecord) -> None:
         self._calls.append(call)
         if call.id:
             self._by_id.setdefault(call.id, []).append(call)
         if call.source is not None:
             self._by_source[call.source] = call
-        if call.scope is not None:
-            call.scope.children.append(call)
+        scope.children.append(call)
 
     def _add_provider_execution(self, call: CallRecord, output: object, error: str | None) -> None:
         """Add an execution by the provider, of which only the end is observable."""
@@ -744,7 +745,8 @@ class RunBuilder:
         """Add the execution of a call by the provider that sent this result."""
         self._add_provider_execution(call, result.content, result.error_text() if failed else None)
 
-    def _name(self, name: str) -> str:
+    def _name(self, value: object) -> str:
+        name = self._text(value, "name of a tool")
         if not name:
             self.warn("a call without the name of a tool was recorded as '(unnamed)'")
         return name or "(unnamed)"
@@ -806,18 +808,19 @@ def _labelled(label: str, tool: str | None) -> str:
     return label if tool is None else f"{label} of {tool!r}"
 
 
+def _id_and_name(call_id: str | None, name: str | None) -> str:
+    """Return what a result says about its call, in brackets for a warning; empty if it says nothing."""
+    labels = [f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value]
+    return f" ({', '.join(labels)})" if labels else ""
+
+
 def _outcome_of(error: str | None) -> Outcome:
     return Outcome.OK if error is None else Outcome.ERROR
 
 
-def _has_content(call: CallRecord) -> bool:
-    """Return whether what a call returned is known."""
-    return call.result is not None or bool(call.executions)
-
-
 def _without_injected(arguments: JsonObject, call: CallRecord, declared: Iterable[str]) -> JsonObject:
     """Return those arguments that the request of a call has, or that its tool declares."""
-    names = {*declared, *(call.requested if isinstance(call.requested, dict) else ())}
+    names = {*declared, *call.requested_object}
     return {name: value for name, value in arguments.items() if name in names}
 
 

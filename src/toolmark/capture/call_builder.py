@@ -91,12 +91,12 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
     status = _status(call, state)
     output = _output(last, call.result or _NO_RESULT) if status is _OK else ABSENT
     # What the tool received comes before what the model requested: a person may have edited the arguments.
-    arguments = _requested_object(call) if last.arguments is None else last.arguments
+    arguments = call.requested_object if last.arguments is None else last.arguments
     missing = _not_captured(call, output) if output is ABSENT or call.not_captured else []
-    execution = _execution_fields(call, status, output, arguments)
+    execution = _execution_fields(call, last, status, output, arguments)
     if step is not None:
         execution["step"] = step
-    if call.source is None or call.children or missing or call.executions or call.origin is not _MODEL:
+    if missing or not _has_defaults_only(call):
         execution.update(_optional_fields(call, state, missing))
     fields = _identity(call, state)
     if "input_parameters" not in missing:
@@ -110,12 +110,19 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
     return ToolCall.from_valid(fields)
 
 
-def _execution_fields(call: CallRecord, status: CallStatus, output: object, arguments: JsonObject) -> JsonObject:
+def _has_defaults_only(call: CallRecord) -> bool:
+    """Return whether a call read from a file has nothing for `_optional_fields`, as most of them."""
+    return call.source is not None and call.origin is _MODEL and not (call.children or call.executions)
+
+
+def _execution_fields(
+    call: CallRecord, last: Execution, status: CallStatus, output: object, arguments: JsonObject
+) -> JsonObject:
     """Return the fields of an execution that were observed.
 
     Metrics tell a field that is not set from one that is `None`.
     """
-    last, result = call.executions[-1] if call.executions else _NO_EXECUTION, call.result or _NO_RESULT
+    result = call.result or _NO_RESULT
     content = last.model_output if call.result is None else result.content
     optional = {
         "error": None if status is _OK else _error(call, status),
@@ -126,7 +133,7 @@ def _execution_fields(call: CallRecord, status: CallStatus, output: object, argu
         "server": call.server,
         "source": call.source,
     }
-    fields: JsonObject = {"status": status, "executed": bool(call.executions) and _has_run(call)}
+    fields: JsonObject = {"status": status, "executed": bool(call.executions) and _has_run(call.executions)}
     for name, value in optional.items():
         if value is not None:
             fields[name] = value
@@ -147,17 +154,13 @@ def _identity(call: CallRecord, state: RunState) -> JsonObject:
     return fields
 
 
-def _has_run(call: CallRecord) -> bool:
-    return any(execution.ran for execution in call.executions)
+def _has_run(executions: Iterable[Execution]) -> bool:
+    return any(execution.ran for execution in executions)
 
 
 def _output(last: Execution, result: ModelResult) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value that the tool returned, else the text that the model received; `ABSENT` without either."""
     return last.output if last.outcome is _RETURNED and last.output is not ABSENT else result.content
-
-
-def _requested_object(call: CallRecord) -> JsonObject:
-    return call.requested if isinstance(call.requested, dict) else {}
 
 
 def _requested(call: CallRecord, arguments: JsonObject) -> Any:  # noqa: ANN401 - a JSON value
@@ -187,12 +190,16 @@ def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> J
     }
     if call.source is not None:
         fields = {name: value for name, value in fields.items() if value != _DEFAULTS[name]}
-    timed = [execution for execution in call.executions if execution.started_at is not None]
-    if timed:
-        # From the start of the first attempt to the end of the last.
-        fields["started_at"] = timed[0].started_at
-        fields |= drop_none({"duration": seconds_between(timed[0].started_at, timed[-1].ended_at)})
-    return fields
+    return fields | _times(call.executions)
+
+
+def _times(executions: Iterable[Execution]) -> JsonObject:
+    """Return the start of the first attempt, and the duration to the end of the last."""
+    timed = [execution for execution in executions if execution.started_at is not None]
+    if not timed:
+        return {}
+    start = timed[0].started_at
+    return drop_none({"started_at": start, "duration": seconds_between(start, timed[-1].ended_at)})
 
 
 _DEFAULTS: Final[JsonObject] = {"attempts": 1, "origin": CallOrigin.MODEL, "children": [], "not_captured": []}
@@ -206,24 +213,29 @@ _NO_RESULT: Final = ModelResult(ABSENT, failed=False)
 def _not_captured(call: CallRecord, output: object) -> list[str]:
     """Return the fields that no observation of the call contained."""
     missing = list(call.not_captured)
-    last, result = call.last, call.result
-    if "input_parameters" in missing and last is not None and last.arguments is not None:
+    if "input_parameters" in missing and (call.last or _NO_EXECUTION).arguments is not None:
         missing.remove("input_parameters")
-    if output is not ABSENT or "output" in missing:
-        return missing
-    # The tool ran without an error, or the model received a result that is not a failure.
-    has_failed = result is None or result.content is not ABSENT or result.failed
-    if not has_failed if last is None else last.outcome is _RETURNED:
+    if output is ABSENT and "output" not in missing and _has_returned(call):
         missing.append("output")
     return missing
+
+
+def _has_returned(call: CallRecord) -> bool:
+    """Return whether the tool ran without an error, or the model received a result that is not a failure."""
+    if call.last is not None:
+        return call.last.outcome is _RETURNED
+    return call.result is not None and call.result.content is ABSENT and not call.result.failed
 
 
 def _status(call: CallRecord, state: RunState) -> CallStatus:
     if call.invalid:
         return CallStatus.INVALID_ARGUMENTS
-    if not call.executions:
-        return _status_of_request(call, state)
-    outcome = call.executions[-1].outcome
+    return _status_of_execution(call, state) if call.executions else _status_of_request(call, state)
+
+
+def _status_of_execution(call: CallRecord, state: RunState) -> CallStatus:
+    """Return the status of a call by its last execution."""
+    outcome = call.last_outcome
     if outcome is Outcome.SUSPENDED:
         return CallStatus.PENDING if is_waiting(call) else CallStatus.CANCELLED
     if outcome is not None:
@@ -270,14 +282,17 @@ def _is_unknown(call: CallRecord) -> bool:
 
 def _error(call: CallRecord, status: CallStatus) -> str | None:
     """Return the error of a call that is not `ok`."""
-    last, result = call.last, call.result
     if status is CallStatus.PENDING:
         return None
     if status is CallStatus.INVALID_ARGUMENTS and call.request_error is not None:
         return call.request_error
-    if last is not None and last.error is not None:
-        return last.error
-    if result is None or not (result.failed or result.unknown_tool):
+    last = call.last or _NO_EXECUTION
+    return _error_of_result(call, call.result or _NO_RESULT) if last.error is None else last.error
+
+
+def _error_of_result(call: CallRecord, result: ModelResult) -> str | None:
+    """Return the error of a call of which no execution failed."""
+    if not (result.failed or result.unknown_tool):
         return call.request_error
     if result.content is not ABSENT or result.error is not None:
         return result.error_text()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from toolmark._internal.json import JsonObject
 from toolmark._internal.model import drop_none
-from toolmark.calls import ToolSpec
+from toolmark.calls import ToolCall, ToolSpec
 from toolmark.cases import ConversationalTestCase, Run, RunStatus, Turn
 
 
@@ -39,18 +39,24 @@ def conversation(
     turns: list[Turn] = []
     tools: dict[str, ToolSpec] = {}
     for run in runs:
-        if run.input is not None or run.input_parts:
-            turns.append(Turn(role="user", content=run.input or ""))
         calls = run.select_calls(nested=nested, handoffs=handoffs, executed_only=executed_only, code=code)
-        fields = drop_none({"metadata": _metadata_of(run) or None})
-        turns.append(Turn(role="assistant", content=run.actual_output or "", tools_called=calls, **fields))
+        turns += _turns_of(run, calls)
         for tool in run.available_tools or ():
             tools.setdefault(tool.name, tool)
-    ids = {run.conversation_id for run in runs}
     # Runs of several conversations are one only because the caller says so, so they share no id.
+    ids = {run.conversation_id for run in runs}
     shared_id = ids.pop() if len(ids) == 1 else None
     fields = drop_none({"id": id or shared_id, "name": name, "available_tools": list(tools.values()) or None})
     return ConversationalTestCase(turns=turns, **fields)
+
+
+def _turns_of(run: Run, calls: list[ToolCall]) -> list[Turn]:
+    """Return the turn of the user, if the run has an input, and that of the assistant, with these calls."""
+    fields = drop_none({"metadata": _metadata_of(run) or None})
+    answer = Turn(role="assistant", content=run.actual_output or "", tools_called=calls, **fields)
+    if run.input is None and not run.input_parts:
+        return [answer]
+    return [Turn(role="user", content=run.input or ""), answer]
 
 
 def _metadata_of(run: Run) -> JsonObject:
@@ -76,10 +82,15 @@ def conversations(runs: Iterable[Run]) -> list[ConversationalTestCase]:
     conversation, if all have one: a file that a sink wrote has them in the order in which they ended. Otherwise they
     stay in the given order.
     """
+    return [conversation(_in_order(group)) for group in by_conversation(_in_order(list(runs)))]
+
+
+def by_conversation(runs: Iterable[Run]) -> list[list[Run]]:
+    """Return the runs of each conversation, in the order of their first runs; one without an id is alone."""
     groups: dict[object, list[Run]] = {}
-    for index, run in enumerate(_in_order(list(runs))):
+    for index, run in enumerate(runs):
         groups.setdefault(index if run.conversation_id is None else run.conversation_id, []).append(run)
-    return [conversation(_in_order(group)) for group in groups.values()]
+    return list(groups.values())
 
 
 def _in_order(runs: list[Run]) -> list[Run]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolmark._internal.images import DATA_URL
@@ -23,14 +23,18 @@ def image_parts(content: object) -> list[str | MLLMImage] | None:
         >>> image_parts([{"type": "text", "text": "Where?"}, {"type": "image", "url": "https://example.com/a.png"}])
         ['Where?', MLLMImage(url='https://example.com/a.png', path=None, data=None, mime_type=None)]
     """
-    if isinstance(content, str):
-        return None
-    parts: list[str | MLLMImage] = []
-    for part in parts_of(content):
-        piece = read_image(part) or _read_text(part)
-        if piece:
-            parts.append(piece)
+    return None if isinstance(content, str) else texts_with_images(map(_read_part, parts_of(content)))
+
+
+def texts_with_images(pieces: Iterable[object]) -> list[str | MLLMImage] | None:
+    """Return the texts that are not empty and the images among these pieces, `None` if there is no image."""
+    parts = [piece for piece in pieces if piece and isinstance(piece, (str, MLLMImage))]
     return parts if any(isinstance(part, MLLMImage) for part in parts) else None
+
+
+def texts_in(parts: Iterable[object]) -> list[str]:
+    """Return the texts among the parts of a message."""
+    return [part for part in parts if isinstance(part, str)]
 
 
 def read_image(part: object) -> MLLMImage | None:
@@ -52,8 +56,8 @@ def _with_data(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return drop_none({"data": match["data"], "mime_type": fields.get("mime_type") or match["mime"]})
 
 
-def _read_text(part: object) -> str | None:
+def _read_part(part: object) -> MLLMImage | str | None:
     try:
-        return part_text(part)
+        return read_image(part) or part_text(part)
     except Exception:  # noqa: BLE001 - as for images
         return None

@@ -216,6 +216,20 @@ class CallRecord:
             return json_equal(self.requested, arguments)
         return all(key in arguments and json_equal(value, arguments[key]) for key, value in self.requested.items())
 
+    @property
+    def requested_object(self) -> JsonObject:
+        """The requested arguments; empty if they are not an object, or not known."""
+        return self.requested if isinstance(self.requested, dict) else {}
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether a result or an execution was observed."""
+        return self.result is not None or bool(self.executions)
+
+    def has_result(self, content: object) -> bool:
+        """Return whether the model received `content`."""
+        return self.result is not None and json_equal(self.result.content, content)
+
     def returned(self, content: object) -> bool:
         """Return whether its last execution returned `content`."""
         last = self.last

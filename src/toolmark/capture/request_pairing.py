@@ -14,7 +14,6 @@ from typing import TypeAlias
 from toolmark._internal.json import JsonObject
 from toolmark.calls import CallOrigin
 from toolmark.capture.records import CallRecord
-from toolmark.matching.json_compare import json_equal
 
 
 def requested_call(
@@ -32,12 +31,10 @@ def requested_call(
     similar = _with_arguments(requests, arguments)
     # A person may have edited the arguments, so a request that has not run matches with any.
     unchecked = requests if call_id else _without_result(requests)
-    first = _not_started(similar) or [call for call in similar if call.has_failed] or _not_started(unchecked)
-    if first:
-        return first[0]
     # Without an id, a second execution after a success is a call that a program makes.
     attempts = (similar or requests) if call_id else [call for call in similar if not call.has_succeeded]
-    return attempts[-1] if attempts else None
+    choices = _not_started(similar) or _failed(similar) or _not_started(unchecked) or attempts[-1:]
+    return choices[0] if choices else None
 
 
 def answered_call(
@@ -56,16 +53,16 @@ def answered_call(
     if len(requests) < 2:  # noqa: PLR2004 - nothing to choose; to compare the contents takes long
         return requests[0] if requests else None
     unanswered = _without_result(requests)
-    for call in unanswered:
-        if call.returned(content):
-            return call
+    returned = next((call for call in unanswered if call.returned(content)), None)
+    return returned or _repeated(content, requests) or (unanswered or requests[-1:])[0]
+
+
+def _repeated(content: object, requests: list[CallRecord]) -> CallRecord | None:
+    """Return the call that has this result already, unless an unanswered one may have it too."""
     # An unanswered call that succeeded has another output, so this result is not its own.
-    if all(call.has_succeeded for call in unanswered):
-        for call in requests:
-            if call.result is not None and json_equal(call.result.content, content):
-                return call
-    choice = unanswered or requests[-1:]
-    return choice[0] if choice else None
+    if not all(call.has_succeeded for call in _without_result(requests)):
+        return None
+    return next((call for call in requests if call.has_result(content)), None)
 
 
 def _with_id(calls: Iterable[CallRecord], call_id: str | None) -> list[CallRecord]:
@@ -84,6 +81,10 @@ def _with_arguments(calls: list[CallRecord], arguments: JsonObject | None) -> li
 
 def _not_started(calls: list[CallRecord]) -> list[CallRecord]:
     return [call for call in calls if not call.executions]
+
+
+def _failed(calls: list[CallRecord]) -> list[CallRecord]:
+    return [call for call in calls if call.has_failed]
 
 
 def _without_result(calls: list[CallRecord]) -> list[CallRecord]:
@@ -120,9 +121,10 @@ class OpenCalls:
 
     def remove(self, call: CallRecord) -> None:
         """Remove a call that another one replaces."""
-        if self._single.get(call.id or "") is call:
-            del self._single[call.id or ""]
-        for rounds in (self._by_id.get(call.id or "", {}), self._all_calls()):
+        call_id = call.id or ""
+        if self._single.get(call_id) is call:
+            del self._single[call_id]
+        for rounds in (self._by_id.get(call_id, {}), self._all_calls()):
             queue = rounds.get(call.round, {}).get(call.name)
             if queue is not None and call in queue:
                 queue.remove(call)
@@ -134,7 +136,7 @@ class OpenCalls:
         name. Among several, calls of the newest round count, in it one of the same name first, then their order.
         """
         call = self._single.get(call_id or "")
-        if call is not None and not _is_answered(call):
+        if call is not None and not call.is_answered:
             return call
         call = _newest_open(self._by_id.get(call_id, {}), name) if call_id else None
         if call is None:
@@ -169,19 +171,14 @@ def _newest_open(rounds: _Rounds, name: str | None, *, other_names: bool = True)
         elif name is not None and name in queues:
             return queues[name][0]
         elif other_names:
-            first_calls = [queue[0] for queue in queues.values()]
-            return first_calls[0] if len(first_calls) == 1 else min(first_calls, key=lambda call: call.order)
+            return min((queue[0] for queue in queues.values()), key=lambda call: call.order)
     return None
-
-
-def _is_answered(call: CallRecord) -> bool:
-    return call.result is not None or bool(call.executions)
 
 
 def _drop_answered(queues: dict[str, deque[CallRecord]]) -> None:
     """Remove the answered calls at the front of each queue, and the queues that are then empty."""
     for name, queue in list(queues.items()):
-        while queue and _is_answered(queue[0]):
+        while queue and queue[0].is_answered:
             queue.popleft()
         if not queue:
             del queues[name]
@@ -218,5 +215,10 @@ def _of_newest_message(calls: Iterable[CallRecord], name: str | None) -> list[Ca
     if name is not None:
         requests = _with_name(requests, name) or requests
     # Frameworks that number calls anew in each message repeat ids; what happens now belongs to the newest.
-    newest = max((call.order[0] for call in requests), default=None)
-    return [call for call in requests if call.order[0] == newest]
+    return in_newest_message(requests)
+
+
+def in_newest_message(calls: list[CallRecord]) -> list[CallRecord]:
+    """Return those of these calls that the newest message among theirs requested."""
+    newest = max((call.order[0] for call in calls), default=None)
+    return [call for call in calls if call.order[0] == newest]

@@ -204,12 +204,7 @@ class CurrentRun:
 
     def model_used(self, model: str | None = None, usage: Mapping[str, int] | None = None) -> None:
         """Record an answer of a model; token counts are summed by name."""
-
-        def prepare(_: Span) -> _Event:
-            counts = dict(usage or {})
-            return lambda builder, _: builder.model_used(model, counts)
-
-        _report(prepare)
+        _report(lambda _: lambda builder, _: builder.model_used(model, dict(usage or {})))
 
     def result_shown(
         self, content: object, *, call_id: str | None = None, name: str | None = None, failed: bool = False
@@ -289,18 +284,26 @@ _SpanBeginner = Callable[[tuple[Any, ...], JsonObject], Span | NoSpan]
 """Begins the span of a call with these positional and named arguments."""
 
 
-def _argument_namer(function: Callable[..., Any], hidden: frozenset[str]) -> _ArgumentNamer:
-    """Return the function from the arguments of a call to an object of them by name."""
+def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
     try:
-        signature = inspect.signature(function)
+        return inspect.signature(function)
     except (TypeError, ValueError):
         message = f"{function!r} must have a signature with argument names; observe a function that calls it"
         raise ConfigurationError(message) from None
-    parameters = list(signature.parameters.values())
+
+
+def _receiver_of(function: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> frozenset[str]:
+    """Return the name of the parameter for the object or class of a method; nothing for other functions."""
     outer = getattr(function, "__qualname__", "").rpartition(".")[0]
-    is_method = bool(outer) and not outer.endswith("<locals>")
-    if is_method and parameters and parameters[0].name in ("self", "cls"):
-        hidden |= {parameters[0].name}
+    is_method = outer and not outer.endswith("<locals>")
+    return frozenset({"self", "cls"}.intersection(p.name for p in parameters[:1])) if is_method else frozenset()
+
+
+def _argument_namer(function: Callable[..., Any], hidden: frozenset[str]) -> _ArgumentNamer:
+    """Return the function from the arguments of a call to an object of them by name."""
+    signature = _signature_of(function)
+    parameters = list(signature.parameters.values())
+    hidden |= _receiver_of(function, parameters)
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     keywords = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), "")
 

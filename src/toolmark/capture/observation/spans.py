@@ -24,7 +24,7 @@ from toolmark._internal.json import JsonObject, json_text
 from toolmark._internal.model import drop_none
 from toolmark.calls import ToolCallType
 from toolmark.capture.builder import RunBuilder
-from toolmark.capture.input_parts import image_parts
+from toolmark.capture.input_parts import image_parts, texts_in
 from toolmark.capture.recorder import DEFAULT_LIMIT, RunRecorder
 from toolmark.capture.records import Key, Outcome, Request, json_value
 from toolmark.capture.sinks import Sink
@@ -470,16 +470,8 @@ def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | 
         return _NO_SPAN
     try:
         span = Span(observable, parent)
-        if recorder is not None and all(run.recorder is not recorder for run in span.runs()):
-            if not observable.is_tool:
-                recorder.begin(span)
-            else:
-                recorder.say(
-                    f"the tool {observable.name!r} was called outside any observed run, and was not recorded; decorate "
-                    "the function that answers with @observe, or call it inside `with recorder.run(question)`"
-                )
-                if parent is None:
-                    return _NO_SPAN
+        if recorder is not None and not _is_recorded(span, recorder):
+            return _NO_SPAN
         if parent is not None and parent.app is observable:
             span.overrides = parent.overrides
         if observable.metrics:
@@ -489,6 +481,20 @@ def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | 
         _warn_lost(observable, parent, recorder, error)
         return _NO_SPAN
     return span
+
+
+def _is_recorded(span: Span, recorder: ObserveRecorder) -> bool:
+    """Return whether a span is part of a run, which begins at the span if it is part of no run of this recorder."""
+    if any(run.recorder is recorder for run in span.runs()):
+        return True
+    if not span.observable.is_tool:
+        recorder.begin(span)
+        return True
+    recorder.say(
+        f"the tool {span.observable.name!r} was called outside any observed run, and was not recorded; decorate "
+        "the function that answers with @observe, or call it inside `with recorder.run(question)`"
+    )
+    return span.parent is not None
 
 
 @guarded
@@ -560,8 +566,8 @@ def _input(arguments: Mapping[str, Any] | None) -> tuple[str | None, list[str | 
             return value, None
         parts = image_parts(value) if isinstance(value, list) else None
         if parts is not None:
-            return "\n".join(part for part in parts if isinstance(part, str)), parts
-    return (_text(arguments) if arguments else None), None
+            return "\n".join(texts_in(parts)), parts
+    return _text(arguments or None), None
 
 
 def _text(value: object) -> str | None:

@@ -48,19 +48,27 @@ def _request_ids(history: Iterable[Message]) -> set[str | None]:
     return {None, *(request.id for request in requests_in(history))}
 
 
+def _unmatched_answer(message: Message, ids: set[str | None]) -> Answer | None:
+    """Return the answer of a message if it has none of these ids."""
+    answer = message.answer
+    return None if answer is None or answer.call_id in ids else answer
+
+
 def _with_answer_ids(history: Sequence[Message], ids: set[str | None]) -> Sequence[Message]:
     """Replace the ids of items by the ids that the answers after them have, in their order."""
     waiting: list[str | None] = []
     new_ids: dict[str | None, str | None] = {}
     for message in history:
         waiting += [request.id for request in message.requests if _is_item_id(request.id)]
-        if waiting and message.answer is not None and message.answer.call_id not in ids:
-            new_ids[waiting.pop(0)] = message.answer.call_id
-    messages: list[Message] = []
-    for message in history:
-        requests = [replace(request, id=new_ids.get(request.id, request.id)) for request in message.requests]
-        messages.append(replace(message, requests=tuple(requests)))
-    return messages
+        answer = _unmatched_answer(message, ids)
+        if waiting and answer is not None:
+            new_ids[waiting.pop(0)] = answer.call_id
+    return [_with_new_ids(message, new_ids) for message in history]
+
+
+def _with_new_ids(message: Message, new_ids: dict[str | None, str | None]) -> Message:
+    requests = [replace(request, id=new_ids.get(request.id, request.id)) for request in message.requests]
+    return replace(message, requests=tuple(requests))
 
 
 def _with_request_ids(history: Sequence[Message], ids: set[str | None], answered: set[str | None]) -> Sequence[Message]:
@@ -74,11 +82,17 @@ def _with_request_ids(history: Sequence[Message], ids: set[str | None], answered
     strangers: list[tuple[int, Answer]] = []
     # An empty message of the model closes the last round.
     for index, message in enumerate([*history, Message("model", "")]):
-        if message.answer is not None and message.answer.call_id not in ids:
-            strangers.append((index, message.answer))
+        answer = _unmatched_answer(message, ids)
+        if answer is not None:
+            strangers.append((index, answer))
         if message.speaker == "model":
-            if len(waiting) == len(strangers) and None not in waiting:
-                for (position, answer), call_id in zip(strangers, waiting, strict=True):
-                    messages[position] = replace(messages[position], answer=replace(answer, call_id=call_id))
+            _pair(strangers, waiting, messages)
             waiting, strangers = [request.id for request in message.requests if request.id not in answered], []
     return messages
+
+
+def _pair(answers: list[tuple[int, Answer]], call_ids: list[str | None], messages: list[Message]) -> None:
+    """Replace these answers, given with their positions among the messages, by ones with the ids of these calls."""
+    if len(call_ids) == len(answers) and None not in call_ids:
+        for (position, answer), call_id in zip(answers, call_ids, strict=True):
+            messages[position] = replace(messages[position], answer=replace(answer, call_id=call_id))

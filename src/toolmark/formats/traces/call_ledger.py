@@ -21,7 +21,7 @@ from toolmark.formats.messages.transcript import Answer
 from toolmark.formats.traces.call_ids import call_id_of, shared_run_id, with_equal_ids
 from toolmark.formats.traces.span_tree import Span, may_be_equal, relative_path
 from toolmark.formats.traces.tool_runs import received_arguments
-from toolmark.formats.traces.trace_messages import Message, requests_in
+from toolmark.formats.traces.trace_messages import Message, is_nameless, requests_in
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 _T = TypeVar("_T")
@@ -65,6 +65,10 @@ class Call:
         lacks_id = None in (call_id_of(self.request), shared_run_id(span.tool_run.call_id))
         return lacks_id and self.batch.span.scope is span.scope and self.batch.came_before(span)
 
+    def ran_inside(self, model: Span) -> bool:
+        """Return whether a tool ran for the call inside of the span of a model."""
+        return any(run.around is model for run in self.runs)
+
     def may_hand_off(self, span: Span) -> bool:
         """Return whether the call may have led to this hand-off: it is earlier, and named for the agent."""
         if self.runs or self.handoff_to or not _is_before(self.batch.span, span):
@@ -102,6 +106,11 @@ class CallBatch:
         """Id of the tool span around the model; `None` where there is none."""
         return None if self.span.scope is None else self.span.scope.id
 
+    @property
+    def runs(self) -> list[Span]:
+        """The tool spans that ran for the calls."""
+        return [span for call in self.calls for span in call.runs]
+
     def came_before(self, span: Span) -> bool:
         """Return whether a tool span may have run for a call of this batch."""
         return self.in_history or self.order[:2] <= span.order
@@ -112,7 +121,7 @@ class CallBatch:
 
     def move_before_runs(self) -> None:
         """Order a batch of a history before the runs of its calls, however late the history was recorded."""
-        starts = [span.order for call in self.calls for span in call.runs]
+        starts = [span.order for span in self.runs]
         self.order = (*min([self.order[:2], *starts]), *self.order[2:])
 
     def put_first(self, calls: Iterable[Call]) -> None:
@@ -367,7 +376,7 @@ class CallLedger:
         call = next(self._answerable(answer, history), None)
         if call is not None:
             history.add_answer(call, answer)
-        elif answer.call_id is None and answer.name is None:
+        elif is_nameless(answer):
             self._nameless_answers[history.span].append((answer, path))
         else:
             self._early_answers.append((answer, path))
@@ -417,16 +426,12 @@ def _prefer(items: list[_T], is_better: Callable[[_T], bool]) -> list[_T]:
 
 def _best_request(calls: list[Call], span: Span) -> Call:
     """Return the call that a run belongs to: equal arguments first, then one without a run, then the oldest."""
-    equal = {call for call in calls if _received_as_requested(call, span)}
+    requested = [(call, call.request.arguments) for call in calls]
+    equal = {call for call, arguments in requested if json_equal(received_arguments(span, arguments), arguments)}
     waiting = [call for call in calls if not call.runs]
     if waiting:
         return min(waiting, key=lambda call: (call not in equal, not call.batch.came_before(span)))
     return _prefer(calls, equal.__contains__)[-1]
-
-
-def _received_as_requested(call: Call, span: Span) -> bool:
-    requested = call.request.arguments
-    return json_equal(received_arguments(span, requested), requested)
 
 
 def _is_before(span: Span, other: Span) -> bool:

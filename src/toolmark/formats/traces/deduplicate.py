@@ -7,16 +7,16 @@ spans without content, and some tracers mark the end of a stream by a span of it
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import filterfalse
 from operator import attrgetter
 from typing import TypeAlias
 
 from toolmark.formats.traces.span_tree import ModelCall, Span, Tree
-from toolmark.formats.traces.trace_messages import last_text, requests_in
+from toolmark.formats.traces.trace_messages import call_names, last_text
 
-_Exchange: TypeAlias = "tuple[str, tuple[tuple[str, str | None], ...], str]"
+_Exchange: TypeAlias = "tuple[str | None, tuple[tuple[str, str | None], ...], str]"
 """The user's last text, the names and ids of the calls that the model asked for, and its own text."""
 
 
@@ -42,15 +42,14 @@ def _drop_spans_of_clients(models: Sequence[Span]) -> None:
 
     An instrumentation of the client writes the outer span.
     """
-    inside: dict[Span | None, list[Span]] = defaultdict(list)
+    amounts = Counter(span.around for span in models)
     for span in models:
-        inside[span.around].append(span)
-    for outer, spans in inside.items():
-        if outer is not None and outer.reply is not None and len(spans) == 1:
-            (span,) = spans
-            if span.reply is None and not span.prompt:
-                _complete(outer.model_call, span.model_call)
-                span.kind = "other"
+        outer = span.around
+        if outer is None or outer.reply is None or amounts[outer] > 1:
+            continue
+        if span.reply is None and not span.prompt:
+            _complete(outer.model_call, span.model_call)
+            span.kind = "other"
 
 
 def _complete(call: ModelCall, copy: ModelCall) -> None:
@@ -115,8 +114,9 @@ def _starts_of_streams(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
     for span in models:
         if span.reply is None:
             waiting.append(span)
-        elif span.started_at is not None and span.started_at == span.ended_at:
-            start = next((silent for silent in waiting if _prompt_key(silent) == _prompt_key(span)), None)
+        elif span.interval[0] == span.interval[1]:
+            key = _prompt_key(span)
+            start = next((silent for silent in waiting if _prompt_key(silent) == key), None)
             if start is not None:
                 waiting.remove(start)
                 yield start, span
@@ -124,10 +124,7 @@ def _starts_of_streams(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
 
 def _prompt_key(span: Span) -> list[object]:
     """Return the prompt of a model without the paths in it."""
-    return [
-        (message.speaker, message.text, [(call.name, call.id) for call in message.requests], message.answer)
-        for message in span.prompt
-    ]
+    return [(message.speaker, message.text, call_names([message]), message.answer) for message in span.prompt]
 
 
 def _overlap(one: Span, other: Span) -> bool:
@@ -145,8 +142,8 @@ def _lies_within(span: Span, outer: Span) -> bool:
 def _exchange(span: Span) -> _Exchange | None:
     """Return what identifies the exchange with a model; `None` where it identifies nothing."""
     reply = span.reply_messages
-    requests = requests_in(reply)
+    calls = call_names(reply)
     text = "".join(filter(None, map(attrgetter("text"), reply))).strip()
-    if not (requests or text) or None in {request.id for request in requests}:
+    if not (calls or text) or None in {call_id for _, call_id in calls}:
         return None
-    return last_text(span.prompt, "user") or "", tuple((request.name, request.id) for request in requests), text
+    return last_text(span.prompt, "user"), tuple(calls), text

@@ -12,7 +12,6 @@ from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
-from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import call_of
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
 from toolmark.formats.traces.semantic_conventions import interpret
@@ -30,6 +29,7 @@ from toolmark.formats.traces.trace_messages import (
 from toolmark.formats.traces.values import (
     all_entries,
     entries_of,
+    first_text,
     flat,
     json_list,
     json_object,
@@ -40,6 +40,8 @@ from toolmark.formats.traces.values import (
 from toolmark.matching.json_compare import ABSENT
 
 _OPERATIONS = {"GENERATION": "chat", "TOOL": "execute_tool", "AGENT": "invoke_agent"}
+_OWN_KINDS = {kind: {"gen_ai.operation.name": name, "ai.operationId": None} for kind, name in _OPERATIONS.items()}
+"""Attributes for Langfuse's own type of an observation, which wins over the attributes of its span."""
 _TYPES = _OPERATIONS.keys() | {"SPAN", "EVENT", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
 _USAGE = {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)}
 _BLANK: tuple[Any, ...] = ("", "null", {}, [])
@@ -89,17 +91,19 @@ def _trace(fields: Fields, path: str, notes: Notes) -> Iterator[Span]:
         span = _span({"traceId": trace.get("id"), **observation}, place)
         span.session = session or span.session
         if span.parent is None:
-            span.tags = list(map(str, list_of(trace.get("tags"))))
-            span.input_text = span.input_text or _text_in(trace.get("input"), "user")
-            span.output_text = span.output_text or _text_in(trace.get("output"), "model")
+            _complete_root(span, trace)
         yield span
+
+
+def _complete_root(span: Span, trace: Fields) -> None:
+    """Complete a root span with what only the trace has."""
+    span.tags = list(map(str, list_of(trace.get("tags"))))
+    span.input_text = span.input_text or _text_in(trace.get("input"), "user")
+    span.output_text = span.output_text or _text_in(trace.get("output"), "model")
 
 
 def _span(fields: Fields, path: str) -> Span:
     metadata = json_object(fields.get("metadata"))
-    # Langfuse's own type of an observation wins over the attributes of its span.
-    operation = _OPERATIONS.get(str(fields.get("type")))
-    own_kind = {"gen_ai.operation.name": operation, "ai.operationId": None} if operation else {}
     span = interpret(
         Span(
             str(fields.get("id")),
@@ -110,11 +114,11 @@ def _span(fields: Fields, path: str) -> Span:
             started_at=time_of(_get(fields, "startTime")),
             ended_at=time_of(_get(fields, "endTime")),
             session=text_of(_get(fields, "sessionId")),
-            attributes={**_attributes_in(metadata), **own_kind},
+            attributes={**_attributes_in(metadata), **_OWN_KINDS.get(str(fields.get("type")), {})},
         )
     )
     if fields.get("level") == "ERROR":
-        span.error = text_of(_get(fields, "statusMessage")) or span.error or "failed"
+        span.error = first_text(_get(fields, "statusMessage"), span.error, "failed")
     if span.kind == "other" and _is_untyped_tool(fields):
         span.kind, span.tool_run.tool = "tool", span.name
     if span.kind == "tool":
@@ -142,16 +146,22 @@ def _is_untyped_tool(fields: Fields) -> bool:
 
 
 def _read_tool(fields: Fields, run: ToolRun) -> None:
-    # The observation has its input and output also where its span had no such attributes. They are empty where Langfuse
-    # did not read those of the span, which then count.
-    arguments, result = decoded(fields.get("input")), decoded(fields.get("output"))
-    if arguments is not None and (arguments not in _BLANK or run.arguments in (ABSENT, None)):
-        run.arguments = arguments
-    if result is not None and (result not in _BLANK or run.result in (ABSENT, None)):
-        run.result = result
+    run.arguments = _observed(fields.get("input"), run.arguments)
+    run.result = _observed(fields.get("output"), run.result)
     if run.result is None:  # the JSON text `null`
         run.result = ABSENT
     unwrap_result(run)
+
+
+def _observed(observed: object, of_span: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the input or output that an observation has, else that of its span.
+
+    The observation has them also where its span had no such attributes. They are blank where Langfuse did not read
+    those of the span, which then count.
+    """
+    value = decoded(observed)
+    is_blank = value in _BLANK and of_span not in (ABSENT, None)
+    return of_span if value is None or is_blank else value
 
 
 def _read_messages(fields: Fields, span: Span) -> None:
@@ -172,19 +182,18 @@ def _read_model(fields: Fields, metadata: Fields, span: Span) -> None:
     if calls and not requests_in(span.reply_messages):
         span.reply = [*span.reply_messages, *calls]
     call = span.model_call
-    call.model = text_of(fields.get("model")) or call.model
+    call.model = first_text(fields.get("model"), call.model)
     call.usage = token_counts(json_object(_get(fields, "usageDetails")), _USAGE) or call.usage
     span.offered += [*_offered(fields, metadata), *tools_beside_messages(fields.get("input"))]
 
 
 def _listed_calls(fields: Fields, path: str) -> list[Message]:
     """Return the calls that Langfuse lists next to an output whose form is not read here, or at least their names."""
-    requests: list[Request] = []
-    for index, entry in enumerate(json_list(_get(fields, "toolCalls")) or json_list(_get(fields, "toolCallNames"))):
-        request = call_of(json_object(entry) or {"name": entry}, path=f"{path}.toolCalls[{index}]")
-        if request is not None:
-            requests.append(request)
-    return [Message("model", f"{path}.toolCalls", requests=tuple(requests))] if requests else []
+    entries = json_list(_get(fields, "toolCalls")) or json_list(_get(fields, "toolCallNames"))
+    bodies = [json_object(entry) or {"name": entry} for entry in entries]
+    calls = [call_of(body, path=f"{path}.toolCalls[{index}]") for index, body in enumerate(bodies)]
+    requests = tuple(filter(None, calls))
+    return [Message("model", f"{path}.toolCalls", requests=requests)] if requests else []
 
 
 def _offered(fields: Fields, metadata: Fields) -> Iterator[Any]:

@@ -7,7 +7,7 @@ which has the id of the call.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, first_of, object_of, text_of
@@ -15,7 +15,7 @@ from toolmark.formats.messages.field_readers import Notes, decoded, id_of, list_
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.tool_runs import unwrap_result
 from toolmark.formats.traces.trace_messages import last_text, messages_in, speakers_of
-from toolmark.formats.traces.values import all_entries, string_of, time_of, token_counts
+from toolmark.formats.traces.values import all_entries, first_text, string_of, time_of, token_counts
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {"llm": "model", "tool": "tool"}
@@ -55,14 +55,15 @@ def _drop_hidden_values(spans: list[Span]) -> None:
     a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
     """
     models = [span for span in spans if span.kind == "model"]
-    hidden_inputs = {span.trace for span in models if not span.prompt}
-    hidden_outputs = {span.trace for span in models if span.reply is None and span.error is None}
+    _drop_empty("arguments", spans, {span.trace for span in models if not span.prompt})
+    _drop_empty("result", spans, {span.trace for span in models if span.reply is None and span.error is None})
+
+
+def _drop_empty(field: Literal["arguments", "result"], spans: list[Span], hidden: set[str]) -> None:
+    """Mark this field of a tool run as not captured where it is `{}` and the trace is one of these."""
     for span in spans:
-        run = span.tool_run
-        if span.trace in hidden_inputs and run.arguments == {}:
-            run.arguments = ABSENT
-        if span.trace in hidden_outputs and run.result == {}:
-            run.result = ABSENT
+        if span.trace in hidden and getattr(span.tool_run, field) == {}:
+            setattr(span.tool_run, field, ABSENT)
 
 
 def _spans(entries: list[tuple[str, Any]], notes: Notes) -> Iterator[Span]:
@@ -73,15 +74,14 @@ def _spans(entries: list[tuple[str, Any]], notes: Notes) -> Iterator[Span]:
         fields = object_of(entry)
         if isinstance(entry, list):
             stack += [(inner, f"{place}[{index}]", trace, parent) for index, inner in enumerate(entry)][::-1]
-        elif "run_type" not in fields and isinstance(fields.get("runs"), list):
-            stack.append((fields["runs"], f"{place}.runs", trace, parent))
-        elif not _is_run(fields):
-            notes.problem(place, f"expected a LangSmith run (id, run_type), got {short_repr(entry)}")
-        else:
+        elif _is_run(fields):
             span = _span(fields, place, trace, parent)
             yield span
-            if fields.get("child_runs"):
-                stack.append((fields["child_runs"], f"{place}.child_runs", span.trace, span.id))
+            stack.append((fields.get("child_runs") or [], f"{place}.child_runs", span.trace, span.id))
+        elif isinstance(fields.get("runs"), list):
+            stack.append((fields["runs"], f"{place}.runs", trace, parent))
+        else:
+            notes.problem(place, f"expected a LangSmith run (id, run_type), got {short_repr(entry)}")
 
 
 def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
@@ -145,7 +145,7 @@ def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> 
     parameters = object_of(extra.get("invocation_params"))
     tools = first_of(parameters, "tools", "functions") or inputs.get("tools")
     span.offered = list(map(decoded, list_of(tools)))
-    model = text_of(first_of(parameters, "model", "model_name")) or text_of(metadata.get("ls_model_name"))
+    model = first_text(first_of(parameters, "model", "model_name"), metadata.get("ls_model_name"))
     usage: dict[str, int] = {}
     details = object_of(outputs.get("llm_output")).get("token_usage")
     # Later sources win: the counts of the run itself are more reliable than those that integrations leave in outputs.

@@ -6,7 +6,7 @@ that ran. Where the model is asked over Chat Completions, its messages are in th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from toolmark._internal.json import short_repr
@@ -15,7 +15,7 @@ from toolmark.calls import ToolCallType
 from toolmark.formats.messages.field_readers import Notes, decoded, list_of
 from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
 from toolmark.formats.traces.trace_messages import messages_in
-from toolmark.formats.traces.values import all_entries, entries_of, string_of, time_of, token_counts
+from toolmark.formats.traces.values import all_entries, entries_of, first_text, string_of, time_of, token_counts
 from toolmark.matching.json_compare import ABSENT
 
 _KINDS: dict[str, SpanKind] = {
@@ -82,14 +82,8 @@ def _span(fields: Fields, path: str) -> Span:
         time_of(fields.get("ended_at")),
         error=_error_of(fields),
     )
-    if span.kind == "tool":
-        _read_tool(data, span)
-    elif span.kind == "model":
-        _read_model(data, span)
-    elif span.kind == "agent":
-        span.agent = text_of(data.get("name"))
-    elif span.kind == "handoff":
-        span.handoff_to, span.agent = text_of(data.get("to_agent")), text_of(data.get("from_agent"))
+    if span.kind in _READERS:
+        _READERS[span.kind](data, span)
     return span
 
 
@@ -121,5 +115,21 @@ def _read_model(data: Fields, span: Span) -> None:
             span.reply = messages_in(value, f"{span.path}.span_data.{key}", "model")
     span.offered = list_of(first_of(data, "tools") or response.get("tools"))
     usage = as_object(data.get("usage")) or object_of(response.get("usage"))
-    model = text_of(data.get("model")) or text_of(response.get("model"))
+    model = first_text(data.get("model"), response.get("model"))
     span.model_call = ModelCall(model, usage=token_counts(usage, _USAGE, least=0))
+
+
+def _read_agent(data: Fields, span: Span) -> None:
+    span.agent = text_of(data.get("name"))
+
+
+def _read_handoff(data: Fields, span: Span) -> None:
+    span.handoff_to, span.agent = text_of(data.get("to_agent")), text_of(data.get("from_agent"))
+
+
+_READERS: dict[SpanKind, Callable[[Fields, Span], None]] = {
+    "tool": _read_tool,
+    "model": _read_model,
+    "agent": _read_agent,
+    "handoff": _read_handoff,
+}

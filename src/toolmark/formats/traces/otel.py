@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +17,11 @@ from typing import Any
 
 from toolmark._internal.json import short_repr
 from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
+from toolmark._internal.model import drop_none
 from toolmark.formats.messages.field_readers import Notes, list_of
 from toolmark.formats.traces.semantic_conventions import interpret
 from toolmark.formats.traces.span_tree import Event, Span
-from toolmark.formats.traces.values import all_entries, entries_of, flat, integer_in, string_of, time_of, unit_of
+from toolmark.formats.traces.values import all_entries, entries_of, first_text, flat, integer_of, string_of, time_of
 
 _GROUPS = (
     *("resourceSpans", "resource_spans", "batches", "resourceLogs", "resource_logs"),
@@ -32,8 +33,9 @@ _WRAPPERS = ("trace", "traces", "data", "spans")
 _SPAN_IDS = ("spanId", "span_id", "spanID")
 _TRACE_IDS = ("traceId", "trace_id", "traceID", "context.trace_id")
 _PARENT_IDS = ("parentSpanId", "parent_span_id", "parentId", "parent_id")
-_CONTEXTS = ("context", "spanContext", "span_context", "context.span_id", "parentSpanContext")
-_TIMES = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "attributes", "timestamp")
+_CONTEXTS = frozenset({"context", "spanContext", "span_context", "context.span_id", "parentSpanContext"})
+_MARKS_WITH_CONTEXT = frozenset({"attributes", "context.span_id", "start_time", "startTime"})
+_TIMES = frozenset({"startTimeUnixNano", "start_time_unix_nano", "start_time", "attributes", "timestamp"})
 _HEX = re.compile(r"^(?:0x)?[0-9a-fA-F]+$")
 _VALUES = frozenset({"stringValue", "intValue", "boolValue", "doubleValue", "bytesValue", "arrayValue", "kvlistValue"})
 _FAILED = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "error", "StatusCode.ERROR"})
@@ -53,10 +55,8 @@ def is_otel(fields: Fields) -> bool:
     """Return whether `spans_in` reads an object."""
     if _is_span(fields) or _keys_with(list, fields, _GROUPS):
         return True
-    wrappers = _keys_with((list, dict), fields, _WRAPPERS)
-    if not wrappers or (isinstance(fields[wrappers[0]], dict) and "observations" in fields):  # Langfuse has `trace` too
-        return False
-    return all_entries(fields[wrappers[0]], is_otel)
+    wrappers = _keys_with((list, dict), fields, _WRAPPERS)[:1]
+    return any(all_entries(fields[key], is_otel) for key in wrappers)
 
 
 def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
@@ -100,9 +100,9 @@ def _is_span(fields: Fields) -> bool:
         return True
     if not keys & {"name", "eventName", "event_name"}:
         return False
-    if keys & set(_CONTEXTS):
-        return bool(keys & {"attributes", "context.span_id", "start_time", "startTime"})
-    return first_of(fields, "spanId", "span_id") is not None and bool(keys & set(_TIMES))
+    if keys & _CONTEXTS:
+        return bool(keys & _MARKS_WITH_CONTEXT)
+    return first_of(fields, "spanId", "span_id") is not None and bool(keys & _TIMES)
 
 
 def _keys_with(types: type | tuple[type, ...], fields: Fields, keys: Iterable[str]) -> list[str]:
@@ -143,27 +143,20 @@ def _span(record: _Record, notes: Notes) -> Span | None:
     """Return the span of a record, not yet interpreted."""
     fields, path = record.fields, record.path
     # SDKs and Phoenix dump ids in a context, OTLP on the span itself, and data frames of Phoenix in flat columns.
-    context = object_of(first_of(fields, "context", "spanContext", "span_context"))
-    span_id = _id(first_of(context, *_SPAN_IDS) or first_of(fields, *_SPAN_IDS, "context.span_id", "id"))
+    ids = {**fields, **object_of(first_of(fields, "context", "spanContext", "span_context"))}
+    span_id = _id(first_of(ids, *_SPAN_IDS, "context.span_id", "id"))
     if not span_id:
         notes.problem(path, "a span needs an id")
         return None
-    trace = _id(first_of(context, *_TRACE_IDS) or first_of(fields, *_TRACE_IDS))
-    columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
-    attributes = {
-        "mlflow.trace.session": record.session,
-        "openinference.span.kind": fields.get("span_kind"),  # Phoenix takes the kind out of the attributes
-        **_attributes(first_of(fields, "attributes", "tags")),
-        # A data frame has a column for each attribute, also where a span has no value.
-        **{key: value for key, value in flat(columns) if value is not None},
-    }
+    trace = _id(first_of(ids, *_TRACE_IDS))
+    attributes = _attributes_of_span(record)
     events = enumerate(list_of(first_of(fields, "events", "logs")))
     started_at, ended_at = _times(fields)
     return Span(
         span_id,
         trace,
         path,
-        _parent_id(fields, trace),
+        _parent_id(fields, trace) or None,
         string_of(first_of(fields, "name", "operationName")),
         started_at=started_at,
         ended_at=ended_at,
@@ -173,15 +166,31 @@ def _span(record: _Record, notes: Notes) -> Span | None:
     )
 
 
-def _parent_id(fields: Fields, trace: str) -> str | None:
+def _attributes_of_span(record: _Record) -> dict[str, Any]:
+    """Return the attributes of a span, and those that exporters take out of them."""
+    fields = record.fields
+    columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
+    return {
+        "mlflow.trace.session": record.session,
+        "openinference.span.kind": fields.get("span_kind"),  # Phoenix takes the kind out of the attributes
+        **_attributes(first_of(fields, "attributes", "tags")),
+        # A data frame has a column for each attribute, also where a span has no value.
+        **drop_none(dict(flat(columns))),
+    }
+
+
+def _parent_id(fields: Fields, trace: str) -> str:
+    """Return the id of the parent span; empty for a root."""
     parent = object_of(first_of(fields, "parent", "parentSpanContext", "parent_span_context"))
     parent_id = first_of(parent, *_SPAN_IDS) or first_of(fields, *_PARENT_IDS)
-    if parent_id:
-        return _id(parent_id) or None
-    for reference in map(object_of, list_of(fields.get("references"))):  # Jaeger
+    return _id(parent_id) if parent_id else _jaeger_parent_id(fields, trace)
+
+
+def _jaeger_parent_id(fields: Fields, trace: str) -> str:
+    for reference in map(object_of, list_of(fields.get("references"))):
         if reference.get("refType") == "CHILD_OF" and _id(reference.get("traceID")) in ("", trace):
-            return _id(reference.get("spanID")) or None
-    return None
+            return _id(reference.get("spanID"))
+    return ""
 
 
 def _times(fields: Fields) -> tuple[datetime | None, datetime | None]:
@@ -200,8 +209,7 @@ def _time(fields: Fields, snake: str, camel: str) -> datetime | None:
     nanoseconds = first_of(fields, f"{camel}UnixNano", f"{snake}_unix_nano")
     if nanoseconds is not None:
         return time_of(nanoseconds)
-    value = first_of(fields, snake, camel)  # the name does not say the unit, so the size of a number decides
-    return time_of(value, unit=unit_of(value))
+    return time_of(first_of(fields, snake, camel), unit=None)  # the name does not say the unit
 
 
 def _error_of(fields: Fields, attributes: Fields) -> str | None:
@@ -212,7 +220,7 @@ def _error_of(fields: Fields, attributes: Fields) -> str | None:
     if attributes.get("error") is not True and str(code) not in _FAILED:
         return None
     message = first_of(status, "message", "description") or first_of(fields, "status_message", "statusMessage")
-    return text_of(message) or text_of(attributes.get("otel.status_description")) or "failed"
+    return first_text(message, attributes.get("otel.status_description"), "failed")
 
 
 def _event(value: object, path: str, *name_keys: str) -> Event:
@@ -240,23 +248,19 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
     if fields is None:
         return value
     named = {key.replace("_v", "V"): inner for key, inner in fields.items()}
-    present = [(kind, inner) for kind, inner in named.items() if inner is not None]  # Phoenix writes all kinds as keys
+    present = drop_none(named)  # Phoenix writes all kinds as keys
     if not named.keys() <= _VALUES or len(present) > 1:
         return dict(fields)
-    if not present:
-        return None
-    return _value_of_kind(*present[0])
+    kind, inner = next(iter(present.items()), ("", None))
+    return _VALUE_READERS[kind](inner) if kind in _VALUE_READERS else inner
 
 
-def _value_of_kind(kind: str, inner: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the plain value under a key such as `intValue`."""
-    if kind == "arrayValue":
-        return list(map(_value, list_of(object_of(inner).get("values"))))
-    if kind == "kvlistValue":
-        return _attributes(list_of(object_of(inner).get("values")))
-    # Protobuf's JSON mapping writes 64-bit integers as text.
-    number = integer_in(inner) if kind == "intValue" and isinstance(inner, str) else None
-    return inner if number is None else number
+_VALUE_READERS: dict[str, Callable[[object], object]] = {
+    "intValue": integer_of,  # Protobuf's JSON mapping writes 64-bit integers as text
+    "arrayValue": lambda value: list(map(_value, list_of(object_of(value).get("values")))),
+    "kvlistValue": lambda value: _attributes(object_of(value).get("values")),
+}
+"""Readers of those values of an `AnyValue` that are not plain."""
 
 
 def _id(value: object) -> str:

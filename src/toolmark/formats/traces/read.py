@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from toolmark._internal.json import within_limits
 from toolmark._internal.message_content import Fields
-from toolmark.capture import conversation
+from toolmark.capture.conversations import by_conversation, conversation
 from toolmark.cases import ConversationalTestCase, Run
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.formats.messages.field_readers import Notes, plain
@@ -57,10 +57,7 @@ class Traces:
     @property
     def sessions(self) -> list[list[Run]]:
         """The runs of each session, sessions in the order of their first run; a run without one is its own session."""
-        groups: dict[object, list[Run]] = {}
-        for index, run in enumerate(self.runs):
-            groups.setdefault(index if run.conversation_id is None else run.conversation_id, []).append(run)
-        return list(groups.values())
+        return by_conversation(self.runs)
 
     @property
     def conversations(self) -> list[ConversationalTestCase]:

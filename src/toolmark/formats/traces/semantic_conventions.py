@@ -17,7 +17,7 @@ from toolmark._internal.message_content import Fields, as_object, first_of, obje
 from toolmark.formats.messages.field_readers import decoded, id_of, list_of
 from toolmark.formats.traces.attribute_aliases import with_common_names
 from toolmark.formats.traces.span_messages import INDEXED, LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY, indexed, read_messages
-from toolmark.formats.traces.span_tree import ModelCall, Span, SpanKind
+from toolmark.formats.traces.span_tree import Event, ModelCall, Span, SpanKind
 from toolmark.formats.traces.tool_runs import handoff_target, name_in, tool_run_of
 from toolmark.formats.traces.trace_messages import Message, Speaker, last_text, tools_beside_messages
 from toolmark.formats.traces.values import first_key, json_list, json_object, object_under, string_of, token_counts
@@ -108,33 +108,39 @@ def _kind_of(span: Span) -> SpanKind:
     """Return the kind of a span: the one that it names, else the one that its attributes imply."""
     attributes = span.attributes
     names = [string_of(attributes.get(key)).lower() for key in _KIND_KEYS]
-    if names[0] == "create_agent":
-        return "other"  # Phoenix calls it an agent, but no agent runs in it
+    if names[0] == "create_agent" or _repeats_results(span):
+        return "other"  # Phoenix calls `create_agent` an agent, but no agent runs in it
     operations = _VERCEL_OPERATION.findall(str(attributes.get("ai.operationId")))
     kinds: list[SpanKind | None] = [*map(_VERCEL_KINDS.get, operations), *map(_KINDS.get, names)]
     # `other` is weak: OpenInference calls a span a chain that may still be a tool or an agent by its attributes.
     named: SpanKind | None = next((kind for kind in kinds if kind not in (None, "other")), None)
-    kind = named or _implied_kind(span, is_chain="other" in kinds)
-    is_merged = attributes.get("gen_ai.tool.name") == _MERGED_TOOLS or span.name.endswith(_MERGED_TOOLS)
-    return "other" if kind is None or (kind == "tool" and is_merged) else kind
+    return named or _implied_kind(span, is_chain="other" in kinds) or "other"
+
+
+def _repeats_results(span: Span) -> bool:
+    return span.attributes.get("gen_ai.tool.name") == _MERGED_TOOLS or span.name.endswith(_MERGED_TOOLS)
 
 
 def _implied_kind(span: Span, *, is_chain: bool) -> SpanKind | None:
     """Return the kind that the attributes of a span imply; `None` if they imply none."""
-    attributes, name = span.attributes, span.name
-    is_request = name.startswith(("call_llm", "chat"))  # Google's ADK names a tool there, too
-    names_tool = attributes.get("gen_ai.tool.name") is not None and not is_request
-    if names_tool or first_key(attributes, *_TOOL_HINTS):
+    if _names_tool(span):
         return "tool"
-    if name in _HAYSTACK_SPANS:
-        return _HAYSTACK_SPANS[name]
-    if first_key(attributes, *_AGENT_HINTS):
+    if span.name in _HAYSTACK_SPANS:
+        return _HAYSTACK_SPANS[span.name]
+    if first_key(span.attributes, *_AGENT_HINTS):
         return "agent"
-    if _has_model_attributes(attributes, is_chain=is_chain):
+    if _has_model_attributes(span.attributes, is_chain=is_chain):
         return "model"
-    if attributes.get("agent_name") is not None or _ADK_AGENT.match(name):
+    if span.attributes.get("agent_name") is not None or _ADK_AGENT.match(span.name):
         return "agent"
     return "model" if span.events_named(LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY) else None
+
+
+def _names_tool(span: Span) -> bool:
+    """Return whether the attributes of a span are those of a tool run."""
+    # The requests of Google's ADK to models name a tool, too.
+    hints = _TOOL_HINTS if span.name.startswith(("call_llm", "chat")) else ("gen_ai.tool.name", *_TOOL_HINTS)
+    return first_key(span.attributes, *hints) is not None
 
 
 def _has_model_attributes(attributes: Fields, *, is_chain: bool) -> bool:
@@ -159,13 +165,14 @@ def _error_of(span: Span) -> str | None:
     error, attributes = span.error, span.attributes
     if error is None and attributes.get("error.type") is None:
         return None
-    error = error or str(first_of(attributes, "exception.message", "error.message", "error.type"))
-    for event in span.events:
-        if event.name == "exception" or "exception.type" in event.attributes:
-            name = string_of(event.attributes.get("exception.type")).rpartition(".")[2]
-            text = filter(None, (name, event.attributes.get("exception.message")))
-            return ": ".join(map(str, text)) or error
-    return error
+    exceptions = filter(None, map(_exception_in, span.events))
+    return next(exceptions, error) or str(first_of(attributes, "exception.message", "error.message", "error.type"))
+
+
+def _exception_in(event: Event) -> str | None:
+    """Return the exception that an event records; empty if its type and text were not captured."""
+    name = string_of(event.attributes.get("exception.type")).rpartition(".")[2]
+    return ": ".join(map(str, filter(None, (name, event.attributes.get("exception.message")))))
 
 
 def _read_model(span: Span) -> None:
@@ -181,10 +188,10 @@ def _read_model(span: Span) -> None:
 def _stopped_for_tools(span: Span) -> bool | None:
     """Return whether a model stopped to have tools called; `None` where the span gives no reason for the stop."""
     reasons = [str(reason) for value in filter(None, _finish_reasons(span)) for reason in parts_of(value)]
-    for reason in ",".join(reasons).split(","):
-        # Semantic Kernel writes the names of a Python enum: `FinishReason.TOOL_CALLS`.
-        if reason.rpartition(".")[2].replace("-", "_").lower() in _TOOL_REASONS:
-            return True
+    # Semantic Kernel writes the names of a Python enum: `FinishReason.TOOL_CALLS`.
+    names = [reason.rpartition(".")[2].replace("-", "_").lower() for reason in ",".join(reasons).split(",")]
+    if not _TOOL_REASONS.isdisjoint(names):
+        return True
     provider = str(first_of(span.attributes, "gen_ai.provider.name", "gen_ai.system"))
     # Google's models stop for the same reason with tools and without, so it means nothing there.
     return False if set(reasons) - {"STOP"} and not provider.startswith(_GOOGLE) else None
@@ -200,7 +207,7 @@ def _finish_reasons(span: Span) -> Iterator[object]:
         response = json_object(span.attributes.get(key))
         # OpenAI's choices, which MLflow keeps too, or Haystack's replies.
         for entry in map(object_of, (*list_of(response.get("choices")), *list_of(response.get("replies")))):
-            yield entry.get("finish_reason") or object_of(entry.get("meta")).get("finish_reason")
+            yield first_of({**object_of(entry.get("meta")), **entry}, "finish_reason")
 
 
 def _offered(attributes: Fields) -> Iterator[Any]:

@@ -8,12 +8,13 @@ is empty: a model that said nothing asked for no calls, while one whose reply wa
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from toolmark._internal.message_content import Fields, as_object, first_of, object_of, text_of
+from toolmark._internal.message_content import Fields, as_object, first_of, object_of
+from toolmark._internal.model import drop_none
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import cut_off
 from toolmark.formats.messages.field_readers import decoded
@@ -22,13 +23,15 @@ from toolmark.formats.traces.trace_messages import (
     Message,
     Speaker,
     answers_in,
+    call_names,
+    is_nameless,
     messages_in,
     read_once,
     requests_in,
     texts_of,
     with_arguments_of,
 )
-from toolmark.formats.traces.values import first_key
+from toolmark.formats.traces.values import first_key, first_text
 from toolmark.matching.json_compare import ABSENT, json_equal
 
 INPUTS = ("input.value", "langfuse.observation.input", "traceloop.entity.input", "mlflow.spanInputs")
@@ -76,7 +79,6 @@ _HAS_INVALID_CALLS = re.compile(r'"invalid_tool_calls": ?\[\{')
 """JSON text of a LangChain message with calls whose arguments are not JSON."""
 
 _INDEX = re.compile(r"\.?(\d+)\.")
-_MESSAGE_EVENT = re.compile(r"^gen_ai\.(system|user|assistant|tool)\.message$")
 
 
 def indexed(attributes: Fields, prefix: str) -> list[dict[str, Any]]:
@@ -100,17 +102,20 @@ def is_hidden(value: object) -> bool:
 
 def read_messages(span: Span) -> None:
     """Set the messages that went into a model, an agent or a chain, and those that came out."""
-    if span.kind == "model":
-        span.prompt = _messages_of(span, "user") or _split_conversation(span)[0]
-        span.reply = _messages_of(span, "model") or _vercel_reply(span) or _split_conversation(span)[1]
-        if not span.reply and _is_reply_missing(span.attributes):
-            span.reply = None
-        return
     key = first_key(span.attributes, *_CONVERSATIONS)
-    if key is None:
+    if span.kind == "model":
+        _read_model_messages(span)
+    elif key is None:
         span.prompt, span.reply = _messages_of(span, "user"), _messages_of(span, "model")
     else:  # a whole conversation counts as output
         span.reply = _messages_at(span, key, "user")
+
+
+def _read_model_messages(span: Span) -> None:
+    span.prompt = _messages_of(span, "user") or _split_conversation(span)[0]
+    span.reply = _messages_of(span, "model") or _vercel_reply(span) or _split_conversation(span)[1]
+    if not span.reply and _is_reply_missing(span.attributes):
+        span.reply = None
 
 
 def _is_reply_missing(attributes: Fields) -> bool:
@@ -150,14 +155,14 @@ def _messages_in_lists(span: Span, speaker: Speaker) -> list[Message]:
 
 def _messages_in_values(span: Span, speaker: Speaker) -> list[Message]:
     """Return one side of a model call from the first attribute that holds all of it, else from the first of any."""
+    # OpenLLMetry leaves out calls that come with text; they are in the framework's output, another attribute.
+    needs_calls = speaker == "model" and span.model_call.stopped_for_tools
     partial_reply: list[Message] = []
     for key in _PLACES[speaker]:
         messages = _messages_at(span, key, speaker)
-        if speaker == "user" and _is_method_input(messages, span.attributes.get(key)):
+        if _is_method_input(messages, span.attributes.get(key)):
             continue
-        # OpenLLMetry leaves out calls that come with text; they are in the framework's output, another attribute.
-        is_complete = speaker == "user" or not span.model_call.stopped_for_tools or requests_in(messages)
-        if messages and is_complete:
+        if messages and (requests_in(messages) or not needs_calls):
             return messages
         partial_reply = partial_reply or messages
     return partial_reply
@@ -172,14 +177,14 @@ def _messages_at(span: Span, key: str, speaker: Speaker) -> list[Message]:
 def _captured(attributes: Fields, key: str) -> Any:  # noqa: ANN401 - a JSON value
     """Return the content of an attribute; `None` where it was hidden."""
     value = attributes.get(key)
-    if is_hidden(value):
-        return None
-    if key == "output.value":
-        # Where content is dropped, Phoenix fills `output.value` with the id and the model of the response.
-        named = {name: text for name in ("id", "model") if (text := attributes.get(f"gen_ai.response.{name}"))}
-        if named and decoded(value) == named:
-            return None
-    return value
+    is_dropped = key == "output.value" and _names_response_only(value, attributes)
+    return None if is_dropped or is_hidden(value) else value
+
+
+def _names_response_only(output: object, attributes: Fields) -> bool:
+    """Return whether an output has the id and the model of a response alone: Phoenix writes it without the content."""
+    named = drop_none({name: attributes.get(f"gen_ai.response.{name}") for name in ("id", "model")})
+    return bool(named) and decoded(output) == named
 
 
 def whole_value(value: object, span: Span, path: str) -> Any:  # noqa: ANN401 - a JSON value
@@ -220,7 +225,7 @@ def _complete(messages: list[Message], span: Span, speaker: Speaker) -> list[Mes
 
 def _is_better(whole: list[Message], messages: list[Message], speaker: Speaker) -> bool:
     """Return whether the whole messages have more calls than the indexed ones, or say alone which calls they answer."""
-    names, whole_names = _call_names(messages), _call_names(whole)
+    names, whole_names = call_names(messages), call_names(whole)
     if speaker == "model" and len(whole_names) > len(names) and set(names) <= set(whole_names):
         return True
     has_names = bool(answers_in(whole)) and not _has_nameless_answer(whole)
@@ -245,13 +250,9 @@ def _may_be_incomplete(messages: list[Message], text: str) -> bool:
     return bool(answers_in(messages)) and _SAYS_FAILED.search(text) is not None
 
 
-def _call_names(messages: Iterable[Message]) -> list[tuple[str, str | None]]:
-    return [(request.name, request.id) for request in requests_in(messages)]
-
-
 def _has_nameless_answer(messages: Iterable[Message]) -> bool:
     """Return whether an answer names neither a call nor a tool."""
-    return any(answer.call_id is None and answer.name is None for answer in answers_in(messages))
+    return any(map(is_nameless, answers_in(messages)))
 
 
 def _may_be_equal(call: Request, other: Request) -> bool:
@@ -308,21 +309,43 @@ def _nested_part(entry: Fields) -> dict[str, Any]:
 
 
 def _messages_in_event(event: Event, speaker: Speaker) -> list[Message]:
-    fields, role = event.fields, _MESSAGE_EVENT.match(event.name)
+    """Return the messages of one side in an event."""
+    fields = event.fields
     if fields.keys() & {*_EVENT_KEYS["user"], *_EVENT_KEYS["model"]}:
         value = first_of(fields, *_EVENT_KEYS[speaker])
         return messages_in(value, f"{event.path}['{_EVENT_KEYS[speaker][0]}']", speaker)
-    if speaker == "user" and event.name == LLAMA_INDEX_PROMPT:
-        return messages_in(event.attributes.get("messages"), f"{event.path}['messages']", "user")
-    if speaker == "model" and event.name == LLAMA_INDEX_REPLY:
-        blocks = decoded(event.attributes.get("response.message.blocks"))
-        return _event_message({"role": "assistant", "blocks": blocks}, event.path)
-    if speaker == "user" and role:
-        return _event_message({"role": role[1], **fields}, event.path)
-    if speaker == "model" and event.name == "gen_ai.choice":
-        content = decoded(fields.pop("message", None))
-        return _event_message({"role": "assistant", "content": content, **fields, **object_of(content)}, event.path)
-    return []
+    read = _EVENT_READERS[speaker].get(event.name)
+    return [] if read is None else read(event)
+
+
+def _llama_index_prompt(event: Event) -> list[Message]:
+    return messages_in(event.attributes.get("messages"), f"{event.path}['messages']", "user")
+
+
+def _llama_index_reply(event: Event) -> list[Message]:
+    blocks = decoded(event.attributes.get("response.message.blocks"))
+    return _event_message({"role": "assistant", "blocks": blocks}, event.path)
+
+
+def _prompt_message(event: Event) -> list[Message]:
+    """Return the message in an event whose name has its role: `gen_ai.user.message`."""
+    return _event_message({"role": event.name.split(".")[1], **event.fields}, event.path)
+
+
+def _choice(event: Event) -> list[Message]:
+    fields = event.fields
+    content = decoded(fields.pop("message", None))
+    return _event_message({"role": "assistant", "content": content, **fields, **object_of(content)}, event.path)
+
+
+_EVENT_READERS: dict[Speaker, dict[str, Callable[[Event], list[Message]]]] = {
+    "user": {
+        LLAMA_INDEX_PROMPT: _llama_index_prompt,
+        **{f"gen_ai.{role}.message": _prompt_message for role in ("system", "user", "assistant", "tool")},
+    },
+    "model": {LLAMA_INDEX_REPLY: _llama_index_reply, "gen_ai.choice": _choice},
+}
+"""Readers of the events that hold one side of a model call, by their names."""
 
 
 def _event_message(fields: Fields, path: str) -> list[Message]:
@@ -341,7 +364,7 @@ def _vercel_reply(span: Span) -> list[Message]:
     """Return what a model of the Vercel AI SDK answered: calls and text have an attribute each."""
     key = "ai.response.toolCalls"
     calls = messages_in(span.attributes.get(key), span.place_of(key), "model")
-    text = text_of(span.attributes.get("ai.response.text")) or text_of(span.attributes.get("ai.response.object"))
+    text = first_text(span.attributes.get("ai.response.text"), span.attributes.get("ai.response.object"))
     if text is None or calls:
         return calls
     return [Message("model", span.place_of("ai.response.text"), text)]

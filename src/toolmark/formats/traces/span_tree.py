@@ -222,20 +222,25 @@ def tree_of(spans: Iterable[Span]) -> Tree:
     for index, span in enumerate(tree.spans):
         span.order = (span.started_at or _LONG_AGO, index)
         children[span.parent].append(span)
-        if span.kind == "model":
-            _mark_ancestors(span, by_id)
-    # A missing parent may have been sampled away, or be in another file.
-    roots = [span for span in tree.spans if span.parent not in by_id or span.parent == span.id]
-    placed: set[str] = set()
-    # A span that no root leads to is, over some steps, its own ancestor.
-    for root in [*roots, *tree.spans]:
-        if root.id not in placed:
-            tree.roots.append(root)
-            _place_below(root, children, placed, tree)
+    for model in tree.of_kind("model"):
+        _mark_ancestors(model, by_id)
+    _place_all(tree, by_id, children)
     tree.orphans = [root.path for root in tree.roots if root.parent is not None]
     tree.spans.sort(key=attrgetter("order"))
     tree.roots.sort(key=attrgetter("order"))
     return tree
+
+
+def _place_all(tree: Tree, by_id: dict[str | None, Span], children: dict[str | None, list[Span]]) -> None:
+    """Find the roots, and set the position of every span."""
+    # A missing parent may have been sampled away, or be in another file.
+    roots = [span for span in tree.spans if span.parent not in by_id or span.parent == span.id]
+    placed: set[Span] = set()
+    # A span that no root leads to is, over some steps, its own ancestor.
+    for root in [*roots, *tree.spans]:
+        if root not in placed:
+            tree.roots.append(root)
+            _place_below(root, children, placed, tree)
 
 
 def _most_complete(spans: Iterable[Span]) -> dict[str | None, Span]:
@@ -268,20 +273,19 @@ def _mark_ancestors(model: Span, by_id: dict[str | None, Span]) -> None:
         outer = by_id.get(outer.parent)
 
 
-def _place_below(root: Span, children: dict[str | None, list[Span]], placed: set[str], tree: Tree) -> None:
+def _place_below(root: Span, children: dict[str | None, list[Span]], placed: set[Span], tree: Tree) -> None:
     """Set the position of every span below a root, from the top down."""
-    placed.add(root.id)
+    placed.add(root)
     queue = [root]
     for outer in queue:
-        for span in children[outer.id]:
-            if span.id in placed:
-                continue
-            placed.add(span.id)
+        inner = [span for span in children[outer.id] if span not in placed]
+        placed.update(inner)
+        queue += inner
+        for span in inner:
             span.order = (span.started_at or outer.order[0], span.order[1])
             _place_inside(span, outer, tree)
-            if span.kind == "tool" and span.scope is not None and _same_call(span, span.scope):
-                _merge_into(span.scope, span)
-            queue.append(span)
+            if span.kind == "tool" and span.scope is not None:
+                _merge_same_call(span.scope, span)
 
 
 def _place_inside(span: Span, outer: Span, tree: Tree) -> None:
@@ -317,8 +321,10 @@ def may_be_equal(arguments: object, others: object) -> bool:
     return ABSENT in (arguments, others) or json_equal(arguments, others)
 
 
-def _merge_into(outer: Span, inner: Span) -> None:
-    """Complete the outer record of a call with the inner one, which counts no more."""
+def _merge_same_call(outer: Span, inner: Span) -> None:
+    """Complete the outer record of a call with the inner one, which counts no more; not if that is another call."""
+    if not _same_call(inner, outer):
+        return
     # The outer record may lack content that the inner one has: frameworks and libraries differ in what they keep.
     for name, unset in (("arguments", ABSENT), ("result", ABSENT), ("call_id", None), ("type", None), ("server", None)):
         if getattr(outer.tool_run, name) is unset:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, filterfalse
 from operator import attrgetter
+from typing import Any
 
 from toolmark._internal.message_content import text_of
 from toolmark.calls import ToolCallType
@@ -174,9 +175,9 @@ def _innermost_models(tree: Tree) -> list[Span]:
     A wrapper with a reply counts itself, if the model inside has none.
     """
     models = tree.of_kind("model")
-    wrappers = _models_around(models)
-    around_replies = _models_around(span for span in models if span.reply is not None)
-    return [span for span in models if span not in wrappers or (span.reply is not None and span not in around_replies)]
+    wrappers = _models_around(span for span in models if span.reply is not None)
+    wrappers.update(span for span in _models_around(models) if span.reply is None)
+    return list(filterfalse(wrappers.__contains__, models))
 
 
 def _models_around(models: Iterable[Span]) -> set[Span]:
@@ -191,9 +192,7 @@ def _models_around(models: Iterable[Span]) -> set[Span]:
 
 
 def _build_run(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Run:
-    for call in trace.ledger.calls:
-        is_handoff = call.handoff_to is not None or call.request.name in handoff_names
-        call.request = _with_valid_fields(replace(call.request, handoff=is_handoff), call.source, notes)
+    _validate_requests(trace.ledger, handoff_names, notes)
     builder = RunBuilder(run_id=trace.tree.spans[0].trace or None, conversation_id=trace.session)
     for warning in _warnings(trace):
         builder.warn(warning)
@@ -208,6 +207,13 @@ def _build_run(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Ru
         builder.labelled(tags=span.tags)
     _record_end(trace, builder)
     return builder.build()
+
+
+def _validate_requests(ledger: CallLedger, handoff_names: frozenset[str], notes: Notes) -> None:
+    """Replace the request of each call with a valid one, which says whether it is a hand-off."""
+    for call in ledger.calls:
+        is_handoff = call.handoff_to is not None or call.request.name in handoff_names
+        call.request = _with_valid_fields(replace(call.request, handoff=is_handoff), call.source, notes)
 
 
 def _with_valid_fields(request: Request, path: str, notes: Notes) -> Request:
@@ -230,10 +236,7 @@ def _record_batches(ledger: CallLedger, builder: RunBuilder, offered: Collection
 
     `offered` has the names of all tools that the outer models could choose from; it is empty if they are not known.
     """
-    code_runs = [CallBatch(span, (*span.order, True, 0)) for span in ledger.runs_without_request]
-    batches: dict[Span | None, list[CallBatch]] = defaultdict(list)
-    for batch in sorted([*ledger.batches, *code_runs], key=attrgetter("order")):
-        batches[batch.span.scope].append(batch)
+    batches = _batches_by_scope(ledger)
     # The builder must know a tool run before the calls inside of it.
     queue = batches.pop(None, [])
     for batch in queue:
@@ -241,9 +244,17 @@ def _record_batches(ledger: CallLedger, builder: RunBuilder, offered: Collection
             _record_message(batch, builder, () if batch.span.scope else offered)
         else:  # a program called the tool
             _record_tool(batch.span, builder, batch.scope_id)
-        runs = [span for call in batch.calls for span in call.runs]
-        for run in runs if batch.calls else [batch.span]:
+        for run in batch.runs or [batch.span]:
             queue += batches.pop(run, [])
+
+
+def _batches_by_scope(ledger: CallLedger) -> dict[Span | None, list[CallBatch]]:
+    """Return the batches of each scope in their order; a tool run that a program started is one without calls."""
+    code_runs = [CallBatch(span, (*span.order, True, 0)) for span in ledger.runs_without_request]
+    batches: dict[Span | None, list[CallBatch]] = defaultdict(list)
+    for batch in sorted([*ledger.batches, *code_runs], key=attrgetter("order")):
+        batches[batch.span.scope].append(batch)
+    return batches
 
 
 def _record_message(batch: CallBatch, builder: RunBuilder, offered: Collection[str]) -> None:
@@ -252,15 +263,20 @@ def _record_message(batch: CallBatch, builder: RunBuilder, offered: Collection[s
     builder.model_asked(requests, scope=batch.scope_id, agent=batch.span.agent_name)
     for call in batch.calls:
         for span in call.runs:
-            if span.tool_run.status == "unknown_tool":
-                content = span.tool_run.result
-                builder.result_shown(content, failed=True, error=span.error, unknown_tool=True, request=call.source)
-            else:
-                _record_tool(span, builder, batch.scope_id, call.request.id, call.source)
+            _record_run(span, call, builder)
         if call.handoff_to is not None:
             builder.handed_off(to=call.handoff_to, request=call.source)
         if call.answer is not None:
             _record_answer(call, call.answer, builder, offered)
+
+
+def _record_run(span: Span, call: Call, builder: RunBuilder) -> None:
+    """Record a tool span of a call; one of an unknown tool is only a result."""
+    run = span.tool_run
+    if run.status == "unknown_tool":
+        builder.result_shown(run.result, failed=True, error=span.error, unknown_tool=True, request=call.source)
+    else:
+        _record_tool(span, builder, call.batch.scope_id, call.source)
 
 
 def _record_answer(call: Call, answer: Answer, builder: RunBuilder, offered: Collection[str]) -> None:
@@ -269,12 +285,9 @@ def _record_answer(call: Call, answer: Answer, builder: RunBuilder, offered: Col
         return
     builder.result_shown(
         answer.content,
-        call_id=call.request.id,
-        name=call.request.name,
         failed=answer.failed,
         error=answer.error,
         unknown_tool=_is_unknown(call.request, offered),
-        scope=call.batch.scope_id,
         reformatted=any(run.tool_run.result is not ABSENT for run in call.runs[-1:]),
         ran=answer.ran,
         read=True,
@@ -289,17 +302,14 @@ def _is_unknown(request: Request, offered: Collection[str]) -> bool:
     return not request.handoff and request.type not in (ToolCallType.HOSTED, ToolCallType.MCP)
 
 
-def _record_tool(
-    span: Span, builder: RunBuilder, scope: str | None, call_id: str | None = None, request: str | None = None
-) -> None:
+def _record_tool(span: Span, builder: RunBuilder, scope: str | None, request: str | None = None) -> None:
     """Record a tool run, for the call of a model at `request` or, without one, for the program itself."""
     run = span.tool_run
-    failure = (text_of(run.result) or "failed") if run.failed else None
     builder.tool_started(
         span.id,
         run.tool,
         run.arguments if isinstance(run.arguments, dict) else None,
-        call_id=call_id or run.call_id,
+        call_id=run.call_id,
         scope=scope,
         agent=span.agent_name,
         type=run.type,
@@ -313,6 +323,7 @@ def _record_tool(
     elif span.error is not None:
         builder.tool_failed(span.id, span.error, at=span.ended_at)
     else:
+        failure = (text_of(run.result) or "failed") if run.failed else None
         builder.tool_ended(span.id, run.result, error=failure, at=span.ended_at)
 
 
@@ -320,7 +331,7 @@ def _record_offered_tools(trace: _Trace, builder: RunBuilder) -> set[str]:
     """Record the offered tools; return their names if all of them are known."""
     models = trace.outer_models
     # If neither a model nor the agent around it has a list of tools, it may have been offered others than these.
-    is_complete = models != [] and all(model.offered or (model.within and model.within.offered) for model in models)
+    is_complete = models != [] and all(map(_tools_of, models))
     names: set[str] = set()
     for span in trace.tree.of_kind("model", "agent"):
         if span.scope is None:
@@ -331,13 +342,20 @@ def _record_offered_tools(trace: _Trace, builder: RunBuilder) -> set[str]:
     return names if is_complete else set()
 
 
+def _tools_of(model: Span) -> list[Any]:
+    """Return the tools that a model, or else the agent around it, could choose from."""
+    return model.offered or (model.within.offered if model.within else [])
+
+
 def _warnings(trace: _Trace) -> list[str]:
     tree, ledger, notes = trace.tree, trace.ledger, Notes()
     notes.warnings += chain(*(span.doubts for span in tree.spans))
     notes.warn_once(tree.orphans, "the parent span is missing; the trace may be incomplete")
     notes.warn_once(ledger.history_calls, "the call is only in a model's history, before the user's last message")
     notes.warn_once(ledger.lost_answers, "answers a call that the trace does not show; left out")
-    _warn_of_missing_calls(trace, notes)
+    message = "the model stopped to call tools, but the trace does not show the calls"
+    notes.warn_once(_models_without_calls(trace), message)
+    notes.warn_once(_agents_without_spans(trace), "the agent has no spans of models or tools; calls may be missing")
     if not tree.of_kind("tool", "agent", "handoff"):  # a tracer of agents traces their tools too
         places = _places_without_reply(trace.models)
         notes.warn_once(places, "the reply of the model was not captured; calls in it may be missing")
@@ -347,21 +365,25 @@ def _warnings(trace: _Trace) -> list[str]:
     return notes.warnings
 
 
-def _warn_of_missing_calls(trace: _Trace, notes: Notes) -> None:
-    """Warn of calls that must have been requested, and are not in the trace."""
-    tree, batches = trace.tree, trace.ledger.batches
+def _models_without_calls(trace: _Trace) -> list[str]:
+    """Return the models that stopped to have tools called, if the trace lacks calls of some of them."""
     stopped = [span for span in trace.models if span.model_call.stopped_for_tools]
+    batches = trace.ledger.batches
     # Calls of a model may be inferred under another span, so only a lack of batches shows that some are missing.
-    if len(stopped) > len(batches):
-        spans = {batch.span for batch in batches}
-        places = [span.path for span in stopped if span not in spans]
-        notes.warn_once(places, "the model stopped to call tools, but the trace does not show the calls")
-    agents = tree.of_kind("agent")
+    if len(stopped) <= len(batches):
+        return []
+    spans = {batch.span for batch in batches}
+    return [span.path for span in stopped if span not in spans]
+
+
+def _agents_without_spans(trace: _Trace) -> list[str]:
+    """Return the agents of a trace that shows none of their calls and models."""
+    agents = trace.tree.of_kind("agent")
     # The reply of an agent may be a whole conversation.
-    speakers = [speakers_of(span.reply_messages) for span in agents]
-    if not (batches or tree.of_kind("model", "tool", "handoff") or any(map({"user", "model"}.issubset, speakers))):
-        places = [span.path for span in agents]
-        notes.warn_once(places, "the agent has no spans of models or tools; calls may be missing")
+    has_conversation = any({"user", "model"} <= speakers_of(span.reply_messages) for span in agents)
+    if has_conversation or trace.ledger.batches or trace.tree.of_kind("model", "tool", "handoff"):
+        return []
+    return [span.path for span in agents]
 
 
 def _places_without_reply(models: list[Span]) -> list[str]:
@@ -391,7 +413,7 @@ def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     """Record the output of the run, and how it ended."""
     tree = trace.tree
     end = max(filter(None, map(attrgetter("ended_at"), tree.spans)), default=None)
-    error = next((span.error for span in tree.roots if span.error is not None), None)
+    error = _first(span.error for span in tree.roots)
     if error is not None:
         builder.ended(None, status=RunStatus.ERROR, error=error, at=end)
         return
@@ -412,6 +434,6 @@ def _final_text(model: Span, ledger: CallLedger) -> str | None:
     text = final_text(model.reply_messages)
     calls = [call for call in ledger.calls if call.batch.span is model]
     # The tools of such a reply ran inside of the model's span.
-    if not text and calls and all(any(run.around is model for run in call.runs) for call in calls):
+    if not text and calls and all(call.ran_inside(model) for call in calls):
         return last_text(model.reply_messages, "model")
     return text

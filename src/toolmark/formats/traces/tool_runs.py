@@ -90,12 +90,7 @@ def tool_run_of(span: Span) -> ToolRun:
         status=text_of(attributes.get(CALL_STATUS)),
     )
     _unwrap_mcp(run)
-    # Strands, and the conventions of 2024, keep arguments and results in events.
-    for event in span.events:
-        if run.arguments is ABSENT:
-            run.arguments = _arguments_in(event)
-        if run.result is ABSENT:
-            run.result = _result_in(event)
+    _complete_from_events(run, span.events)
     if attributes.get("haystack.tool.error") is True:
         run.result, run.failed = json_object(run.result).get("error", run.result), True
     unwrap_result(run)
@@ -107,6 +102,15 @@ def _parameter_names(attributes: Fields) -> tuple[str, ...]:
     schema = object_under(attributes, "tool.parameters")
     properties = object_under(schema, "properties") or schema
     return tuple(dict.fromkeys(name.partition(".")[0] for name in properties))
+
+
+def _complete_from_events(run: ToolRun, events: Iterable[Event]) -> None:
+    """Complete a run with events: Strands, and the conventions of 2024, keep arguments and results there."""
+    for event in events:
+        if run.arguments is ABSENT:
+            run.arguments = _arguments_in(event)
+        if run.result is ABSENT:
+            run.result = _result_in(event)
 
 
 def _arguments_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value

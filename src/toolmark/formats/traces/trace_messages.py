@@ -20,14 +20,14 @@ from typing import Any, Literal, TypeAlias
 
 from toolmark._internal.message_content import Fields, as_object, object_of, parts_of, text_of
 from toolmark.capture import Request
-from toolmark.capture.input_parts import read_image
+from toolmark.capture.input_parts import read_image, texts_with_images
 from toolmark.cases import MLLMImage
 from toolmark.formats.messages import langchain
 from toolmark.formats.messages.content_parts import answer_of, call_of, piece_of
-from toolmark.formats.messages.field_readers import Notes, decoded, list_of
+from toolmark.formats.messages.field_readers import Notes, decoded, list_of, present_keys
 from toolmark.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolmark.formats.messages.transcript import Answer
-from toolmark.formats.traces.values import first_key, json_list, json_object, printed_object, string_of
+from toolmark.formats.traces.values import all_entries, first_key, json_list, json_object, printed_object, string_of
 from toolmark.matching.json_compare import ABSENT
 
 Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
@@ -175,9 +175,19 @@ def requests_in(messages: Iterable[Message]) -> list[Request]:
     return [request for message in messages for request in message.requests]
 
 
+def call_names(messages: Iterable[Message]) -> list[tuple[str, str | None]]:
+    """Return the names and ids of the calls that messages ask for."""
+    return [(request.name, request.id) for request in requests_in(messages)]
+
+
 def answers_in(messages: Iterable[Message]) -> list[Answer]:
     """Return the answers of messages to calls."""
     return [message.answer for message in messages if message.answer is not None]
+
+
+def is_nameless(answer: Answer) -> bool:
+    """Return whether an answer names neither a call nor a tool."""
+    return answer.call_id is None and answer.name is None
 
 
 def texts_of(messages: Iterable[Message], speaker: Speaker) -> list[str]:
@@ -237,9 +247,8 @@ def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> li
     text = content = decoded(value)
     if not isinstance(content, str):
         messages = messages_in(content, path, default, depth + 1)
-        entries = list_of(content)
         # Tracers that drop content leave messages with a role and nothing else; a list of them is not a text.
-        if messages or (entries and all("role" in object_of(entry) for entry in entries)):
+        if messages or all_entries(list_of(content), lambda entry: "role" in entry):
             return messages
         text = value
     return [Message(default, path, text)] if text else []
@@ -313,16 +322,21 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Mes
 
 def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -> list[Message]:
     """Return the messages that an object holds under the first of the usual keys that has any."""
-    for key, speaker in _WRAPPERS.items():
-        value = fields.get(key)
-        if key == "generations":  # LangChain keeps alternatives for each prompt
-            value = [next(iter(list_of(entry)), entry) for entry in list_of(value)] or value
+    for key in present_keys(fields, _WRAPPERS):
+        speaker, value = _WRAPPERS[key], fields[key]
+        if key == "generations":
+            value = _first_alternatives(value)
         # A text is a message only where the key names the speaker: `content` and `message` may be anyone's.
-        if value is not None and (speaker or isinstance(decoded(value), (dict, list))):
+        if speaker or isinstance(decoded(value), (dict, list)):
             messages = messages_in(value, f"{path}.{key}", speaker or default, depth + 1)
             if messages:
                 return messages
     return []
+
+
+def _first_alternatives(generations: object) -> object:
+    """Return the first generation for each prompt: LangChain keeps alternatives."""
+    return [next(iter(list_of(entry)), entry) for entry in list_of(generations)] or generations
 
 
 def _langchain_message(fields: Fields, path: str) -> list[Message]:
@@ -346,17 +360,12 @@ def _message(fields: Fields, path: str) -> list[Message]:
         return []
     speaker = _speaker_of(fields)
     content, place = _content_of(fields, path)
-    calls = _calls_of_message(fields, path)
-    if isinstance(content, str):
-        content, calls_in_text = _structure_in_text(content, place, speaker)
-        calls += calls_in_text
+    content, calls_in_text = _structure_in_text(content, place, speaker)
+    calls = [*_calls_of_message(fields, path), *calls_in_text]
     if speaker == "tool" and not calls:
         return _answers(fields, content, place)
-    if speaker == "model" and not calls and not isinstance(content, str):
-        printed = _printed_message(parts_of(content), path)
-        if printed:
-            return printed
-    return _message_of_parts(content, place, path, speaker, calls)
+    printed = _printed_message(content, path) if speaker == "model" and not calls else []
+    return printed or _message_of_parts(content, place, path, speaker, calls)
 
 
 def _speaker_of(fields: Fields) -> Speaker:
@@ -374,19 +383,15 @@ def _content_of(fields: Fields, path: str) -> tuple[Any, str]:
     return (parts, f"{path}.{key}.parts") if isinstance(parts, list) else (content, f"{path}.{key}")
 
 
-def _structure_in_text(text: str, path: str, speaker: Speaker) -> tuple[str | list[Any] | None, list[Request]]:
-    """Return the parts or the calls that frameworks write as the text of a message, else the text itself."""
-    entries = json_list(text)
+def _structure_in_text(content: Any, path: str, speaker: Speaker) -> tuple[Any, list[Request]]:  # noqa: ANN401 - JSON
+    """Return the parts or the calls that frameworks write as the text of a message; any other content as it is."""
+    entries = json_list(content) if isinstance(content, str) else []
     if _are_parts(entries, speaker):
         return entries, []
-    calls: list[Request] = []
-    if speaker in ("model", "tool"):  # some frameworks write a list of calls and nothing else
-        for index, entry in enumerate(entries):
-            call = _bare_call(object_of(entry), f"{path}[{index}]")
-            if call is None:
-                return text, []
-            calls.append(call)
-    return None if calls else text, calls
+    # Some frameworks write a list of calls and nothing else.
+    calls = [_bare_call(object_of(entry), f"{path}[{index}]") for index, entry in enumerate(entries)]
+    is_list_of_calls = speaker in ("model", "tool") and entries and None not in calls
+    return (None, list(filter(None, calls))) if is_list_of_calls else (content, [])
 
 
 def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], list[Message]]:
@@ -408,19 +413,17 @@ def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], li
 
 def _parts_with_images(content: object, path: str) -> list[str | MLLMImage] | None:
     """Return the texts and images among the parts of a content in their order, `None` if there is no image."""
-    pieces = [read_image(part) or piece_of(part, path) for part in parts_of(content)]
-    parts = [piece for piece in pieces if piece and isinstance(piece, (str, MLLMImage))]
-    return parts if any(isinstance(part, MLLMImage) for part in parts) else None
+    return texts_with_images(read_image(part) or piece_of(part, path) for part in parts_of(content))
 
 
 def _message_of_parts(content: object, place: str, path: str, speaker: Speaker, calls: list[Request]) -> list[Message]:
     texts, requests, answers = _pieces_of(content, place)
     text, requests = "".join(texts) or None, _merge_calls(calls, requests)
-    parts = _parts_with_images(content, place) if speaker == "user" and not requests else None
-    messages: list[Message] = []
-    if requests or text or parts or isinstance(content, str):
-        # A message with calls is the model's, whatever its role.
-        messages = [Message("model" if requests else speaker, path, text, tuple(requests), parts=parts)]
+    if requests:  # the model's message, whatever its role
+        return [Message("model", path, text, tuple(requests)), *answers]
+    parts = _parts_with_images(content, place) if speaker == "user" else None
+    is_empty = text is None and parts is None and not isinstance(content, str)
+    messages = [] if is_empty else [Message(speaker, path, text, parts=parts)]
     # Anthropic's answers come in a message of the user, ahead of the user's own words.
     return [*answers, *messages] if speaker == "user" else [*messages, *answers]
 
@@ -442,11 +445,12 @@ def with_arguments_of(request: Request, other: Request | None) -> Request:
     return replace(request, arguments=other.arguments, error=other.error)
 
 
-def _printed_message(parts: list[Any], path: str) -> list[Message]:
+def _printed_message(content: object, path: str) -> list[Message]:
     """Return the messages of a Python object that a tracer printed into the text of the model.
 
     `opentelemetry-instrumentation-openai-agents-v2` does that with a response.
     """
+    parts = list_of(content)
     text = piece_of(parts[0], path) if len(parts) == 1 else None
     if not isinstance(text, str) or not text.startswith("{'"):
         return []
@@ -485,8 +489,7 @@ def _answers(fields: Fields, content: object, path: str) -> list[Message]:
     if answers:
         return answers
     # LiteLLM puts texts in OpenTelemetry's form, {"type": "text", "content": ...}, next to the id of the call.
-    parts = list_of(content)
-    if len(texts) == len(parts) and any("content" in object_of(part) for part in parts):
+    if texts and len(texts) == len(list_of(content)):
         content = "".join(texts)
     # A role that is not in use is the name of a tool.
     role_name = None if str(fields["role"]) in _ROLES else str(fields["role"])

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from toolmark._internal.json import JsonObject
-from toolmark._internal.message_content import Fields, first_of, object_of
+from toolmark._internal.json import JsonObject, is_number
+from toolmark._internal.message_content import Fields, first_of, object_of, text_of
 from toolmark.formats.messages.field_readers import decoded, list_of
 from toolmark.formats.messages.lenient_arguments import read_tolerantly
 
@@ -48,9 +48,14 @@ def string_of(value: object) -> str:
     return str(value or "")
 
 
-def integer_in(text: str) -> int | None:
-    """Return the integer that the ASCII digits of a text stand for; `None` for any other text."""
-    return int(text) if _INTEGER.fullmatch(text) else None
+def first_text(*values: object) -> str | None:
+    """Return the first of these values that is a text and not empty."""
+    return next(filter(None, map(text_of, values)), None)
+
+
+def integer_of(value: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the integer that the ASCII digits of a text stand for; any other value as it is."""
+    return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
 
 
 def first_key(fields: Fields, *keys: str) -> str | None:
@@ -62,9 +67,7 @@ def token_counts(fields: Fields, keys: Mapping[str, tuple[str, ...]], *, least: 
     """Return counts of tokens under toolmark's names, given the keys that a library has for each."""
     counts: dict[str, int] = {}
     for name, aliases in keys.items():
-        count = first_of(fields, *aliases)
-        if isinstance(count, str):  # some exports write all attributes as text
-            count = integer_in(count)
+        count = integer_of(first_of(fields, *aliases))  # some exports write all attributes as text
         if type(count) is int and count >= least:
             counts[name] = count
     return counts
@@ -107,31 +110,29 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield from flat(inner, f"{prefix}{key}.")
 
 
-def time_of(value: object, *, unit: str = "ns") -> datetime | None:
+def time_of(value: object, *, unit: str | None = "ns") -> datetime | None:
     """Return the UTC time of a value; `None` where it is not a time.
 
     Args:
         value: An ISO 8601 text, a count since 1970 as a number or its text, or `[seconds, nanoseconds]`.
-        unit: The unit of a count: `"s"`, `"ms"`, `"us"` or `"ns"`.
+        unit: The unit of a count: `"s"`, `"ms"`, `"us"` or `"ns"`; `None` if its size decides.
     """
     try:
         if isinstance(value, (list, tuple)):  # the SDK for JavaScript
             seconds, nanoseconds = value
             return _EPOCH + timedelta(microseconds=int(seconds) * 1_000_000 + int(nanoseconds) // 1000)
-        if isinstance(value, str):
-            text = value.strip()
-            if not text.lstrip("-").isdigit():
-                return _from_text(text)
-            value = int(text)
+        count = integer_of(value.strip()) if isinstance(value, str) else value
+        if isinstance(count, str):
+            return _from_text(count)
         # OTLP writes 0 for a time that was not set.
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
+        if not is_number(count) or not count:
             return None
-        return _EPOCH + timedelta(microseconds=int(value * 1_000_000 // _PARTS_PER_SECOND[unit]))
+        return _EPOCH + timedelta(microseconds=int(count * 1_000_000 // _PARTS_PER_SECOND[unit or _unit_of(value)]))
     except (OverflowError, TypeError, ValueError):
         return None
 
 
-def unit_of(count: object) -> str:
+def _unit_of(count: object) -> str:
     """Return the unit of a count since 1970, judged by its size: `"ms"`, `"us"`, else `"ns"`."""
     if isinstance(count, (int, float)):
         for unit, (least, end) in _SIZES.items():
