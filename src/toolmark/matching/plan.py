@@ -6,12 +6,12 @@ A plan leaves choices (one of several calls or sub-plans, one of several traject
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from toolmark._internal.budget import current_budget
-from toolmark.matching.align_calls import align, total
+from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Item, Pair
 from toolmark.matching.argument_pattern import ONE, Template
 from toolmark.matching.json_compare import Absent
@@ -140,16 +140,16 @@ def _aligned(board: Board, *, ordered: bool) -> Alignment:
     # In order, calls that are left may still explain an empty slot, as out of order.
     every = {**partners, **_among_rest(board, partners)} if ordered else partners
     displaced = {slot: every[slot] for slot in sorted(every.keys() - valid.keys())}
-    empty = [index for index in range(len(board.slots)) if index not in every]
+    empty = _free(board.slots, every)
     return Alignment(
         expected_count=_counted(board.slots, valid),
         called_count=len(board.called),
         ordered=ordered,
-        matched=total(board.ratios[slot][call] for slot, call in valid.items()),
+        matched=board.weight(valid),
         pairs=tuple(_pair(board, slot, call) for slot, call in sorted(valid.items())),
         out_of_order=tuple(_pair(board, slot, call, broken.get(slot)) for slot, call in displaced.items()),
         missing=tuple(index for index in empty if board.slots[index].required),
-        unexpected=tuple(sorted(set(range(len(board.called))).difference(every.values()))),
+        unexpected=tuple(_free(board.called, every.values())),
         unused=tuple(index for index in empty if not board.slots[index].required),
         gap=gap,
     )
@@ -165,9 +165,12 @@ def _by_rules(board: Board, rules: Rules) -> tuple[Partners, float]:
 
 def _among_rest(board: Board, partners: Partners) -> Partners:
     """Return the best pairs of the calls and slots that are left: they explain, and add no weight."""
-    slots = set(range(len(board.slots))).difference(partners)
-    calls = set(range(len(board.called))).difference(partners.values())
-    return in_any_order(board, sorted(slots), sorted(calls))
+    return in_any_order(board, _free(board.slots, partners), _free(board.called, partners.values()))
+
+
+def _free(items: Sequence[object], taken: Iterable[int]) -> list[int]:
+    """Return the positions that are not taken."""
+    return sorted(set(range(len(items))).difference(taken))
 
 
 def _counted(slots: Sequence[Slot], valid: Partners) -> int:
