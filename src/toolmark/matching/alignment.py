@@ -185,8 +185,8 @@ class Alignment:
             "called_count": self.called_count,
             "ordered": self.ordered,
             "matched": float(self.matched),
-            "pairs": [_pair_dict(pair) for pair in self.pairs],
-            "out_of_order": [_pair_dict(pair) for pair in self.out_of_order],
+            "pairs": list(map(_pair_dict, self.pairs)),
+            "out_of_order": list(map(_pair_dict, self.out_of_order)),
             "missing": list(self.missing),
             "unexpected": list(self.unexpected),
         }

@@ -144,11 +144,11 @@ def similarity(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
         elif json_equal(value, other):
             whole += 1
     if parts:
-        return _mean(whole, parts, union)
+        return mean(whole, parts, union)
     return (1, 1) if whole == union else (whole, union)
 
 
-def _mean(whole: int, parts: list[tuple[int, int]], count: int) -> tuple[int, int]:
+def mean(whole: int, parts: list[tuple[int, int]], count: int) -> tuple[int, int]:
     """Return the sum of a number and of rationals over a count, in its lowest terms."""
     numerator, denominator = whole, 1
     for part in parts:
