@@ -190,6 +190,11 @@ class Alignment:
             "missing": list(self.missing),
             "unexpected": list(self.unexpected),
         }
+        return plain | self._plan_dict()
+
+    def _plan_dict(self) -> dict[str, Any]:
+        """Return what the alignment of a plan has beside the fields of all alignments."""
+        plain: dict[str, Any] = {}
         if self.labels or self.forbidden or self.choices:
             plain["labels"] = list(self.labels)
             plain["unused"] = list(self.unused)

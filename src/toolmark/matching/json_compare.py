@@ -172,10 +172,9 @@ def argument_differences(expected: dict[str, Any], called: dict[str, Any], path:
             differences += argument_differences(value, other, (*path, key))
         elif not json_equal(value, other):
             differences.append(Difference("wrong_argument", (*path, key), value, other))
-    if called.keys() != expected.keys():
-        for key, value in called.items():
-            if key not in expected:
-                differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
+    for key, value in called.items():
+        if key not in expected:
+            differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
     return differences
 
 

@@ -74,6 +74,8 @@ class Slot:
 _WHAT = "a plan with these calls"
 _STEPS = 4
 """Steps of one comparison of an expected call with a called one."""
+_BELOW_ALL: Ratio = (-1, 1)
+"""Less than every similarity."""
 _CHEAP = 16
 """Pairs of a slot and a call that are listed in about the time of one step."""
 
@@ -135,7 +137,8 @@ class Board:
                     continue
                 self._budget.spend(_STEPS, _WHAT)
                 ratio = self.sides.ratio(first + number, call)
-                if call not in ratios or ratio[0] * ratios[call][1] > ratios[call][0] * ratio[1]:
+                numerator, denominator = ratios.get(call, _BELOW_ALL)
+                if ratio[0] * denominator > numerator * ratio[1]:
                     ratios[call], best[call] = ratio, number
         return _Compared(ratios, {call: ratio for call, ratio in ratios.items() if ratio[0]}, best)
 
