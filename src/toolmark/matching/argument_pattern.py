@@ -93,6 +93,10 @@ class Template:
         """Return the only argument object that fits; `None` if others fit too, because of a pattern or extra keys."""
         return None if self.extras or holds_matcher(self.tree) else self.tree
 
+    def surely_fits(self, called: dict[str, Any]) -> bool:
+        """Return whether a called argument object fits fully, and nothing in it is redacted."""
+        return self.ratio(called) == ONE and not self.mismatches(called).hidden
+
     def mismatches(self, called: dict[str, Any]) -> Mismatches:
         """Return every place where a called argument object differs, or cannot be compared."""
         mismatches = Mismatches()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from toolmark._internal.budget import current_budget
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Item, Pair
-from toolmark.matching.argument_pattern import ONE, Template
+from toolmark.matching.argument_pattern import Template
 from toolmark.matching.json_compare import Absent
 from toolmark.matching.ordering_rules import Broken, Rules, keeping_rules
 from toolmark.matching.plan_slots import Board, CallPattern, Partners, Slot, in_any_order, in_order
@@ -198,7 +198,5 @@ def forbidden_calls(layout: Layout, called: Sequence[Item]) -> Iterator[tuple[in
 def _accepts(want: Item, call: Item) -> bool:
     if isinstance(want.arguments, Absent):
         return True
-    if isinstance(want.arguments, Template) and isinstance(call.arguments, dict):
-        mismatches = want.arguments.mismatches(call.arguments)
-        return not mismatches.hidden and want.arguments.ratio(call.arguments) == ONE
-    return False
+    template, arguments = want.arguments, call.arguments
+    return isinstance(template, Template) and isinstance(arguments, dict) and template.surely_fits(arguments)
