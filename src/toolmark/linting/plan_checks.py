@@ -125,7 +125,7 @@ class _PlanCheck:
         """Yield problems of the arguments with the schema; none if there are no arguments or the tool is unknown."""
         if arguments is ABSENT:
             return
-        template = _template(arguments)
+        template = Template.of(arguments)
         specs = self.tools.named(_accepting(call.name))
         findings: dict[LintFinding, None] = {}  # several values of one matcher have the same location in the file
         for misfit in self.tools.misfits(specs, template.tree, extras=template.extras):
@@ -150,7 +150,7 @@ class _PlanCheck:
         """Yield a finding if the recording has this write, and it failed each time."""
         if arguments is ABSENT or (isinstance(call.name, str) and guess_effect(call.name) is ToolEffect.READ):
             return
-        same = self._same_calls(_accepting(call.name), _template(arguments))
+        same = self._same_calls(_accepting(call.name), Template.of(arguments))
         done = _SUCCESSES.without_failed([], list(same.values())).called
         # Calls that were rejected, cancelled or not executed show nothing about the tool.
         if not done and any(has_failed(one) or status_of(one) is CallStatus.OK for one in same.values()):
@@ -177,10 +177,6 @@ def _asks_nothing(plan: Plan) -> bool:
     """Return whether an agent fulfills a plan with calls without any call, and the plan excludes no other calls."""
     least = {getattr(call, "least", 1) for call in plan.expected_calls()}
     return least == {0} and plan.allow_extra is not False and not has_forbidden_calls(plan)
-
-
-def _template(arguments: Any) -> Template:
-    return arguments if isinstance(arguments, Template) else Template(arguments)
 
 
 def _accepting(name: Name) -> Callable[[str], bool]:

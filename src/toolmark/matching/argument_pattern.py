@@ -85,6 +85,11 @@ class Template:
     extras: bool = False
     by_meaning: bool = False
 
+    @staticmethod
+    def of(arguments: Mapping[str, Any] | Template) -> Template:
+        """Return a template as it is, and an argument object as a template."""
+        return arguments if isinstance(arguments, Template) else Template(arguments)
+
     def ratio(self, called: dict[str, Any]) -> Ratio:
         """Return how similar a called argument object is; keys with redacted values are left out."""
         return _objects(self.tree, called, extras=self.extras)

@@ -185,7 +185,7 @@ def _approved_calls(case: TestCase) -> frozenset[str | int]:
     approved: set[str | int] = set()
     for metadata in (case.metadata, case.run.metadata if case.run else {}):
         entries: Any = metadata.get(APPROVED, [])
-        if not isinstance(entries, list) or not all(type(entry) in {str, int} for entry in entries):
+        if not isinstance(entries, list) or not {*map(type, entries)} <= {str, int}:
             where = f"metadata[{APPROVED!r}]{case_label(case)}"
             raise InvalidDataError(f"{where} must be a list of ids or positions of calls, got {entries!r:.60}")
         approved.update(entries)
