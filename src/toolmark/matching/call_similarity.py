@@ -82,7 +82,7 @@ class Comparison:
         self._expected_names, types, self._expected_arguments, outputs = _columns(expected)
         self._called_names, _, self._called_arguments, _ = _columns(called)
         is_typed = types.count(None) < len(types)
-        self._outputs = output and any(value is not ABSENT for value in outputs)
+        self._outputs = output and outputs.count(ABSENT) < len(outputs)
         self._text_forms: dict[str, Sequence[object]] = {}
         # Arguments that are not compared may hold marks without any effect.
         values: list[object] = [*self._expected_arguments, *self._called_arguments] if arguments else []
@@ -214,11 +214,11 @@ class Comparison:
         """Return whether outputs are compared, are known on both sides, and differ."""
         if not self.output or isinstance(e.output, Absent) or isinstance(c.output, Absent):
             return False
-        if is_pattern(e.output):
-            return not self._holds_mark(c.output) and not any(fits(e.output, form) for form in self._forms(c.output))
-        if json_equal(e.output, c.output) or forms_equal(self._forms(e.output), self._forms(c.output)):
+        if self._holds_mark(e.output, c.output):
             return False
-        return not self._holds_mark(e.output, c.output)
+        if is_pattern(e.output):
+            return not any(fits(e.output, form) for form in self._forms(c.output))
+        return not json_equal(e.output, c.output) and not forms_equal(self._forms(e.output), self._forms(c.output))
 
     def _forms(self, output: object) -> Sequence[object]:
         """Return the forms of an output; each text is read once, and not once for each pair."""
@@ -316,12 +316,13 @@ class Comparison:
 
     def _readers(self, expected: Sequence[Item]) -> list[Callable[[Item], Any]]:
         """Return the functions that read the compared fields of a call."""
+        _, types, arguments, outputs = _columns(expected)
         readers: list[Callable[[Item], Any]] = []
-        if any(item.type is not None for item in expected):
+        if types.count(None) < len(types):
             readers.append(_exact_type)
-        if self.arguments and any(item.arguments is not ABSENT for item in expected):
+        if self.arguments and arguments.count(ABSENT) < len(arguments):
             readers.append(self._exact_arguments)
-        if self.output and any(item.output is not ABSENT for item in expected):
+        if self.output and outputs.count(ABSENT) < len(outputs):
             readers.append(self._exact_output)
         return readers
 

@@ -236,9 +236,7 @@ class _Search:
 
     def _fill(self, place: int, pairs: dict[int, int], used: set[int], weight: Fraction) -> bool:
         """Fill the slots from a place on; return whether everything was looked at."""
-        self.nodes += 1
-        self.budget.search_nodes -= 1
-        if self.nodes > MOST_NODES or self.budget.search_nodes < 0:
+        if not self._count_node():
             return False
         if (weight + self.rest[place], 0) <= self.best_value:
             return True
@@ -260,6 +258,12 @@ class _Search:
             if not finished:
                 return False
         return True
+
+    def _count_node(self) -> bool:
+        """Count a node; return whether the search may go on."""
+        self.nodes += 1
+        self.budget.search_nodes -= 1
+        return self.nodes <= MOST_NODES and self.budget.search_nodes >= 0
 
     def _open(self, place: int, pairs: Mapping[int, int], used: set[int]) -> Iterator[int | None]:
         """Yield the calls that a slot may take; slots of one family take theirs in order, for they are all alike."""
