@@ -27,11 +27,7 @@ _FREE = -1
 
 def heaviest_partners(weights: Sequence[Sequence[int]], width: int, *, is_turned: bool = False) -> list[int]:
     """Return the partners like `best_partners`, by the weights of rows that can have every column."""
-    columns: list[int] = []
-    for row in weights:
-        greatest = max(row)
-        if row.count(greatest) == 1:
-            columns.append(row.index(greatest))
+    columns = _single_heaviest(weights)
     # Rows with one heaviest column each, no two the same, have the only heaviest assignment.
     if len(set(columns)) < len(weights):
         edges = [[(column, -weight) for column, weight in enumerate(row)] for row in weights]
@@ -40,6 +36,16 @@ def heaviest_partners(weights: Sequence[Sequence[int]], width: int, *, is_turned
         return columns
     row_of = {column: row for row, column in enumerate(columns)}
     return [row_of.get(column, _FREE) for column in range(width)]
+
+
+def _single_heaviest(weights: Sequence[Sequence[int]]) -> list[int]:
+    """Return the heaviest column of each row that has only one."""
+    columns: list[int] = []
+    for row in weights:
+        greatest = max(row)
+        if row.count(greatest) == 1:
+            columns.append(row.index(greatest))
+    return columns
 
 
 def best_partners(edges: Edges, width: int, *, is_turned: bool = False) -> list[int]:

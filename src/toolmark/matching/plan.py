@@ -6,7 +6,7 @@ A plan leaves choices (one of several calls or sub-plans, one of several traject
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -139,6 +139,13 @@ def _aligned(board: Board, *, ordered: bool) -> Alignment:
     valid = {slot: call for slot, call in partners.items() if slot not in broken}
     # In order, calls that are left may still explain an empty slot, as out of order.
     every = {**partners, **_among_rest(board, partners)} if ordered else partners
+    return replace(_alignment_of(board, every, valid, broken, ordered=ordered), gap=gap)
+
+
+def _alignment_of(
+    board: Board, every: Partners, valid: Partners, broken: Mapping[int, Broken], *, ordered: bool
+) -> Alignment:
+    """Return the alignment of all pairs, of which the valid ones count; `broken` are the rules that others break."""
     displaced = {slot: every[slot] for slot in sorted(every.keys() - valid.keys())}
     empty = _free(board.slots, every)
     return Alignment(
@@ -151,7 +158,6 @@ def _aligned(board: Board, *, ordered: bool) -> Alignment:
         missing=tuple(index for index in empty if board.slots[index].required),
         unexpected=tuple(_free(board.called, every.values())),
         unused=tuple(index for index in empty if not board.slots[index].required),
-        gap=gap,
     )
 
 

@@ -89,7 +89,7 @@ def common(left: Sequence[dict[str, Any]], right: Sequence[dict[str, Any]]) -> P
     left_groups, right_groups = _by_shape(left_leaves), _by_shape(right_leaves)
     right_shapes = [right[group[0]] for group in right_groups]
     parts_of = [_parts(left[group[0]], right_shapes) for group in left_groups]
-    unit = lcm(*{number for parts in parts_of for by_shape in parts.values() for number in by_shape.values()})
+    unit = _common_unit(parts_of)
     lanes = Lanes(len(right), greatest_price(unit))
     shape_of = [0] * len(right)
     for shape, group in enumerate(right_groups):
@@ -117,6 +117,11 @@ def _parts(one: dict[str, Any], others: Sequence[dict[str, Any]]) -> dict[Hashab
         for path, number in shares(one, other):
             parts.setdefault(path, {})[shape] = number
     return parts
+
+
+def _common_unit(parts_of: Sequence[dict[Hashable, dict[int, int]]]) -> int:
+    """Return the least number for which every share is a multiple of 1 / number."""
+    return lcm(*{number for parts in parts_of for by_shape in parts.values() for number in by_shape.values()})
 
 
 def _shares_of_columns(parts: dict[int, int], unit: int, shape_of: Sequence[int]) -> list[int]:
