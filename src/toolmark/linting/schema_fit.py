@@ -119,11 +119,7 @@ def _misfits_of_error(
     """Yield the problems in one error of the validator: one for each argument that is missing or not accepted."""
     keys = error.keys
     if error.rule == "required":
-        for name in error.limit:
-            # At the top level, a call with further arguments may have the one that is missing here.
-            may_be_extra = extras and not keys and name not in arguments
-            if name not in error.value and not may_be_extra:
-                yield _missing_argument((*keys, name), sample)
+        yield from _missing(error, sample, arguments, extras=extras)
     elif error.rule == "additionalProperties" and error.limit is False:
         properties = list(error.schema.get("properties", {}))
         for name in error.other_names():
@@ -152,6 +148,15 @@ def _depends_on_one_value(error: BrokenRule) -> bool:
     if not _CONDITIONS.isdisjoint(map(str, error.schema_keys)):
         return False
     return not isinstance(error.value, (dict, list)) or error.rule in _SHALLOW_RULES
+
+
+def _missing(error: BrokenRule, sample: Sample, arguments: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
+    """Yield a problem for each argument that is certainly missing."""
+    for name in error.limit:
+        # At the top level, a call with further arguments may have the one that is missing here.
+        may_be_extra = extras and not error.keys and name not in arguments
+        if name not in error.value and not may_be_extra:
+            yield _missing_argument((*error.keys, name), sample)
 
 
 def _missing_argument(keys: Steps, sample: Sample) -> Misfit:

@@ -120,10 +120,7 @@ class ToolPolicyMetric(CallMetric):
             findings += self._name_findings(index, call)
             findings += self._approval_findings(index, call, approved)
             findings += self._order_findings(index, calls, first_success)
-            for broken, is_hidden in (rule.check(call, index) for rule in self._rules):
-                findings += broken
-                if is_hidden:
-                    undecided.add(index)
+            findings += self._argument_findings(index, call, undecided)
         violating = {finding.called for finding in findings}
         undecided -= violating
         checked = len(calls) - len(undecided)
@@ -159,6 +156,14 @@ class ToolPolicyMetric(CallMetric):
             if first >= index or in_same_step(calls[first], call):
                 detail = f", before a call of {printable(pattern)!r} had succeeded"
                 yield call_finding("too_early", "Too early", call, index, detail)
+
+    def _argument_findings(self, index: int, call: ToolCall, undecided: set[int]) -> Iterator[Finding]:
+        """Yield the broken rules for arguments; add the call to `undecided` if one of them is not known."""
+        for rule in self._rules:
+            broken, is_hidden = rule.check(call, index)
+            if is_hidden:
+                undecided.add(index)
+            yield from broken
 
 
 def _first_success(calls: Sequence[ToolCall], pattern: str) -> int:
