@@ -174,9 +174,9 @@ def _among_rest(board: Board, partners: Partners) -> Partners:
     return in_any_order(board, _free(board.slots, partners), _free(board.called, partners.values()))
 
 
-def _free(items: Sequence[object], taken: Iterable[int]) -> list[int]:
-    """Return the positions that are not taken."""
-    return sorted(set(range(len(items))).difference(taken))
+def _free(items: Sequence[object], occupied: Iterable[int]) -> list[int]:
+    """Return the positions that are not occupied."""
+    return sorted(set(range(len(items))).difference(occupied))
 
 
 def _counted(slots: Sequence[Slot], valid: Partners) -> int:
