@@ -21,9 +21,9 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from toolmark._internal.json import short_repr
 from toolmark._internal.options import require
 from toolmark._internal.text import join_first, plural, printable
 from toolmark.dataset import Source
@@ -76,8 +76,7 @@ def compare(
     cases = pair_cases(before, after)
     names, differences = _pair_names(before.metrics, after.metrics, match="options" in allowed)
     metrics = [_pair_metric(before, after, pair, cases.both) for pair in names.items()]
-    for metric in metrics:
-        differences += _differences(metric)
+    differences += chain.from_iterable(map(_differences, metrics))
     _check_differences(differences, allowed)
     _check_common("metric", before.metrics, after.metrics, names)
     _check_common("case", [case.name for case in before.cases], [case.name for case in after.cases], cases.both)
@@ -95,10 +94,11 @@ def compare(
         metrics_only_a=tuple(_without(before.metrics, names)),
         metrics_only_b=tuple(_without(after.metrics, names.values())),
         repeated=len(counts) < len(cases.both),
-        allowed=tuple(kind for kind in get_args(Difference) if kind in allowed),
+        allowed=allowed,
         notes=(
             *(f"allowed: {text}" for _, text in differences),
-            *_pair_notes(cases.both, counts),
+            *_uncertain_pair_notes(cases.both),
+            *_repeated_id_notes(counts),
             *_canary_notes(before, "A", names),
             *_canary_notes(after, "B", names.values()),
         ),
@@ -112,19 +112,19 @@ def _read(report: object, name: str) -> Report:
         return report
     if isinstance(report, Mapping):
         return report_of(report, name)
-    if not isinstance(report, (str, os.PathLike)) and not hasattr(report, "read"):
-        expected = "a report, the result of Report.to_dict, or a file"
-        raise ConfigurationError(f"{name} must be {expected}, got {short_repr(report)}")
+    is_file = isinstance(report, (str, os.PathLike)) or hasattr(report, "read")
+    require(is_file, f"{name} must be a report, the result of Report.to_dict, or a file", report)
     return read_results(cast("Source", report))
 
 
-def _check_allowed(allow_different: object) -> list[str]:
-    kinds = get_args(Difference)
+def _check_allowed(allow_different: object) -> tuple[Difference, ...]:
+    """Return the differences that are allowed, in their usual order."""
+    kinds: tuple[Difference, ...] = get_args(Difference)
     if isinstance(allow_different, str) or not isinstance(allow_different, Collection):
         raise ConfigurationError(f"allow_different must be a list of {', '.join(kinds)}, got {allow_different!r}")
     for kind in allow_different:
         require(kind in kinds, f"allow_different takes {', '.join(kinds)}", kind)
-    return list(allow_different)
+    return tuple(kind for kind in kinds if kind in allow_different)
 
 
 def _check_differences(differences: Sequence[tuple[Difference, str]], allowed: Sequence[str]) -> None:
@@ -137,9 +137,9 @@ def _check_differences(differences: Sequence[tuple[Difference, str]], allowed: S
 
 def _check_common(noun: str, names_a: Sequence[str], names_b: Sequence[str], both: Collection[object]) -> None:
     if not both:
-        in_a, in_b = _join_names(names_a) or "none", _join_names(names_b) or "none"
         hint = "; cases are paired by their ids" if noun == "case" else ""
-        raise ConfigurationError(f"no {noun} is in both: A has {in_a}, and B has {in_b}{hint}")
+        names = f"A has {_join_names(names_a)}, and B has {_join_names(names_b)}"
+        raise ConfigurationError(f"no {noun} is in both: {names}{hint}")
 
 
 def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
@@ -265,8 +265,8 @@ def _threshold(report: Report, metric: str) -> float:
     return results[0].threshold if results else 0.0
 
 
-def _pair_notes(pairs: Sequence[CasePair], counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """Yield notes on cases that were paired by name or position, and on ids that several pairs have."""
+def _uncertain_pair_notes(pairs: Sequence[CasePair]) -> Iterator[str]:
+    """Yield a note on cases that were paired by name or position."""
     uncertain = [pair for pair in pairs if pair.key.name[0] in {"name", "position"}]
     if uncertain:
         kinds = " or ".join(dict.fromkeys(pair.key.name[0] for pair in uncertain))
@@ -274,6 +274,10 @@ def _pair_notes(pairs: Sequence[CasePair], counts: Mapping[tuple[str, str], int]
             f"{plural(len(uncertain), 'pair')} without an id ({_join_names([pair.a.name for pair in uncertain])}) by "
             f"{kinds}: if cases were added, removed or moved, different cases are compared; give them ids"
         )
+
+
+def _repeated_id_notes(counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """Yield a note on ids that several pairs have."""
     ids = [name for (_, name), number in counts.items() if number > 1]
     if ids:
         verb = "occurs" if len(ids) == 1 else "occur"
@@ -323,8 +327,8 @@ def _by_base_name(metrics: Iterable[str]) -> dict[str, list[str]]:
 def _judging_model(result: MetricResult) -> str:
     """Return the model that gave a verdict; empty if there is no verdict of a model."""
     # A result also names a model if code decided all questions; that name need not be the one that the model reports.
-    questions = [question for unit in result.units for question in unit.questions]
-    if questions and not any(one.decided_by == "judge" and one.outcome == "ok" for one in questions):
+    outcomes = {(question.decided_by, question.outcome) for unit in result.units for question in unit.questions}
+    if outcomes and ("judge", "ok") not in outcomes:
         return ""
     return _judge_value(result, "model")
 
@@ -348,18 +352,15 @@ def _differences(metric: _MetricPair) -> Iterator[tuple[Difference, str]]:
     for kind, words, value_of in _ASPECTS:
         values_a = [value_of(pair.a) for pair in metric.scored]
         values_b = [value_of(pair.b) for pair in metric.scored]
-        if _differ(values_a, values_b):
-            in_a, in_b = ", ".join(_distinct(values_a)), ", ".join(_distinct(values_b))
-            yield kind, f"{metric.name_a}: {words} {in_a} in A and {in_b} in B"
+        distinct_a, distinct_b = _distinct(values_a), _distinct(values_b)
+        # Equal values on both sides also differ if they belong to different cases.
+        if _differ(distinct_a, distinct_b) or any(map(_differ, values_a, values_b)):
+            yield kind, f"{metric.name_a}: {words} {', '.join(distinct_a)} in A and {', '.join(distinct_b)} in B"
 
 
-def _differ(values_a: Sequence[str], values_b: Sequence[str]) -> bool:
-    """Return whether values of the same cases differ; an empty value is unknown, and differs from none."""
-    distinct_a, distinct_b = _distinct(values_a), _distinct(values_b)
-    if distinct_a and distinct_b and distinct_a != distinct_b:
-        return True
-    # Equal values on both sides also differ if they belong to different cases.
-    return any(a and b and a != b for a, b in zip(values_a, values_b, strict=True))
+def _differ(a: Sequence[str], b: Sequence[str]) -> bool:
+    """Return whether values differ; an empty value is unknown, and differs from none."""
+    return bool(a and b and a != b)
 
 
 def _distinct(values: Sequence[str]) -> list[str]:
@@ -370,14 +371,14 @@ def _compare_metric(metric: _MetricPair, only_a: Sequence[_KeyedCase], options: 
     """Compare the results of one metric; `only_a` are the cases of A that B lacks."""
     pairs: dict[tuple[bool, bool], list[_ResultPair]] = defaultdict(list)  # by whether they passed in A and in B
     steps: Counter[tuple[str, str]] = Counter()  # by cluster: -1 for each regression, 1 for each improvement
-    scores_a, scores_b = list[float](), list[float]()
+    scores_a, scores_b, clusters = list[float](), list[float](), list[tuple[str, str]]()
     for pair in metric.scored:
         passed_a, passed_b = bool(pair.a.passed), bool(pair.b.passed)
         pairs[passed_a, passed_b].append(pair)
         steps[pair.cases.cluster] += passed_b - passed_a
+        clusters.append(pair.cases.cluster)
         scores_a.append(float(pair.a))
         scores_b.append(float(pair.b))
-    clusters = [pair.cases.cluster for pair in metric.scored]
     place = metric.place_a
     missing = [(key, case) for key, case in only_a if place not in case.apart and case.results[place].passed]
     return MetricComparison(
@@ -438,5 +439,5 @@ def _first_line(result: MetricResult) -> str | None:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """Return the first of these names with commas between them."""
-    return join_first([*map(printable, names)], _MAX_NAMES)
+    """Return the first of these names with commas between them, or `none`."""
+    return join_first([*map(printable, names)], _MAX_NAMES) or "none"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import chain
+from types import NoneType
 from typing import Any, TypeAlias
 
 from toolmark._internal.model import Model
 from toolmark.cases import AnyCase
 from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.matching.json_compare import ABSENT
+from toolmark.matching.json_compare import ABSENT, Absent
 from toolmark.report import CaseResult
 
 Place: TypeAlias = str | Callable[[Any], object]
@@ -34,9 +36,9 @@ def values_at(cases: Sequence[AnyCase], place: Place, option: str) -> list[Any]:
         stored = [_at(case, parts) for case in cases]
         values = list(map(_json_value, stored))
         problem = f"{place!r}, the {option}, is null in every case that has it"
-        if all(value is ABSENT for value in stored):
+        if {*map(type, stored)} == {Absent}:
             problem = f"no case has {place!r}, the {option}; {_nearest(cases, place)}"
-    if cases and all(value is None for value in values):
+    if {*map(type, values)} == {NoneType}:
         raise ConfigurationError(problem)
     return values
 
@@ -95,7 +97,7 @@ def _json_value(value: object) -> Any:  # noqa: ANN401 - any JSON value
 
 def _nearest(cases: Sequence[AnyCase], mistyped: str) -> str:
     """Return a hint for a mistyped path: a path with the same last key or a similar one, or a list of paths."""
-    paths = list(dict.fromkeys(path for case in cases[:_MAX_CASES] for path in _paths(case, "")))
+    paths = list(dict.fromkeys(chain.from_iterable(map(_paths, cases[:_MAX_CASES]))))
     last_keys = {path: path.rpartition(".")[2] for path in paths}
     last = mistyped.rpartition(".")[2]
     candidates = [path for path in paths if last_keys[path] == last]
@@ -106,16 +108,15 @@ def _nearest(cases: Sequence[AnyCase], mistyped: str) -> str:
     return f"the cases have {', '.join(paths[:20]) or 'no fields'}"
 
 
-def _paths(value: object, prefix: str) -> Iterator[str]:
+def _paths(value: object, keys: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the paths of the set fields of a case that are outside lists, which leaves out its calls."""
-    fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     if isinstance(value, Model):
-        fields = {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
-    for name, inner in fields.items():
-        if isinstance(inner, (Model, Mapping)):
-            yield from _paths(inner, f"{prefix}{name}.")
-        elif not isinstance(inner, list):
-            yield f"{prefix}{name}"
+        value = {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _paths(inner, (*keys, str(name)))
+    elif not isinstance(value, list):
+        yield ".".join(keys)
 
 
 def path_of(place: Place) -> str:

@@ -17,6 +17,7 @@ Example:
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -97,28 +98,20 @@ def validate(
     check_bootstrap(resamples, confidence)
     listed = listed_cases(cases)
     # Labels and clusters are read first, because a mistake in them must not cost a whole run of the metrics.
-    values = _read_labels(listed, label)
-    good = [value >= positive_from - TOLERANCE for value in values.values()]
-    keys, alone = _cluster_keys(listed, list(values), cluster)
-    unlabelled = [name_of(listed, place) for place in range(len(listed)) if place not in values]
-    notes = [
-        *_missing_note(unlabelled, len(listed), label, "was not measured", "were not measured"),
-        *_missing_note(alone, len(values), cluster, "is a separate cluster", "each is a separate cluster"),
-        *_one_sided_note(good, values.values(), positive_from),
-    ]
-    runs = [_Run(*run) for run in zip(values, [name_of(listed, place) for place in values], good, keys, strict=True)]
-    labelled = [listed[place] for place in values]
+    runs, notes = _read_runs(listed, label, cluster, positive_from)
+    labelled = [listed[run.case] for run in runs]
     report = evaluate(labelled, metrics, max_concurrency=max_concurrency, show_progress=show_progress)
     bootstrap: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
     columns = [_Column(place, report, runs, bootstrap) for place in range(len(report.metrics))]
     rows = [column for column in columns if len(column.scores) >= min_runs]
+    amounts = Counter(run.good for run in runs)
     return Validity(
         label=path_of(label),
         positive_from=float(positive_from),
         cluster=None if cluster is None else path_of(cluster),
         cases=len(listed),
-        good=sum(good),
-        bad=len(good) - sum(good),
+        good=amounts[True],
+        bad=amounts[False],
         min_runs=min_runs,
         notes=tuple(notes),
         metrics=tuple(_validity(column, is_clustered=cluster is not None) for column in rows),
@@ -139,6 +132,23 @@ class _Run(NamedTuple):
     cluster: str
 
 
+def _read_runs(
+    cases: Sequence[AnyCase], label: Place, cluster: Place | None, positive_from: float
+) -> tuple[list[_Run], list[str]]:
+    """Return the labelled cases, and notes on their labels and clusters."""
+    values = _read_labels(cases, label)
+    good = [value >= positive_from - TOLERANCE for value in values.values()]
+    keys, alone = _cluster_keys(cases, list(values), cluster)
+    unlabelled = [name_of(cases, place) for place in range(len(cases)) if place not in values]
+    notes = [
+        *_missing_note(unlabelled, len(cases), label, "was not measured", "were not measured"),
+        *_missing_note(alone, len(values), cluster, "is a separate cluster", "each is a separate cluster"),
+        *_one_sided_note(good, values.values(), positive_from),
+    ]
+    names = [name_of(cases, place) for place in values]
+    return list(map(_Run, values, names, good, keys)), notes
+
+
 class _Column:
     """The results of one metric on all labelled cases, and the scores that it has, by the position of the case."""
 
@@ -150,10 +160,10 @@ class _Column:
         self.bootstrap = bootstrap
         self._resampled: dict[tuple[int, ...], list[float | None]] = {}
 
-    def data(self, places: Iterable[int]) -> tuple[list[float], list[bool], list[str]]:
+    def data(self, places: Collection[int]) -> tuple[list[float], list[bool], list[str]]:
         """Return the scores, labels and clusters of the cases at some positions."""
-        runs = [(self.scores[place], self.runs[place]) for place in places]
-        return [score for score, _ in runs], [run.good for _, run in runs], [run.cluster for _, run in runs]
+        runs = [self.runs[place] for place in places]
+        return [self.scores[place] for place in places], [run.good for run in runs], [run.cluster for run in runs]
 
     def resampled_aucs(self, places: Iterable[int]) -> list[float | None]:
         """Return the AUC of each resample of the cases at some positions.
@@ -173,7 +183,7 @@ class _Column:
     def misranked(self, place: int) -> float:
         """Return the share of cases of the other kind on the wrong side of a case, ties counting one half."""
         good = self.runs[place].good
-        others = self._ranked[not good]
+        others = self.ranked[not good]
         if not others:
             return 0.0
         below, up_to = bisect_left(others, self.scores[place]), bisect_right(others, self.scores[place])
@@ -181,7 +191,7 @@ class _Column:
         return wrong / (2 * len(others))
 
     @cached_property
-    def _ranked(self) -> dict[bool, list[float]]:
+    def ranked(self) -> dict[bool, list[float]]:
         """The sorted scores of good and of bad cases."""
         ranked: dict[bool, list[float]] = {True: [], False: []}
         for place, score in self.scores.items():
@@ -197,8 +207,8 @@ def _validity(column: _Column, *, is_clustered: bool) -> MetricValidity:
         auc=auc(scores, good),
         interval=column.interval(column.resampled_aucs(column.scores), clusters),
         balanced_accuracy=balanced_accuracy([bool(column.results[place].passed) for place in column.scores], good),
-        mean_good=mean_of([score for score, fine in zip(scores, good, strict=True) if fine]),
-        mean_bad=mean_of([score for score, fine in zip(scores, good, strict=True) if not fine]),
+        mean_good=mean_of(column.ranked[True]),
+        mean_bad=mean_of(column.ranked[False]),
     )
     if not is_clustered:
         return validity
@@ -245,16 +255,14 @@ def _hardest(columns: Sequence[_Column], runs: Sequence[_Run], *, good: bool) ->
     It is the one whose least share over the metrics is highest, then the one with the highest mean, then the first.
     """
     hardest: MisrankedCase | None = None
-    highest = (0.0, 0.0)
-    for place, run in enumerate(runs):
-        if run.good is not good or not all(place in column.scores for column in columns):
-            continue
+    highest = (0.0, math.inf)  # below the rank of every case that each metric misranks
+    for place in sorted(set(range(len(runs))).intersection(*(column.scores for column in columns))):
         shares = [column.misranked(place) for column in columns]
         rank = min(shares, default=0.0), math.fsum(shares)
-        if rank[0] and rank > highest:
+        if runs[place].good is good and rank > highest:
             highest = rank
             scores = tuple(column.scores[place] for column in columns)
-            hardest = MisrankedCase(index=run.case, case=run.name, scores=scores, misranked=rank[0])
+            hardest = MisrankedCase(index=runs[place].case, case=runs[place].name, scores=scores, misranked=rank[0])
     return hardest
 
 
@@ -279,10 +287,7 @@ def _read_labels(cases: Sequence[AnyCase], label: Place) -> dict[int, float]:
 
 def _is_finite(value: object) -> bool:
     """Return whether a value is a number that a float can hold."""
-    try:
-        return is_number(value) and math.isfinite(value)
-    except OverflowError:  # an integer above the largest float
-        return False
+    return is_number(value) and abs(value) <= sys.float_info.max
 
 
 def _is_label(value: object) -> bool:

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from toolmark._internal.json import json_path
 
-_ALIASES = {"input_parameters": ("args", "arguments")}
+_ALIASES = {"expected_tools": ("expected_agent_trajectory",), "input_parameters": ("args", "arguments")}
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Spot:
         return spot
 
     def _inside(self, key: str | int) -> Spot | None:
-        value = self.value
-        steps = (*self.steps, key)
-        if isinstance(key, int):
-            return Spot(value[key], steps) if isinstance(value, (list, tuple)) and key < len(value) else None
-        return Spot(value[key], steps) if isinstance(value, Mapping) and key in value else None
+        may_have_key = isinstance(self.value, (list, tuple) if isinstance(key, int) else Mapping)
+        try:
+            return Spot(self.value[key], (*self.steps, key)) if may_have_key else None
+        except LookupError:
+            return None

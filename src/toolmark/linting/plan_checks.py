@@ -32,6 +32,8 @@ _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
 
 _PLACEHOLDER: Final = re.compile(r"\.{2,}|…|TODO|TBD|FIXME|<[\w .-]+>|\{\{[^{}]*\}\}|\?{2,}")
 
+_WILDCARDS: Final = frozenset("*?[")
+
 _SUCCESSES: Final = CallFilter(
     ignore_failed=True, effects=None, guess_effects=False, error_pattern="default", tools=None
 )
@@ -83,17 +85,19 @@ class _PlanCheck:
             message = "every call is optional and no other call is excluded, so an agent that calls nothing scores 1"
             yield _finding(LintKind.ASKS_NOTHING, self.spot, message)
         for tool in self.plan.tools:
-            name = Glob(tool) if any(letter in tool for letter in "*?[") else tool
+            name = tool if _WILDCARDS.isdisjoint(tool) else Glob(tool)
             yield from self._unknown(name, self.spot.at("tools").under(tool), "has matchers for")
         for place in _places(self.plan.calls, self.spot.at("plan")):
-            item = place.item
-            if isinstance(item, OneOf):
-                spots = [inside for _, inside in _nested(item, place.spot)]
-                yield from _same_alternatives(item.alternatives, spots, "is the same as")
-            elif isinstance(item, Parallel):
-                yield from _order_in_one_step(item, place.spot)
-            else:
-                yield from self._call(item, place)
+            yield from self._item(place.item, place)
+
+    def _item(self, item: PlanItem, place: _Place) -> Iterator[LintFinding]:
+        if isinstance(item, OneOf):
+            spots = [inside for _, inside in _nested(item, place.spot)]
+            yield from _same_alternatives(item.alternatives, spots, "is the same as")
+        elif isinstance(item, Parallel):
+            yield from _order_in_one_step(item, place.spot)
+        else:
+            yield from self._call(item, place)
 
     def _call(self, call: ToolCall | Expect | Forbid, place: _Place) -> Iterator[LintFinding]:
         yield from _literal_matchers(call, place.spot) if isinstance(call, ToolCall) else _no_effect(call, place.spot)
@@ -121,7 +125,7 @@ class _PlanCheck:
         """Yield problems of the arguments with the schema; none if there are no arguments or the tool is unknown."""
         if arguments is ABSENT:
             return
-        template = _template(arguments)
+        template = Template.of(arguments)
         specs = self.tools.named(_accepting(call.name))
         findings: dict[LintFinding, None] = {}  # several values of one matcher have the same location in the file
         for misfit in self.tools.misfits(specs, template.tree, extras=template.extras):
@@ -146,17 +150,20 @@ class _PlanCheck:
         """Yield a finding if the recording has this write, and it failed each time."""
         if arguments is ABSENT or (isinstance(call.name, str) and guess_effect(call.name) is ToolEffect.READ):
             return
-        accepts, template = _accepting(call.name), _template(arguments)
-        same = {
-            number: one
-            for number, one in enumerate(self.called, start=1)
-            if accepts(one.name) and one.captured("input_parameters") and template.ratio(one.arguments) == ONE
-        }
+        same = self._same_calls(_accepting(call.name), Template.of(arguments))
         done = _SUCCESSES.without_failed([], list(same.values())).called
         # Calls that were rejected, cancelled or not executed show nothing about the tool.
         if not done and any(has_failed(one) or status_of(one) is CallStatus.OK for one in same.values()):
             message = f"was called exactly so (called #{min(same)}) and failed, so the expectation can hardly be met"
             yield _finding(LintKind.FAILED_CALL, spot, message)
+
+    def _same_calls(self, accepts: Callable[[str], bool], template: Template) -> dict[int, ToolCall]:
+        """Return the called tools that are exactly as expected, by their numbers."""
+        return {
+            number: one
+            for number, one in enumerate(self.called, start=1)
+            if accepts(one.name) and one.captured("input_parameters") and template.ratio(one.arguments) == ONE
+        }
 
     def _covers(self, forbidden: Name, expected: Name) -> bool:
         """Return whether every expected name is certainly forbidden."""
@@ -168,13 +175,8 @@ class _PlanCheck:
 
 def _asks_nothing(plan: Plan) -> bool:
     """Return whether an agent fulfills a plan with calls without any call, and the plan excludes no other calls."""
-    least = [getattr(call, "least", 1) for call in plan.expected_calls()]
-    excludes_calls = plan.allow_extra is False or has_forbidden_calls(plan)
-    return bool(least) and not any(least) and not excludes_calls
-
-
-def _template(arguments: Any) -> Template:
-    return arguments if isinstance(arguments, Template) else Template(arguments)
+    least = {getattr(call, "least", 1) for call in plan.expected_calls()}
+    return least == {0} and plan.allow_extra is not False and not has_forbidden_calls(plan)
 
 
 def _accepting(name: Name) -> Callable[[str], bool]:
@@ -271,6 +273,4 @@ def _hits(forbidden: Template | Absent, arguments: Any) -> bool:
     if isinstance(forbidden, Absent):
         return True
     tree = getattr(arguments, "tree", arguments)
-    if not isinstance(tree, dict) or holds_matcher(tree):
-        return False
-    return not forbidden.mismatches(tree).hidden and forbidden.ratio(tree) == ONE
+    return isinstance(tree, dict) and not holds_matcher(tree) and forbidden.surely_fits(tree)

@@ -33,9 +33,6 @@ from toolmark.linting.schema_fit import Tools
 Cases: TypeAlias = "Source | Iterable[TestCase | Golden]"
 """A file, or cases and goldens."""
 
-_RECORD_FIELD = "expected_agent_trajectory"
-"""The field of a record that `read_case` reads as `expected_tools`."""
-
 
 def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: bool = False) -> LintReport:
     """Return all findings about the expectations of cases or goldens, in the order of the file.
@@ -112,16 +109,21 @@ class _Linter:
         try:
             case = case or read_case(document.value, document.place)
         except InvalidDataError as error:
-            yield from (LintFinding.unreadable(document.placed(problem)) for problem in problems_of(error))
-            if isinstance(document.value, dict):
-                yield from self._check_id(document.value.get("id"), document)
+            yield from self._check_unreadable(document, problems_of(error))
             return
         for finding in self._check_case(case, document):
             # A finding about the schema of a tool is reported for the first case only.
-            if finding.kind is not LintKind.SCHEMA or finding.message not in self.reported_schemas:
-                yield replace(finding, line=document.line)
             if finding.kind is LintKind.SCHEMA:
+                if finding.message in self.reported_schemas:
+                    continue
                 self.reported_schemas.add(finding.message)
+            yield replace(finding, line=document.line)
+
+    def _check_unreadable(self, document: Document, problems: Iterable[Problem]) -> Iterator[LintFinding]:
+        """Yield the problems of a document that is not a case; others may still have its id."""
+        yield from map(LintFinding.unreadable, map(document.placed, problems))
+        if isinstance(document.value, dict):
+            yield from self._check_id(document.value.get("id"), document)
 
     def _check_case(self, case: TestCase | Golden, document: Document) -> Iterator[LintFinding]:
         yield from self._check_id(case.id, document)
@@ -135,12 +137,9 @@ class _Linter:
         tools = self.tools if self.tools.specs is not None else self.tools.of(case.available_tools)
         if tools.specs is None:
             self.without_tools += 1
-        expected = spot.at("expected_tools")
-        if expected == spot:  # `at` returns the same spot if there is no such field
-            expected = spot.at(_RECORD_FIELD)
         called = getattr(case, "tools_called", None) or ()
         with CaseBudget():
-            findings = list(check_expectation(case.expected_tools, expected, tools, called))
+            findings = list(check_expectation(case.expected_tools, spot.at("expected_tools"), tools, called))
         yield from findings
 
     def _check_id(self, case_id: object, document: Document) -> Iterator[LintFinding]:

@@ -100,7 +100,7 @@ def _proven_misfits(validator: Validator, arguments: Mapping[str, Any], *, extra
     has_positions = _has_positions(validator.schema)
     for sample in tested:
         for error in validator.broken_rules(sample.value):
-            if has_positions and any(isinstance(key, int) for key in error.keys):
+            if has_positions and int in map(type, error.keys):
                 continue
             if (has_no_choices or _depends_on_one_value(error)) and _proves(error, sample.marks):
                 yield from _misfits_of_error(error, sample, arguments, extras=extras)
@@ -119,11 +119,7 @@ def _misfits_of_error(
     """Yield the problems in one error of the validator: one for each argument that is missing or not accepted."""
     keys = error.keys
     if error.rule == "required":
-        for name in error.limit:
-            # At the top level, a call with further arguments may have the one that is missing here.
-            may_be_extra = extras and not keys and name not in arguments
-            if name not in error.value and not may_be_extra:
-                yield Misfit((*keys, name), _missing_text(name, sample.left_out.get((*keys, name))))
+        yield from _missing(error, sample, arguments, extras=extras)
     elif error.rule == "additionalProperties" and error.limit is False:
         properties = list(error.schema.get("properties", {}))
         for name in error.other_names():
@@ -154,11 +150,21 @@ def _depends_on_one_value(error: BrokenRule) -> bool:
     return not isinstance(error.value, (dict, list)) or error.rule in _SHALLOW_RULES
 
 
-def _missing_text(name: str, left_out: object) -> str:
+def _missing(error: BrokenRule, sample: Sample, arguments: Mapping[str, Any], *, extras: bool) -> Iterator[Misfit]:
+    """Yield a problem for each argument that is certainly missing."""
+    for name in error.limit:
+        # At the top level, a call with further arguments may have the one that is missing here.
+        may_be_extra = extras and not error.keys and name not in arguments
+        if name not in error.value and not may_be_extra:
+            yield _missing_argument((*error.keys, name), sample)
+
+
+def _missing_argument(keys: Steps, sample: Sample) -> Misfit:
+    name, left_out = keys[-1], sample.left_out.get(keys)
     if left_out is None:
-        return f"lacks {name!r}, which the tool requires"
+        return Misfit(keys, f"lacks {name!r}, which the tool requires")
     how = "must not be given" if isinstance(left_out, Absent) else "may be left out"
-    return f"{name!r} {how}, and the tool requires it"
+    return Misfit(keys, f"{name!r} {how}, and the tool requires it")
 
 
 def _proves(error: BrokenRule, marks: Mapping[Steps, Mark]) -> bool:
@@ -169,7 +175,7 @@ def _proves(error: BrokenRule, marks: Mapping[Steps, Mark]) -> bool:
     """
     keys, rule = error.keys, error.rule
     if keys in marks:  # the error is of a marked part itself
-        return _rejects_all(error, rule, marks[keys])
+        return _rejects_all(error, marks[keys])
     # Below a marked part, only types can be common to all values. A matcher is a leaf, so at most one mark is above.
     outer = next((marks[keys[:length]] for length in range(len(keys)) if keys[:length] in marks), None)
     if outer is not None:
@@ -180,16 +186,16 @@ def _proves(error: BrokenRule, marks: Mapping[Steps, Mark]) -> bool:
     return True  # away from all marks, the value is the only accepted one
 
 
-def _rejects_all(error: BrokenRule, rule: str | None, mark: Mark) -> bool:
+def _rejects_all(error: BrokenRule, mark: Mark) -> bool:
     """Return whether the error of a marked part is one of all values that the part stands for.
 
     This is proven for the rule `type` if all these values have the same type, and for `enum` and `const` if the matcher
     accepts none of the values that the schema allows. No other rule is proven.
     """
-    if rule in ("enum", "const"):
-        allowed = error.limit if rule == "enum" else [error.limit]
-        return not any(_may_accept(mark, value) for value in allowed)
-    return rule == "type" and mark.certainty != "nothing"
+    if error.rule == "type":
+        return mark.certainty != "nothing"
+    allowed = {"enum": error.limit, "const": [error.limit]}
+    return error.rule in allowed and not any(_may_accept(mark, value) for value in allowed[error.rule])
 
 
 def _may_accept(mark: Mark, value: object) -> bool:

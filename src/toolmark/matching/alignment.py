@@ -185,11 +185,16 @@ class Alignment:
             "called_count": self.called_count,
             "ordered": self.ordered,
             "matched": float(self.matched),
-            "pairs": [_pair_dict(pair) for pair in self.pairs],
-            "out_of_order": [_pair_dict(pair) for pair in self.out_of_order],
+            "pairs": list(map(_pair_dict, self.pairs)),
+            "out_of_order": list(map(_pair_dict, self.out_of_order)),
             "missing": list(self.missing),
             "unexpected": list(self.unexpected),
         }
+        return plain | self._plan_dict()
+
+    def _plan_dict(self) -> dict[str, Any]:
+        """Return what the alignment of a plan has beside the fields of all alignments."""
+        plain: dict[str, Any] = {}
         if self.labels or self.forbidden or self.choices:
             plain["labels"] = list(self.labels)
             plain["unused"] = list(self.unused)

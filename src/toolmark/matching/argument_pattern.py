@@ -10,10 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, ClassVar, TypeGuard
 
-from toolmark.matching.json_compare import ABSENT, Absent, Difference, Path, json_equal
+from toolmark._internal.json import json_items
+from toolmark.matching.json_compare import ABSENT, Absent, Difference, Path, json_equal, mean
 from toolmark.matching.redacted_values import has_mark, is_hidden
 
 Ratio = tuple[int, int]
@@ -85,6 +85,11 @@ class Template:
     extras: bool = False
     by_meaning: bool = False
 
+    @staticmethod
+    def of(arguments: Mapping[str, Any] | Template) -> Template:
+        """Return a template as it is, and an argument object as a template."""
+        return arguments if isinstance(arguments, Template) else Template(arguments)
+
     def ratio(self, called: dict[str, Any]) -> Ratio:
         """Return how similar a called argument object is; keys with redacted values are left out."""
         return _objects(self.tree, called, extras=self.extras)
@@ -92,6 +97,10 @@ class Template:
     def only_object(self) -> Mapping[str, Any] | None:
         """Return the only argument object that fits; `None` if others fit too, because of a pattern or extra keys."""
         return None if self.extras or holds_matcher(self.tree) else self.tree
+
+    def surely_fits(self, called: dict[str, Any]) -> bool:
+        """Return whether a called argument object fits fully, and nothing in it is redacted."""
+        return self.ratio(called) == ONE and not self.mismatches(called).hidden
 
     def mismatches(self, called: dict[str, Any]) -> Mismatches:
         """Return every place where a called argument object differs, or cannot be compared."""
@@ -119,9 +128,19 @@ def credit_of(expected: Any, value: Any) -> Ratio | None:
     """Return how far a value fits an expected value, which may be a `ValuePattern` or hold some."""
     if is_pattern(expected):
         return expected.credit(value)
-    if type(expected) is dict and type(value) is dict:
+    kind = type(expected)
+    if kind is type(value) is dict:
         return _objects(expected, value)
-    return ONE if fits(expected, value) else ZERO
+    if kind is type(value) is list:
+        is_equal = len(expected) == len(value) and all(map(fits, expected, value))
+    else:
+        is_equal = json_equal(expected, value)
+    return ONE if is_equal else ZERO
+
+
+def fits(expected: Any, value: Any) -> bool:
+    """Return whether a value fits an expected value fully."""
+    return credit_of(expected, value) in (None, ONE)
 
 
 def json_of(expected: Any) -> Any:
@@ -133,18 +152,6 @@ def json_of(expected: Any) -> Any:
     return expected.to_json() if is_pattern(expected) else expected
 
 
-def fits(expected: Any, value: Any) -> bool:
-    """Return whether a value fits an expected value fully."""
-    if is_pattern(expected):
-        return expected.credit(value) in (None, ONE)
-    kind = type(expected)
-    if kind is dict and type(value) is dict:
-        return _objects(expected, value) == ONE
-    if kind is list and type(value) is list:
-        return len(expected) == len(value) and all(map(fits, expected, value))
-    return not isinstance(value, Absent) and json_equal(expected, value)
-
-
 def _objects(
     expected: Mapping[str, Any],
     called: dict[str, Any],
@@ -154,25 +161,13 @@ def _objects(
     mismatches: Mismatches | None = None,
 ) -> Ratio:
     """Return the similarity of two objects, and add the differences to `mismatches`."""
-    keys = 0  # that count
-    full = 0  # with full credit; added up as an integer, because fractions are slow
-    partial: list[Fraction] = []
-    for key, want in expected.items():
-        credit = _key_credit(want, called.get(key, ABSENT), (*path, key), mismatches)
-        if credit is None:
-            continue
-        keys += 1
-        if credit == ONE:
-            full += 1
-        elif credit[0]:
-            partial.append(Fraction(*credit))
-    if not extras:
-        # An extra key costs as much as a missing one.
-        keys += _extra_keys(expected, called, path, mismatches)
-    if full == keys:
-        return ONE
-    total = sum(partial, Fraction(full)) / keys
-    return total.numerator, total.denominator
+    ratios: list[Ratio] = []
+    # An extra key costs as much as a missing one.
+    for key in expected if extras else {**expected, **called}:
+        credit = _key_credit(expected.get(key, ABSENT), called.get(key, ABSENT), (*path, key), mismatches)
+        if credit is not None:
+            ratios.append(credit)
+    return ONE if ratios.count(ONE) == len(ratios) else mean(0, ratios, len(ratios))
 
 
 def _key_credit(want: Any, value: Any, path: Path, mismatches: Mismatches | None) -> Ratio | None:
@@ -199,28 +194,10 @@ def _respelled(want: Any, value: Any, path: Path) -> Iterator[Difference]:
         # An equal value has the same spelling. Patterns by meaning keep the expected value in `value`.
         if want.by_meaning and not isinstance(value, Absent) and not json_equal(getattr(want, "value", None), value):
             yield Difference("equal_by_meaning", path, want, value)
-    elif type(want) is list:
-        for index, (item, other) in enumerate(zip(want, value, strict=True)):
-            yield from _respelled(item, other, (*path, index))
-    elif type(want) is dict:
-        for key, item in want.items():
-            yield from _respelled(item, value.get(key, ABSENT), (*path, key))
-
-
-def _extra_keys(expected: Mapping[str, Any], called: dict[str, Any], path: Path, mismatches: Mismatches | None) -> int:
-    """Return the number of called keys that are not expected, without those whose value is redacted."""
-    amount = 0
-    for key, value in called.items():
-        if key in expected:
-            continue
-        if is_hidden(value):
-            if mismatches is not None:
-                mismatches.hidden.append((*path, key))
-            continue
-        amount += 1
-        if mismatches is not None:
-            mismatches.differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
-    return amount
+        return
+    others = dict(json_items(value))
+    for key, item in json_items(want):
+        yield from _respelled(item, others.get(key, ABSENT), (*path, key))
 
 
 def _hidden(want: Any, value: Any) -> bool:
@@ -234,6 +211,7 @@ def _difference(want: Any, value: Any, path: Path) -> Difference:
     if isinstance(value, Absent):
         return Difference("missing_argument", path, want, ABSENT)
     # A pattern that accepts a missing key, rejects this value, and did not read it: it forbids the argument.
-    if is_pattern(want) and want.credit(ABSENT) is None and not want.reads_value:
+    is_forbidden = is_pattern(want) and want.credit(ABSENT) is None and not want.reads_value
+    if is_forbidden or isinstance(want, Absent):
         return Difference("extra_argument", path, ABSENT, value)
     return Difference("wrong_argument", path, want, value)

@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from itertools import count
 from math import inf
 from operator import itemgetter
+from typing import NamedTuple
 
 Edges = Sequence[Sequence[tuple[int, int]]]
 """For each row, the columns that it can have with their costs."""
@@ -26,11 +27,7 @@ _FREE = -1
 
 def heaviest_partners(weights: Sequence[Sequence[int]], width: int, *, is_turned: bool = False) -> list[int]:
     """Return the partners like `best_partners`, by the weights of rows that can have every column."""
-    columns: list[int] = []
-    for row in weights:
-        greatest = max(row)
-        if row.count(greatest) == 1:
-            columns.append(row.index(greatest))
+    columns = _single_heaviest(weights)
     # Rows with one heaviest column each, no two the same, have the only heaviest assignment.
     if len(set(columns)) < len(weights):
         edges = [[(column, -weight) for column, weight in enumerate(row)] for row in weights]
@@ -39,6 +36,16 @@ def heaviest_partners(weights: Sequence[Sequence[int]], width: int, *, is_turned
         return columns
     row_of = {column: row for row, column in enumerate(columns)}
     return [row_of.get(column, _FREE) for column in range(width)]
+
+
+def _single_heaviest(weights: Sequence[Sequence[int]]) -> list[int]:
+    """Return the heaviest column of each row that has only one."""
+    columns: list[int] = []
+    for row in weights:
+        greatest = max(row)
+        if row.count(greatest) == 1:
+            columns.append(row.index(greatest))
+    return columns
 
 
 def best_partners(edges: Edges, width: int, *, is_turned: bool = False) -> list[int]:
@@ -85,6 +92,22 @@ _REDUCTIONS = 2
 """Steps of the reduction for each row; rows that are still free then are augmented."""
 
 
+class _Path(NamedTuple):
+    """An alternating path to a free column, and the search that led to it.
+
+    Attributes:
+        column: The free column.
+        length: The length of the path, in reduced costs.
+        came_from: The row from which each column was reached.
+        settled: The distance of each column on the way; all have rows.
+    """
+
+    column: int
+    length: int
+    came_from: dict[int, int]
+    settled: dict[int, int]
+
+
 class _Prices:
     """An assignment of some rows, with the prices that prove it cheapest."""
 
@@ -128,7 +151,21 @@ class _Prices:
 
     def augment(self, start: int) -> None:
         """Give `start` a column by the cheapest alternating path, and adjust the prices so that they stay optimal."""
-        row_price, column_price = self.row_price, self.column_price
+        path = self._cheapest_path(start)
+        # The prices of the tree change so that its edges stay tight; all others stay at least as dear.
+        self.row_price[start] += path.length
+        for other, distance in path.settled.items():
+            self.column_price[other] -= path.length - distance
+            self.row_price[self.row_of[other]] += path.length - distance
+        row, column = _FREE, path.column
+        while row != start:
+            row = path.came_from[column]
+            self.row_of[column] = row
+            self.column_of[row], column = column, self.column_of[row]
+
+    def _cheapest_path(self, start: int) -> _Path:
+        """Return the cheapest alternating path from a row to a free column."""
+        column_price = self.column_price
         distances: dict[int, int] = {}
         came_from: dict[int, int] = {}
         queue: list[tuple[int, int]] = []
@@ -136,7 +173,7 @@ class _Prices:
         row, reached = start, 0
         # Dijkstra's algorithm: reduced costs are not negative.
         while True:
-            base = reached - row_price[row]
+            base = reached - self.row_price[row]
             for column, cost in self.edges[row]:
                 distance = base + cost - column_price[column]
                 if distance < distances.get(column, inf):
@@ -148,17 +185,8 @@ class _Prices:
                 reached, column = heappop(queue)
             row = self.row_of[column]
             if row == _FREE:
-                break
+                return _Path(column, reached, came_from, settled)
             settled[column] = reached
-        # The prices of the tree change so that its edges stay tight; all others stay at least as dear.
-        row_price[start] += reached
-        for other, at in settled.items():
-            column_price[other] -= reached - at
-            row_price[self.row_of[other]] += reached - at
-        while row != start:
-            row = came_from[column]
-            self.row_of[column] = row
-            self.column_of[row], column = column, self.column_of[row]
 
 
 def smallest_partners(
@@ -209,10 +237,7 @@ def smallest(
     free_right = sorted(set(range(right_size)).difference(partner))
     further = count(right_size)
     partner = [next(further) if node == _FREE else node for node in partner] + free_right
-    takers = [0] * right_size
-    for left, nodes in enumerate(tight):
-        for node in nodes:
-            takers[node] |= 1 << left
+    takers = _takers(tight, right_size)
     for node in may_free_right:
         takers[node] |= (1 << len(free_right)) - 1 << height
     takers += [sum(1 << left for left in may_free_left)] * (next(further) - right_size)
@@ -220,6 +245,15 @@ def smallest(
     for left, nodes in enumerate(tight):
         walk.decide(left, nodes)
     return [node if node < right_size else _FREE for node in walk.partner[:height]]
+
+
+def _takers(tight: list[list[int]], right_size: int) -> list[int]:
+    """Return the mask of the left nodes that each right node may have."""
+    takers = [0] * right_size
+    for left, nodes in enumerate(tight):
+        for node in nodes:
+            takers[node] |= 1 << left
+    return takers
 
 
 class _Walk:

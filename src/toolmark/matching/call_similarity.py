@@ -81,8 +81,8 @@ class Comparison:
         self.output = output
         self._expected_names, types, self._expected_arguments, outputs = _columns(expected)
         self._called_names, _, self._called_arguments, _ = _columns(called)
-        self._typed = types.count(None) < len(types)
-        self._outputs = output and any(value is not ABSENT for value in outputs)
+        is_typed = types.count(None) < len(types)
+        self._outputs = output and outputs.count(ABSENT) < len(outputs)
         self._text_forms: dict[str, Sequence[object]] = {}
         # Arguments that are not compared may hold marks without any effect.
         values: list[object] = [*self._expected_arguments, *self._called_arguments] if arguments else []
@@ -90,8 +90,9 @@ class Comparison:
         self._by_meaning = not plain_arguments and any(
             isinstance(value, Template) and value.by_meaning for value in values
         )
+        if self._outputs:
+            values += [item.output for item in (*expected, *called)]
         if self._outputs or not plain_arguments:
-            values += [item.output for item in (*expected, *called)] if self._outputs else []
             values = [_tree(value) for value in values if value is not ABSENT]
         # Every value is searched once here, so that a comparison need not do so for each pair.
         searched = search(values)
@@ -100,7 +101,7 @@ class Comparison:
         self.marked: frozenset[int] = frozenset(
             [id(value) for value in values if has_mark(value)] if searched.may_hold_mark else ()
         )
-        self.plain: bool = plain_arguments and not self._typed and not self._outputs and not self.marked
+        self.plain: bool = plain_arguments and not is_typed and not self._outputs and not self.marked
 
     def surely_equal(self, e: int, c: int) -> bool:
         """Return whether two calls of equal name are seen to be equal at once; false is not certain."""
@@ -173,15 +174,9 @@ class Comparison:
         ratios: list[list[Ratio]] = []
         for e in left:
             # Objects with matchers or redacted values have no fixed leaves, so they are compared pair by pair.
-            if e not in row_of:
-                ratios.append([self.ratio(e, c) for c in right])
-                continue
-            shared_row = dict(zip(columns, shared.lanes.values(row_of[e]), strict=True))
+            values = dict(zip(columns, shared.lanes.values(row_of[e]), strict=True)) if e in row_of else {}
             ratios.append(
-                [
-                    self._ratio_of_value(e, c, shared_row[c], shared.unit) if c in columns else self.ratio(e, c)
-                    for c in right
-                ]
+                [self._ratio_of_value(e, c, values[c], shared.unit) if c in values else self.ratio(e, c) for c in right]
             )
         return ratios
 
@@ -219,11 +214,11 @@ class Comparison:
         """Return whether outputs are compared, are known on both sides, and differ."""
         if not self.output or isinstance(e.output, Absent) or isinstance(c.output, Absent):
             return False
-        if is_pattern(e.output):
-            return not self._holds_mark(c.output) and not any(fits(e.output, form) for form in self._forms(c.output))
-        if json_equal(e.output, c.output) or forms_equal(self._forms(e.output), self._forms(c.output)):
+        if self._holds_mark(e.output, c.output):
             return False
-        return not self._holds_mark(e.output, c.output)
+        if is_pattern(e.output):
+            return not any(fits(e.output, form) for form in self._forms(c.output))
+        return not json_equal(e.output, c.output) and not forms_equal(self._forms(e.output), self._forms(c.output))
 
     def _forms(self, output: object) -> Sequence[object]:
         """Return the forms of an output; each text is read once, and not once for each pair."""
@@ -306,25 +301,30 @@ class Comparison:
             arguments = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
             return ExactValues(*arguments, complete=True)
         expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
-        output = self._outputs and any(item.output is not ABSENT for item in expected)
-        readers: list[Callable[[Item], Any]] = []
-        if self._typed and any(item.type is not None for item in expected):
-            readers.append(_exact_type)
-        if self.arguments and any(item.arguments is not ABSENT for item in expected):
-            readers.append(self._exact_arguments)
-        if output:
-            readers.append(self._exact_output)
+        readers = self._readers(expected)
 
         def values(item: Item) -> list[Any] | None:
             fields = [read(item) for read in readers]
-            return None if any(field is ABSENT for field in fields) else fields
+            return None if ABSENT in fields else fields
 
         expected_values, called_values = list(map(values, expected)), list(map(values, called))
         complete = None not in expected_values and None not in called_values
         # A tool's text may be the JSON of another call's value; then unequal values are not surely unequal.
-        if complete and output:
+        if complete and self._exact_output in readers:
             complete = self._of_one_form([item.output for item in (*expected, *called)])
         return ExactValues(expected_values, called_values, complete)
+
+    def _readers(self, expected: Sequence[Item]) -> list[Callable[[Item], Any]]:
+        """Return the functions that read the compared fields of a call."""
+        _, types, arguments, outputs = _columns(expected)
+        readers: list[Callable[[Item], Any]] = []
+        if types.count(None) < len(types):
+            readers.append(_exact_type)
+        if self.arguments and arguments.count(ABSENT) < len(arguments):
+            readers.append(self._exact_arguments)
+        if self.output and outputs.count(ABSENT) < len(outputs):
+            readers.append(self._exact_output)
+        return readers
 
     def _exact_arguments(self, item: Item) -> dict[str, Any] | str | Absent:
         """Return the argument object that only an equal one matches; `ABSENT` if there is none."""

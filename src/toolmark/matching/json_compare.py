@@ -144,11 +144,11 @@ def similarity(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
         elif json_equal(value, other):
             whole += 1
     if parts:
-        return _mean(whole, parts, union)
+        return mean(whole, parts, union)
     return (1, 1) if whole == union else (whole, union)
 
 
-def _mean(whole: int, parts: list[tuple[int, int]], count: int) -> tuple[int, int]:
+def mean(whole: int, parts: list[tuple[int, int]], count: int) -> tuple[int, int]:
     """Return the sum of a number and of rationals over a count, in its lowest terms."""
     numerator, denominator = whole, 1
     for part in parts:
@@ -172,10 +172,9 @@ def argument_differences(expected: dict[str, Any], called: dict[str, Any], path:
             differences += argument_differences(value, other, (*path, key))
         elif not json_equal(value, other):
             differences.append(Difference("wrong_argument", (*path, key), value, other))
-    if called.keys() != expected.keys():
-        for key, value in called.items():
-            if key not in expected:
-                differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
+    for key, value in called.items():
+        if key not in expected:
+            differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
     return differences
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from toolmark._internal.budget import Budget, current_budget
@@ -37,7 +38,6 @@ _DEPENDENT = ("unevaluatedItems", "unevaluatedProperties")
 """Keywords that depend on what all the others of their schema evaluate."""
 _STEPS = 4
 """Steps of applying a schema to a value, which takes about as long as so many comparisons."""
-_DRAFT_3 = "draft 3 of JSON Schema is not supported; use draft 4 or a later one"
 
 
 class BrokenSchemaError(ToolmarkError):
@@ -90,10 +90,11 @@ class _Draft:
 
 
 @lru_cache
-def _draft(name: str | None) -> _Draft | None:
-    """Return the draft that a `$schema` names, by default the latest; `None` for the third, which has other keywords.
+def _draft(name: str | None) -> _Draft:
+    """Return the draft that a `$schema` names, by default the latest.
 
     Raises:
+        BrokenSchemaError: It is the third draft, which has other keywords.
         MissingPackageError: jsonschema is not installed.
     """
     validators = import_extra("jsonschema", "judge", _PURPOSE).validators
@@ -103,7 +104,7 @@ def _draft(name: str | None) -> _Draft | None:
     except ValueError:  # not a URI
         named = latest
     if named is validators.Draft3Validator:
-        return None
+        raise BrokenSchemaError("draft 3 of JSON Schema is not supported; use draft 4 or a later one")
     specifications = import_extra("referencing.jsonschema", "judge", _PURPOSE)
     specification = specifications.specification_with(named.ID_OF(named.META_SCHEMA))
     return _Draft(
@@ -111,7 +112,7 @@ def _draft(name: str | None) -> _Draft | None:
     )
 
 
-def _draft_of(schema: Mapping[str, Any], default: _Draft | None) -> _Draft | None:
+def _draft_of(schema: Mapping[str, Any], default: _Draft) -> _Draft:
     name = schema.get("$schema")
     return _draft(name) if isinstance(name, str) else default
 
@@ -219,8 +220,6 @@ class Validator:
         if not isinstance(schema, Mapping):
             return outcome
         draft = _draft_of(schema, place.draft)
-        if draft is None:
-            raise BrokenSchemaError(_DRAFT_3)
         place = place if draft is place.draft else place._replace(draft=draft)
         rules = draft.rules(schema)
         broken: dict[str, list[BrokenRule]] = {keyword: [] for keyword, _ in rules}
@@ -228,16 +227,8 @@ class Validator:
         for keyword, limit in rules:
             if isinstance(limit, (list, dict)):
                 budget.spend(len(limit) // 2, "a schema")
-            call = _Call(keyword, limit, place, _Outcome(broken[keyword], outcome.evaluated), self)
-            if keyword in _TESTS:
-                kind, test = _TESTS[keyword]
-                if _is_of(place.value, kind) and not test(call):
-                    call.fail()
-            elif keyword in _APPLICATORS:
-                kind, apply = _APPLICATORS[keyword]
-                if _is_of(place.value, kind):
-                    yield from apply(call)
-        outcome.broken = [one for several in broken.values() for one in several]
+            yield from _apply_keyword(_Call(keyword, limit, place, _Outcome(broken[keyword], outcome.evaluated), self))
+        outcome.broken = list(chain.from_iterable(broken.values()))
         if outcome.broken:
             outcome.evaluated = set()  # a schema that does not apply evaluates nothing
         return outcome
@@ -263,9 +254,10 @@ def build_validator(schema: JsonObject, *, formats: bool) -> Validator | str:
         MissingPackageError: jsonschema is not installed.
     """
     import_extra("jsonschema", "judge", _PURPOSE)
-    draft = _draft_of(schema, _draft(None))
-    if draft is None:
-        return f"its input_schema is invalid: {_DRAFT_3}"
+    try:
+        draft = _draft_of(schema, _draft(None))
+    except BrokenSchemaError as error:
+        return f"its input_schema is invalid: {error}"
     registry = import_extra("jsonschema_specifications", "judge", _PURPOSE).REGISTRY
     meta_resolver = registry.resolver_with_root(draft.create_resource(draft.meta_schema))
     problems = Validator(draft.meta_schema, True, draft, meta_resolver).broken_rules(schema)
@@ -436,9 +428,8 @@ def _pattern_properties(call: _Call) -> _Work:
 
 
 def _other_names(schema: Mapping[str, Any], value: Mapping[str, Any], matches: Callable[[str, str], bool]) -> list[str]:
-    patterns = schema.get("patternProperties", ())
-    others = [name for name in value if name not in schema.get("properties", ())]
-    return [name for name in others if not any(matches(pattern, name) for pattern in patterns)]
+    properties, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
+    return [name for name in value if name not in properties and not any(matches(one, name) for one in patterns)]
 
 
 def _additional_properties(call: _Call) -> _Work:
@@ -548,6 +539,18 @@ _APPLICATORS: Final[dict[str, tuple[type, Callable[[_Call], _Work]]]] = {
     "unevaluatedProperties": (dict, _unevaluated),
 }
 """Rules that apply other schemas: the values that each applies to, and the generator that yields the places."""
+
+
+def _apply_keyword(call: _Call) -> _Work:
+    """Apply a keyword, if the value is of the kind that the keyword is for."""
+    if call.keyword in _TESTS:
+        kind, test = _TESTS[call.keyword]
+        if _is_of(call.at.value, kind) and not test(call):
+            call.fail()
+        return
+    kind, apply = _APPLICATORS[call.keyword]
+    if _is_of(call.at.value, kind):
+        yield from apply(call)
 
 
 # Formats

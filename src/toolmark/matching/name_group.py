@@ -54,9 +54,19 @@ def equal_pairs(sides: Comparison, left: Sequence[int], right: Sequence[int]) ->
     The k-th of several equal expected calls gets the k-th called one.
     """
     values = sides.exact_values(left, right)
+    partners: dict[int, int] | None = None
     # A few values are compared with each other sooner than a key of each is made.
-    if len(left) * len(right) > _FEW_PAIRS or sides.may_hold_nan:
-        return _equal_keys(left, right, values), values.complete
+    if len(left) * len(right) <= _FEW_PAIRS and not sides.may_hold_nan:
+        partners = _equal_values(sides, left, right, values)
+    if partners is None:
+        partners = _equal_keys(left, right, values)
+    return partners, values.complete
+
+
+def _equal_values(
+    sides: Comparison, left: Sequence[int], right: Sequence[int], values: ExactValues
+) -> dict[int, int] | None:
+    """Return the partners of equal calls like `equal_pairs`; `None` if Python takes unequal JSON values for equal."""
     partners: dict[int, int] = {}
     positions, others = list(right), list(values.called)
     for e, value in zip(left, values.expected, strict=True):
@@ -65,10 +75,10 @@ def equal_pairs(sides: Comparison, left: Sequence[int], right: Sequence[int]) ->
         # Python's equality is that of JSON values, but for NaN, and for booleans that equal numbers.
         index = others.index(value)
         if not sides.surely_equal(e, positions[index]) and not json_equal(value, others[index]):
-            return _equal_keys(left, right, values), values.complete
+            return None
         partners[e] = positions.pop(index)
         del others[index]
-    return partners, values.complete
+    return partners
 
 
 def _equal_keys(left: Sequence[int], right: Sequence[int], values: ExactValues) -> dict[int, int]:

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, chain
+from math import inf
 from typing import Literal, NamedTuple
 
 from toolmark._internal.budget import current_budget
@@ -48,13 +49,13 @@ class Rules:
         slots = board.slots
         self._depths: dict[int, int] = {}
         self.labelled: dict[str, dict[int, list[int]]] = {}
-        self.groups: dict[int, list[int]] = {}
+        self.groups: dict[int, set[int]] = {}
         for index, slot in enumerate(slots):
             for label in slot.labels:
                 self.labelled.setdefault(label, {}).setdefault(slot.family, []).append(index)
             if slot.group is not None:
-                self.groups.setdefault(slot.group, []).append(index)
-        self._referenced = {label for slot in slots for label in slot.after if label in self.labelled}
+                self.groups.setdefault(slot.group, set()).add(index)
+        self._referenced = frozenset[str]().union(*(slot.after for slot in slots)).intersection(self.labelled)
         self.bound = set(filter(self._is_bound, range(len(slots))))
 
     def _is_bound(self, index: int) -> bool:
@@ -83,9 +84,10 @@ class Rules:
         """Return the slots whose pairs break a rule. Pairs of similarity 0 break none, and nothing comes after them."""
         pairs = {slot: call for slot, call in partners.items() if self.board.ratios[slot][call][0]}
         broken = {slot: broken for slot, call in pairs.items() if (broken := self.too_early(slot, call, pairs))}
+        in_time = pairs.keys() - broken.keys()
         for members in self.groups.values():
-            apart = self._apart([slot for slot in members if slot in pairs and slot not in broken], pairs)
-            broken.update((slot, Broken("parallel", "in another step than its group")) for slot in apart)
+            apart = self._apart({slot: pairs[slot] for slot in members & in_time})
+            broken.update(dict.fromkeys(apart, Broken("parallel", "in another step than its group")))
         return broken
 
     def too_early(self, slot: int, call: int, pairs: Mapping[int, int]) -> Broken | None:
@@ -102,20 +104,19 @@ class Rules:
         steps = self.board.steps
         return one < other and (steps[one] is None or steps[one] != steps[other])
 
-    def _apart(self, members: Sequence[int], pairs: Mapping[int, int]) -> list[int]:
-        """Return the members of a group that are not in its step.
+    def _apart(self, pairs: Mapping[int, int]) -> list[int]:
+        """Return the slots of the pairs of a group that are not in its step.
 
         That is the step of the greatest weight; of equal ones that of the fewest optional calls, and then the first.
         """
-        steps = {slot: self.board.steps[pairs[slot]] for slot in members}
+        steps = {slot: self.board.steps[call] for slot, call in pairs.items()}
 
         def loss(step: int) -> tuple[Fraction, int, int]:
-            together = [slot for slot in members if steps[slot] in (None, step)]
-            weight = sum((self.weight(slot, pairs[slot]) for slot in together), Fraction(0))
-            return -weight, self._optional(together), step
+            together = {slot: call for slot, call in pairs.items() if steps[slot] in (None, step)}
+            return -self.board.weight(together), self._optional(together), step
 
         own = min({step for step in steps.values() if step is not None}, key=loss, default=None)
-        return [slot for slot in members if steps[slot] not in (None, own)]
+        return [slot for slot, step in steps.items() if step not in (None, own)]
 
     def depth(self, slot: int) -> int:
         """Return how long the longest chain of slots is that must come before a slot. Labels never come in circles."""
@@ -131,14 +132,14 @@ class Rules:
     def value(self, partners: Mapping[int, int]) -> tuple[Fraction, int]:
         """Return the weight that breaks no rule, and minus the number of optional calls."""
         scoring = self.scoring_pairs(partners)
-        weight = sum((self.weight(slot, call) for slot, call in scoring.items()), Fraction(0))
-        return weight, -self._optional(scoring)
+        return self.board.weight(scoring), -self._optional(scoring)
 
     def _optional(self, slots: Collection[int]) -> int:
         """Return how many of these slots are beyond the least number of their family."""
-        least = {self.board.slots[slot].family: self.board.slots[slot].least for slot in slots}
-        amounts = Counter(self.board.slots[slot].family for slot in slots)
-        return sum(max(amount - least[family], 0) for family, amount in amounts.items())
+        families = [self.board.slots[slot] for slot in slots]
+        least = Counter({slot.family: slot.least for slot in families})
+        # The difference of two counters has no negative amounts.
+        return (Counter(slot.family for slot in families) - least).total()
 
     def scoring_pairs(self, partners: Mapping[int, int]) -> Partners:
         """Return the pairs that add weight: those of a similarity above 0 that break no rule."""
@@ -189,16 +190,16 @@ class _Search:
         parts = board.in_parts(range(len(board.slots)), range(len(board.called)))
         searched = [slot for members, _ in parts if rules.bound.intersection(members) for slot in members]
         self.small = len(searched) <= _DEEPEST
-        depth = {slot: rules.depth(slot) if self.small else 0 for slot in searched}
-        self.slots = sorted(searched, key=lambda slot: (depth[slot], not board.slots[slot].required, slot))
+        self.slots = searched
+        if self.small:  # else nothing is searched
+            self.slots.sort(key=lambda slot: (rules.depth(slot), not board.slots[slot].required, slot))
         self.choices = {slot: self._choices(slot) for slot in self.slots}
         # From each place on, what the slots can add at most, and the calls that they can take.
         most = map(self._most, reversed(self.slots))
         choices = (frozenset(self.choices[slot]) for slot in reversed(self.slots))
         self.rest = list(accumulate(most, initial=Fraction(0)))[::-1]
         self.later = list(accumulate(choices, frozenset.union, initial=frozenset[int]()))[::-1]
-        searched_set = set(self.slots)
-        self.fixed = {slot: call for slot, call in start.items() if slot not in searched_set}
+        self.fixed = {slot: call for slot, call in start.items() if slot not in self.choices}
         self.best, self.best_value = start, rules.value(start)
         self.nodes = 0
         self.budget = current_budget()
@@ -229,15 +230,13 @@ class _Search:
 
     def run(self) -> tuple[Partners, Fraction]:
         """Search, and return the best alignment and the bound of what was missed."""
-        others = sum((self.rules.weight(slot, call) for slot, call in self.fixed.items()), Fraction(0))
+        others = self.rules.board.weight(self.fixed)
         finished = self.small and self._fill(0, {}, set(), others)
         return self.best, Fraction(0) if finished else others + self.rest[0] - self.best_value[0]
 
     def _fill(self, place: int, pairs: dict[int, int], used: set[int], weight: Fraction) -> bool:
         """Fill the slots from a place on; return whether everything was looked at."""
-        self.nodes += 1
-        self.budget.search_nodes -= 1
-        if self.nodes > MOST_NODES or self.budget.search_nodes < 0:
+        if not self._count_node():
             return False
         if (weight + self.rest[place], 0) <= self.best_value:
             return True
@@ -260,21 +259,26 @@ class _Search:
                 return False
         return True
 
+    def _count_node(self) -> bool:
+        """Count a node; return whether the search may go on."""
+        self.nodes += 1
+        self.budget.search_nodes -= 1
+        return self.nodes <= MOST_NODES and self.budget.search_nodes >= 0
+
     def _open(self, place: int, pairs: Mapping[int, int], used: set[int]) -> Iterator[int | None]:
         """Yield the calls that a slot may take; slots of one family take theirs in order, for they are all alike."""
         slot = self.slots[place]
         slots = self.rules.board.slots
         siblings = [other for other in self.slots[:place] if slots[other].family == slots[slot].family]
+        floor = pairs.get(siblings[-1], inf) if siblings else -1  # after an empty slot, the others stay empty
         free = [call for call in self.choices[slot] if call not in used]
-        if not siblings or siblings[-1] in pairs:
-            floor = pairs[siblings[-1]] if siblings else -1
-            yield from (call for call in free if call > floor)
-        if all(call in self.later[place + 1] for call in free):  # else one would be left over
+        yield from (call for call in free if call > floor)
+        if self.later[place + 1].issuperset(free):  # else one would be left over
             yield None
 
     def _consider(self, pairs: Mapping[int, int], used: set[int]) -> None:
-        empty = (slot for slot in self.slots if slot not in pairs)
-        if any(call not in used for slot in empty for call in self.choices[slot]):
+        empty = set(self.slots).difference(pairs)
+        if not used.issuperset(chain.from_iterable(self.choices[slot] for slot in empty)):
             return  # a call that could have been paired is left over
         partners = {**self.fixed, **pairs}
         value = self.rules.value(partners)

@@ -6,14 +6,14 @@ A plan leaves choices (one of several calls or sub-plans, one of several traject
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from toolmark._internal.budget import current_budget
-from toolmark.matching.align_calls import align, total
+from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment, Item, Pair
-from toolmark.matching.argument_pattern import ONE, Template
+from toolmark.matching.argument_pattern import Template
 from toolmark.matching.json_compare import Absent
 from toolmark.matching.ordering_rules import Broken, Rules, keeping_rules
 from toolmark.matching.plan_slots import Board, CallPattern, Partners, Slot, in_any_order, in_order
@@ -139,19 +139,25 @@ def _aligned(board: Board, *, ordered: bool) -> Alignment:
     valid = {slot: call for slot, call in partners.items() if slot not in broken}
     # In order, calls that are left may still explain an empty slot, as out of order.
     every = {**partners, **_among_rest(board, partners)} if ordered else partners
+    return replace(_alignment_of(board, every, valid, broken, ordered=ordered), gap=gap)
+
+
+def _alignment_of(
+    board: Board, every: Partners, valid: Partners, broken: Mapping[int, Broken], *, ordered: bool
+) -> Alignment:
+    """Return the alignment of all pairs, of which the valid ones count; `broken` are the rules that others break."""
     displaced = {slot: every[slot] for slot in sorted(every.keys() - valid.keys())}
-    empty = [index for index in range(len(board.slots)) if index not in every]
+    empty = _free(board.slots, every)
     return Alignment(
         expected_count=_counted(board.slots, valid),
         called_count=len(board.called),
         ordered=ordered,
-        matched=total(board.ratios[slot][call] for slot, call in valid.items()),
+        matched=board.weight(valid),
         pairs=tuple(_pair(board, slot, call) for slot, call in sorted(valid.items())),
         out_of_order=tuple(_pair(board, slot, call, broken.get(slot)) for slot, call in displaced.items()),
         missing=tuple(index for index in empty if board.slots[index].required),
-        unexpected=tuple(sorted(set(range(len(board.called))).difference(every.values()))),
+        unexpected=tuple(_free(board.called, every.values())),
         unused=tuple(index for index in empty if not board.slots[index].required),
-        gap=gap,
     )
 
 
@@ -165,9 +171,12 @@ def _by_rules(board: Board, rules: Rules) -> tuple[Partners, float]:
 
 def _among_rest(board: Board, partners: Partners) -> Partners:
     """Return the best pairs of the calls and slots that are left: they explain, and add no weight."""
-    slots = set(range(len(board.slots))).difference(partners)
-    calls = set(range(len(board.called))).difference(partners.values())
-    return in_any_order(board, sorted(slots), sorted(calls))
+    return in_any_order(board, _free(board.slots, partners), _free(board.called, partners.values()))
+
+
+def _free(items: Sequence[object], occupied: Iterable[int]) -> list[int]:
+    """Return the positions that are not occupied."""
+    return sorted(set(range(len(items))).difference(occupied))
 
 
 def _counted(slots: Sequence[Slot], valid: Partners) -> int:
@@ -195,7 +204,5 @@ def forbidden_calls(layout: Layout, called: Sequence[Item]) -> Iterator[tuple[in
 def _accepts(want: Item, call: Item) -> bool:
     if isinstance(want.arguments, Absent):
         return True
-    if isinstance(want.arguments, Template) and isinstance(call.arguments, dict):
-        mismatches = want.arguments.mismatches(call.arguments)
-        return not mismatches.hidden and want.arguments.ratio(call.arguments) == ONE
-    return False
+    template, arguments = want.arguments, call.arguments
+    return isinstance(template, Template) and isinstance(arguments, dict) and template.surely_fits(arguments)

@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise, starmap
 from math import lcm
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from toolmark._internal.budget import current_budget
+from toolmark.matching.align_calls import total
 from toolmark.matching.alignment import Item
 from toolmark.matching.argument_pattern import ONE, Ratio, ValuePattern
 from toolmark.matching.assignment import best_partners
@@ -73,6 +74,8 @@ class Slot:
 _WHAT = "a plan with these calls"
 _STEPS = 4
 """Steps of one comparison of an expected call with a called one."""
+_BELOW_ALL: Ratio = (-1, 1)
+"""Less than every similarity."""
 _CHEAP = 16
 """Pairs of a slot and a call that are listed in about the time of one step."""
 
@@ -134,9 +137,14 @@ class Board:
                     continue
                 self._budget.spend(_STEPS, _WHAT)
                 ratio = self.sides.ratio(first + number, call)
-                if call not in ratios or ratio[0] * ratios[call][1] > ratios[call][0] * ratio[1]:
+                numerator, denominator = ratios.get(call, _BELOW_ALL)
+                if ratio[0] * denominator > numerator * ratio[1]:
                     ratios[call], best[call] = ratio, number
         return _Compared(ratios, {call: ratio for call, ratio in ratios.items() if ratio[0]}, best)
+
+    def weight(self, pairs: Mapping[int, int]) -> Fraction:
+        """Return the sum of the similarities of pairs of a slot and a call."""
+        return total(self.ratios[slot][call] for slot, call in pairs.items())
 
     def pattern_at(self, slot: int, call: int) -> int:
         """Return which want of a slot a call fits best, as its position among those of all slots."""
@@ -146,7 +154,7 @@ class Board:
         """Return the connected parts of who can take whom among these slots and calls."""
         # Separate parts are solved separately: the assignment is cubic in the size of a part.
         usable = set(calls)
-        reach = {slot: [call for call in self.ratios[slot] if call in usable] for slot in slots}
+        reach = {slot: usable.intersection(self.ratios[slot]) for slot in slots}
         roots = _Roots()
         for partners in reach.values():
             roots.join(partners)
@@ -154,7 +162,7 @@ class Board:
         self._budget.spend(sum(map(len, reach.values())) // _CHEAP, _WHAT)
         for slot, partners in reach.items():
             if partners:
-                members, reached = parts.setdefault(roots.of(partners[0]), ([], set()))
+                members, reached = parts.setdefault(roots.of(min(partners)), ([], set()))
                 members.append(slot)
                 reached.update(partners)
         return [(members, sorted(reached)) for members, reached in parts.values()]
@@ -174,10 +182,10 @@ class _Roots:
             call = parent[call]
         return call
 
-    def join(self, calls: Sequence[int]) -> None:
+    def join(self, calls: Iterable[int]) -> None:
         """Join the sets of calls."""
-        for call in calls[1:]:
-            self.parent[self.of(call)] = self.of(calls[0])
+        for one, other in pairwise(calls):
+            self.parent[self.of(other)] = self.of(one)
 
 
 class Worth:
@@ -208,37 +216,34 @@ def in_any_order(board: Board, slots: Iterable[int], calls: Iterable[int]) -> Pa
         if len({board.slots[slot].family for slot in members}) == 1:
             partners.update(_one_family(board, members, reached))
         else:
-            partners.update(_assigned(board, worth, members, reached)[1])
+            partners.update(_assigned(board, worth, members, reached))
     return partners
 
 
 def _one_family(board: Board, members: list[int], reached: list[int]) -> Partners:
     """Return the best pairs of interchangeable slots: the best calls, in their order."""
-    # Slots of one family accept the same calls, so only which calls are used is open.
-    required = [slot for slot in members if board.slots[slot].required]
-    ratios = board.ratios[(required or members)[0]]
-    best = sorted(reached, key=lambda call: (-Fraction(*ratios[call]), call))
-    used = best[: len(members)]
-    good = [call for call in used if ratios[call][0]]
-    some = good if len(good) >= len(required) else used[: len(required)]
-    order = required + [slot for slot in members if not board.slots[slot].required]
-    return dict(zip(order, sorted(some), strict=False))
+    # Slots of one family accept the same calls, so only which calls are used is open. The required slots come first.
+    required = sum(board.slots[slot].required for slot in members)
+    ratios = board.ratios[members[0]]
+    best = sorted(reached, key=lambda call: (-Fraction(*ratios[call]), call))[: len(members)]
+    similar = sum(ratios[call][0] > 0 for call in best)
+    return dict(zip(members, sorted(best[: max(similar, required)]), strict=False))
 
 
-def _assigned(board: Board, worth: Worth, members: Sequence[int], reached: Sequence[int]) -> tuple[int, Partners]:
-    """Return the best pairs of one part, and their weight."""
+def _assigned(board: Board, worth: Worth, members: Sequence[int], reached: Sequence[int]) -> Partners:
+    """Return the best pairs of one part."""
     current_budget().spend(_STEPS + len(members) * len(reached), _WHAT)
-    # One more column for each slot, at which it stays alone for nothing.
-    edges = [
-        [
-            *((at, -worth.of(slot, call)) for at, call in enumerate(reached) if call in board.ratios[slot]),
-            (len(reached) + number, 0),
-        ]
-        for number, slot in enumerate(members)
-    ]
+    edges: list[list[tuple[int, int]]] = []
+    for number, slot in enumerate(members):
+        row = [(at, -worth.of(slot, call)) for at, call in enumerate(reached) if call in board.ratios[slot]]
+        # One more column for each slot, at which it stays alone for nothing.
+        edges.append([*row, (len(reached) + number, 0)])
     chosen = best_partners(edges, len(reached) + len(members))
-    pairs = {slot: reached[at] for slot, at in zip(members, chosen, strict=True) if at < len(reached)}
-    return sum(worth.of(slot, call) for slot, call in pairs.items()), pairs
+    return {slot: reached[at] for slot, at in zip(members, chosen, strict=True) if at < len(reached)}
+
+
+_Stretches: TypeAlias = "dict[tuple[int, int], tuple[int, Partners]]"
+"""By stretch of calls, in order, its best pairs with the slots of a block, and their weight."""
 
 
 def in_order(board: Board) -> Partners:
@@ -249,73 +254,34 @@ def in_order(board: Board) -> Partners:
     groups.
     """
     worth = Worth(board)
-    blocks = _blocks(board.slots)
-    count = len(board.called)
-    best = [[0] * (count + 1) for _ in range(len(blocks) + 1)]
-    stretches: list[dict[tuple[int, int], tuple[int, Partners]]] = []
-    for number in reversed(range(len(blocks))):
-        block, here, after = blocks[number], best[number], best[number + 1]
-        used = _stretches(board, worth, block) if len(block) > 1 else {}
-        stretches.append(used)
-        ends: dict[int, list[tuple[int, int]]] = {}
-        for (start, stop), (value, _) in used.items():
-            ends.setdefault(start, []).append((stop, value))
-        # A block may leave calls unused before it, take some at this call, or take none at all.
-        for call in range(count, -1, -1):
-            top = after[call]
-            if call < count:
-                top = max(top, here[call + 1])
-                if len(block) == 1 and call in board.ratios[block[0]]:
-                    top = max(top, worth.of(block[0], call) + after[call + 1])
-            for stop, value in ends.get(call, ()):
-                top = max(top, value + after[stop])
-            here[call] = top
-    return _walk(board, worth, blocks, best, stretches[::-1])
+    blocks = [_Block(board, worth, slots) for slots in _blocks(board.slots)]
+    best = [[0] * (len(board.called) + 1)]
+    for block in reversed(blocks):
+        # A block may take no call at all, take a stretch of calls that begins here, or leave calls unused before it.
+        after = best[-1]
+        here = list(after)
+        for (start, stop), (value, _) in block.stretches().items():
+            here[start] = max(here[start], value + after[stop])
+        best.append(list(accumulate(reversed(here), max))[::-1])
+    return _walk(blocks, best[::-1])
 
 
-def _walk(
-    board: Board,
-    worth: Worth,
-    blocks: Sequence[Sequence[int]],
-    best: Sequence[Sequence[int]],
-    stretches: Sequence[Mapping[tuple[int, int], tuple[int, Partners]]],
-) -> Partners:
+def _walk(blocks: Sequence[_Block], best: Sequence[Sequence[int]]) -> Partners:
     """Return the pairs behind the greatest value of the table."""
     partners: Partners = {}
     call = 0
-    for number, block in enumerate(blocks):
-        goal, after = best[number][call], best[number + 1]
+    for block, (here, after) in zip(blocks, pairwise(best), strict=True):
+        goal = here[call]
         # The block adds nothing here: leaving it empty is the smaller list.
         if goal == after[call]:
             continue
-        while True:  # the first call with which the goal can be reached
-            used = _block_pairs(board, worth, block, stretches[number], call, goal, after)
-            if used is not None:
+        # The first stretch with which the goal can be reached
+        for (start, stop), (value, pairs) in block.stretches().items():
+            if start >= call and value + after[stop] == goal:
+                partners.update(pairs)
+                call = stop
                 break
-            call += 1
-        pairs, call = used
-        partners.update(pairs)
     return partners
-
-
-def _block_pairs(
-    board: Board,
-    worth: Worth,
-    block: Sequence[int],
-    stretches: Mapping[tuple[int, int], tuple[int, Partners]],
-    call: int,
-    goal: int,
-    after: Sequence[int],
-) -> tuple[Partners, int] | None:
-    """Return the pairs of a block that begin at a call and reach the goal, and where the calls go on."""
-    slot = block[0]
-    if len(block) == 1:
-        reaches = call in board.ratios[slot] and worth.of(slot, call) + after[call + 1] == goal
-        return ({slot: call}, call + 1) if reaches else None
-    for (start, stop), (value, pairs) in stretches.items():
-        if start == call and value + after[stop] == goal:
-            return pairs, stop
-    return None
 
 
 def _blocks(slots: Sequence[Slot]) -> list[list[int]]:
@@ -328,32 +294,51 @@ def _blocks(slots: Sequence[Slot]) -> list[list[int]]:
     return blocks
 
 
-def _stretches(board: Board, worth: Worth, block: Sequence[int]) -> dict[tuple[int, int], tuple[int, Partners]]:
-    """Return the best pairs of a group of slots with each stretch of calls that may be one step."""
-    usable = {call for slot in block for call in board.ratios[slot]}
-    partners: dict[tuple[int, int], tuple[int, Partners]] = {}
-    for start in sorted(usable):
-        end = _step_end(board.steps, start)
-        most = _best_of_stretch(board, worth, block, range(start, end))[0]
-        for stop in range(start + 1, end + 1):
-            if stop - 1 in usable:
-                partners[start, stop] = _best_of_stretch(board, worth, block, range(start, stop))
-                if partners[start, stop][0] == most:
-                    break  # a longer stretch leaves fewer calls to the next blocks, and is worth no more
-    return partners
+class _Block:
+    """A slot, or a group of slots, and what it can take."""
+
+    def __init__(self, board: Board, worth: Worth, slots: Sequence[int]) -> None:
+        self.board = board
+        self.worth = worth
+        self.slots = slots
+        self._of_group: _Stretches = self._group_stretches() if len(slots) > 1 else {}
+
+    def stretches(self) -> _Stretches:
+        """Return the best pairs of the block with each stretch of calls that it can take."""
+        if len(self.slots) > 1:
+            return self._of_group
+        # Not stored: one slot after the other can take every call.
+        (slot,) = self.slots
+        return {(call, call + 1): (self.worth.of(slot, call), {slot: call}) for call in sorted(self.board.ratios[slot])}
+
+    def _group_stretches(self) -> _Stretches:
+        """Return the best pairs of a group with each stretch of calls that may be one step."""
+        usable = set[int]().union(*(self.board.ratios[slot] for slot in self.slots))
+        stretches: _Stretches = {}
+        for start in sorted(usable):
+            end = _step_end(self.board.steps, start)
+            most, _ = self._best_of_stretch(start, end)
+            for stop in range(start + 1, end + 1):
+                if stop - 1 in usable:
+                    stretches[start, stop] = self._best_of_stretch(start, stop)
+                    if stretches[start, stop][0] == most:
+                        break  # a longer stretch leaves fewer calls to the next blocks, and is worth no more
+        return stretches
+
+    def _best_of_stretch(self, start: int, stop: int) -> tuple[int, Partners]:
+        """Return the weight and the pairs of a group with a stretch of calls."""
+        partners: Partners = {}
+        for members, reached in self.board.in_parts(self.slots, range(start, stop)):
+            partners.update(_assigned(self.board, self.worth, members, reached))
+        return sum(starmap(self.worth.of, partners.items())), partners
 
 
 def _step_end(steps: Sequence[int | None], start: int) -> int:
     """Return where another step begins than that of the calls from `start` on; unknown steps may be any."""
-    step: int | None = None
-    for call in range(start, len(steps)):
-        if None not in (step, steps[call]) and step != steps[call]:
+    own = None
+    for call, step in enumerate(steps[start:], start):
+        if own is None:
+            own = step
+        elif step not in (None, own):
             return call
-        step = steps[call] if step is None else step
     return len(steps)
-
-
-def _best_of_stretch(board: Board, worth: Worth, block: Sequence[int], calls: range) -> tuple[int, Partners]:
-    """Return the weight and the pairs of a group of slots with a stretch of calls."""
-    assigned = [_assigned(board, worth, members, reached) for members, reached in board.in_parts(block, calls)]
-    return sum(value for value, _ in assigned), {slot: call for _, part in assigned for slot, call in part.items()}

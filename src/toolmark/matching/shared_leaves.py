@@ -87,18 +87,21 @@ def common(left: Sequence[dict[str, Any]], right: Sequence[dict[str, Any]]) -> P
     """
     left_leaves, right_leaves = list(map(leaves_of, left)), list(map(leaves_of, right))
     left_groups, right_groups = _by_shape(left_leaves), _by_shape(right_leaves)
-    parts_of = [_parts(left[group[0]], [right[others[0]] for others in right_groups]) for group in left_groups]
-    unit = lcm(*{number for parts in parts_of for by_shape in parts.values() for number in by_shape.values()})
+    right_shapes = [right[group[0]] for group in right_groups]
+    parts_of = [_parts(left[group[0]], right_shapes) for group in left_groups]
+    unit = _common_unit(parts_of)
     lanes = Lanes(len(right), greatest_price(unit))
-    shape_of = {column: shape for shape, group in enumerate(right_groups) for column in group}
+    shape_of = [0] * len(right)
+    for shape, group in enumerate(right_groups):
+        for column in group:
+            shape_of[column] = shape
     rows = [0] * len(left)
     for path, holders in _columns_by_leaf(right_leaves).items():
         masks: dict[Hashable, int] = {}
         for group, parts in zip(left_groups, parts_of, strict=True):
             if path not in parts:
                 continue
-            share_of = {shape: unit // number for shape, number in parts[path].items()}
-            share_row = lanes.packed([share_of.get(shape_of[column], 0) for column in range(len(right))])
+            share_row = lanes.packed(_shares_of_columns(parts[path], unit, shape_of))
             for index in group:
                 value = left_leaves[index][path]
                 if value not in masks:
@@ -114,6 +117,17 @@ def _parts(one: dict[str, Any], others: Sequence[dict[str, Any]]) -> dict[Hashab
         for path, number in shares(one, other):
             parts.setdefault(path, {})[shape] = number
     return parts
+
+
+def _common_unit(parts_of: Sequence[dict[Hashable, dict[int, int]]]) -> int:
+    """Return the least number for which every share is a multiple of 1 / number."""
+    return lcm(*{number for parts in parts_of for by_shape in parts.values() for number in by_shape.values()})
+
+
+def _shares_of_columns(parts: dict[int, int], unit: int, shape_of: Sequence[int]) -> list[int]:
+    """Return the share of one path for each column, from the number that it is one part of for each shape."""
+    share_of = {shape: unit // number for shape, number in parts.items()}
+    return [share_of.get(shape, 0) for shape in shape_of]
 
 
 def _columns_by_leaf(leaves: Sequence[Leaves]) -> dict[Hashable, dict[Hashable, list[int]]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from toolmark._internal.json import json_items, json_path, short_repr, to_json_value
+from toolmark._internal.options import require
 from toolmark._internal.text import printable, short_json
 from toolmark.calls import ToolCall
 from toolmark.errors import ConfigurationError
@@ -100,9 +101,8 @@ def read_argument_rules(option: object) -> tuple[ArgumentRule, ...]:
 def _read_values(rule: object, where: str) -> dict[str, tuple[Any, ...]]:
     values = _mapping(rule, where)
     are_lists = all(isinstance(each, (list, tuple)) for each in values.values())
-    if not values or not _KINDS.issuperset(values) or not are_lists:
-        expected = "must contain 'allowed' or 'denied' with a list of values"
-        raise ConfigurationError(f"{where} {expected}, got {short_repr(rule)}")
+    is_valid = values and _KINDS.issuperset(values) and are_lists
+    require(is_valid, f"{where} must contain 'allowed' or 'denied' with a list of values", rule)
     return {kind: tuple(map(to_json_value, each)) for kind, each in values.items()}
 
 

@@ -177,14 +177,14 @@ class CallFilter:
 
     def _inferred_success_warnings(self, done: Iterable[ToolCall]) -> list[str]:
         """Return warnings about calls whose success is only inferred."""
-        has_default = self.error_pattern is not None and self.error_pattern.pattern == ERROR_TEXTS
-        if self.error_pattern is not None and not has_default:
+        pattern = None if self.error_pattern is None else self.error_pattern.pattern
+        if pattern not in (None, ERROR_TEXTS):
             return []  # a pattern of the user covers the answers of these tools
         without_status = sum(call.execution is None for call in done)
         warnings = inferred_success_warnings(done)
         if without_status:
             warnings.append(f"{plural(without_status, 'call')} without a recorded status: taken as successful")
-        if has_default and warnings:
+        if pattern and warnings:
             warnings.append("failures were looked for in the answers by the default error texts alone")
         return warnings
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from toolmark._internal.images import hash_images
-from toolmark._internal.json import json_path, json_text
+from toolmark._internal.json import json_items, json_path, json_text
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.expect.meaning import by_meaning
 from toolmark.expect.value_matchers import Exact
@@ -130,19 +130,19 @@ class LeafTemplate(Template):
     """Keys to which a call is reduced before it is compared; `None` to count other keys as wrong."""
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any] | Template, redacted: frozenset[Path]) -> LeafTemplate:
+    def by_leaves(cls, arguments: Mapping[str, Any] | Template, redacted: frozenset[Path]) -> LeafTemplate:
         """Return expected arguments as leaves; `redacted` is where calls of the tool have redacted values."""
-        tree, extras = (arguments.tree, arguments.extras) if isinstance(arguments, Template) else (arguments, False)
-        leaves = _leaves_of(tree, redacted)
+        template = Template.of(arguments)
+        leaves = _leaves_of(template.tree, redacted)
         matchers = {path for path, value in leaves.values() if isinstance(value, ValuePattern)}
         return cls(
             _leaf_values(leaves),
             paths={key: path for key, (path, _) in leaves.items()},
             single_leaves=redacted | matchers,
             may_be_empty=_optional_objects(leaves.values()),
-            whole=_without_exact(tree),
-            top_keys=frozenset(tree) if extras else None,
-            by_meaning=isinstance(arguments, Template) and arguments.by_meaning,
+            whole=_without_exact(template.tree),
+            top_keys=frozenset(template.tree) if template.extras else None,
+            by_meaning=template.by_meaning,
         )
 
     def only_object(self) -> Mapping[str, Any] | None:
@@ -176,8 +176,8 @@ def item_by_meaning(item: Item) -> Item:
     arguments = item.arguments
     if isinstance(arguments, (Absent, str)):
         return item
-    tree, extras = (arguments.tree, arguments.extras) if isinstance(arguments, Template) else (arguments, False)
-    return item._replace(arguments=Template(by_meaning(dict(tree)), extras, by_meaning=True))
+    template = Template.of(arguments)
+    return item._replace(arguments=Template(by_meaning(dict(template.tree)), template.extras, by_meaning=True))
 
 
 def layout_by_meaning(layout: Layout) -> Layout:
@@ -200,7 +200,7 @@ def by_leaves(layout: Layout, called: Sequence[Item]) -> Layout:
         if isinstance(arguments, (Absent, str)):
             return want
         paths = frozenset[Path]().union(*(marked for name, marked in redacted.items() if want.named(name)))
-        return want._replace(item=want.item._replace(arguments=LeafTemplate.of(arguments, paths)))
+        return want._replace(item=want.item._replace(arguments=LeafTemplate.by_leaves(arguments, paths)))
 
     entries = tuple(entry._replace(patterns=tuple(map(flat, entry.patterns))) for entry in layout.entries)
     return replace(layout, entries=entries)
@@ -247,18 +247,13 @@ def _optional_objects(leaves: Iterable[tuple[Path, Any]]) -> frozenset[Path]:
 
 def _walk_leaves(arguments: Mapping[str, Any], single_leaves: Container[Path] = ()) -> Iterator[tuple[Path, Any]]:
     """Yield each leaf with its path in written order; a value at one of `single_leaves` is a leaf whatever its type."""
-    # A stack of iterators instead of recursion: arguments may be nested deeper than Python's recursion limit allows.
-    stack: list[Iterator[tuple[Path, Any]]] = [iter([((key,), value) for key, value in arguments.items()])]
+    # A stack instead of recursion: arguments may be nested deeper than Python's recursion limit allows.
+    stack: list[tuple[Path, Any]] = [((key,), arguments[key]) for key in reversed([*arguments])]
     while stack:
-        entry = next(stack[-1], None)
-        if entry is None:
-            stack.pop()
-            continue
-        path, value = entry
+        path, value = stack.pop()
         while isinstance(value, Exact):
             value = value.value
         if path in single_leaves or not value or not isinstance(value, (dict, list)):
             yield path, value
-            continue
-        inside: Any = value.items() if isinstance(value, dict) else enumerate(value)
-        stack.append(iter([((*path, key), item) for key, item in inside]))
+        else:
+            stack.extend(reversed([((*path, key), item) for key, item in json_items(value)]))

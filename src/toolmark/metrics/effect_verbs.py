@@ -181,5 +181,5 @@ def _first_effect(words: list[str]) -> ToolEffect | None:
 
 def _verb_effect(word: str) -> ToolEffect | None:
     """Return the effect of a verb, with or without a prefix such as `re`; `None` if the tables do not have it."""
-    forms = [word, *(word.removeprefix(prefix) for prefix in _PREFIXES)]
-    return _COMMANDS.get(word) or next((_VERBS[form] for form in forms if form in _VERBS), None)
+    forms = [word, *map(word.removeprefix, _PREFIXES)]
+    return next(filter(None, [_COMMANDS.get(word), *map(_VERBS.get, forms)]), None)

@@ -120,10 +120,7 @@ class ToolPolicyMetric(CallMetric):
             findings += self._name_findings(index, call)
             findings += self._approval_findings(index, call, approved)
             findings += self._order_findings(index, calls, first_success)
-            for broken, is_hidden in (rule.check(call, index) for rule in self._rules):
-                findings += broken
-                if is_hidden:
-                    undecided.add(index)
+            findings += self._argument_findings(index, call, undecided)
         violating = {finding.called for finding in findings}
         undecided -= violating
         checked = len(calls) - len(undecided)
@@ -160,6 +157,14 @@ class ToolPolicyMetric(CallMetric):
                 detail = f", before a call of {printable(pattern)!r} had succeeded"
                 yield call_finding("too_early", "Too early", call, index, detail)
 
+    def _argument_findings(self, index: int, call: ToolCall, undecided: set[int]) -> Iterator[Finding]:
+        """Yield the broken rules for arguments; add the call to `undecided` if one of them is not known."""
+        for rule in self._rules:
+            broken, is_hidden = rule.check(call, index)
+            if is_hidden:
+                undecided.add(index)
+            yield from broken
+
 
 def _first_success(calls: Sequence[ToolCall], pattern: str) -> int:
     """Return the position of the first success of a required tool; the number of calls if there is none."""
@@ -185,7 +190,7 @@ def _approved_calls(case: TestCase) -> frozenset[str | int]:
     approved: set[str | int] = set()
     for metadata in (case.metadata, case.run.metadata if case.run else {}):
         entries: Any = metadata.get(APPROVED, [])
-        if not isinstance(entries, list) or not all(type(entry) in {str, int} for entry in entries):
+        if not isinstance(entries, list) or not {*map(type, entries)} <= {str, int}:
             where = f"metadata[{APPROVED!r}]{case_label(case)}"
             raise InvalidDataError(f"{where} must be a list of ids or positions of calls, got {entries!r:.60}")
         approved.update(entries)

@@ -118,15 +118,24 @@ def _episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
             if call.name in unrecovered and _follows(calls, index, unrecovered[call.name]):
                 yield _Episode(unrecovered.pop(call.name), "recovered")
     for name, failures in unrecovered.items():
-        # A tool that does not exist cannot succeed, so the success of any tool is a recovery.
-        is_unknown_tool = status_of(calls[failures[-1]]) is CallStatus.UNKNOWN_TOOL
-        outcome = _outcome_without_success(calls, failures, pending.get(name, ()))
-        is_recovered = is_unknown_tool and _follows(calls, last_success, failures)
-        yield _Episode(failures, "recovered" if is_recovered else outcome)
+        yield _Episode(failures, _outcome_without_success(calls, failures, pending.get(name, ()), last_success))
 
 
-def _outcome_without_success(calls: Sequence[ToolCall], failures: Sequence[int], pending: Sequence[int]) -> _Outcome:
-    """Return what followed failures of a tool that did not succeed afterwards; `pending` are its pending calls."""
+def _outcome_without_success(
+    calls: Sequence[ToolCall], failures: Sequence[int], pending: Sequence[int], last_success: int
+) -> _Outcome:
+    """Return what followed failures of a tool that did not succeed afterwards.
+
+    Args:
+        calls: All calls.
+        failures: The positions of the failures.
+        pending: The positions of the pending calls of the tool.
+        last_success: The position of the last success of any tool.
+    """
+    # A tool that does not exist cannot succeed, so the success of any tool is a recovery.
+    is_unknown_tool = status_of(calls[failures[-1]]) is CallStatus.UNKNOWN_TOOL
+    if is_unknown_tool and _follows(calls, last_success, failures):
+        return "recovered"
     if any(_follows(calls, index, failures) for index in pending):
         return "pending"
     return "repeated" if _are_identical(calls, failures) else "abandoned"
