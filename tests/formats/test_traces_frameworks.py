@@ -347,6 +347,46 @@ def test_result_of_haystack_names_its_call_and_its_failure() -> None:
     assert results == [("c1", "ok", "3"), ("c2", "error", None)]
 
 
+# Agents that have their own words for tools
+
+
+def test_the_tool_by_which_smolagents_answers_is_not_a_call() -> None:
+    """It is neither called nor offered; its argument is what the model said."""
+    lists: Plain = {"smolagents.tools_names": "('add', 'final_answer')", "openinference.span.kind": "AGENT"}
+    answer: Plain = {"id": "c2", "name": "final_answer", "arguments": {"answer": "3"}}
+    run = run_of(
+        spans(
+            span(1, name="calculator.run", **lists),
+            with_offer(chat(2, 1, CALL), "add", "final_answer"),
+            tool(3, 1, **{"gen_ai.tool.call.result": "3"}),
+            with_offer(chat(4, 1, answer), "add", "final_answer"),
+            tool(5, 1, "final_answer", **{"gen_ai.tool.call.result": "3"}),
+        )
+    )
+
+    assert [(call.name, call.output, call.execution and call.execution.agent) for call in run.calls] == [
+        ("add", "3", "calculator")
+    ]
+    assert [one.name for one in run.available_tools or ()] == ["add"]
+    assert (run.actual_output, run.status.value, run.warnings) == ("3", "ok", [])
+
+
+def test_other_agents_may_have_a_tool_of_that_name() -> None:
+    """It is a call like any other."""
+    assert [call.name for call in called(agent(1), chat(2, 1, {"id": "c1", "name": "final_answer"}))] == [
+        "final_answer"
+    ]
+
+
+def test_strands_lists_the_names_of_tools() -> None:
+    """Its spans of agents have no schemas."""
+    names: Plain = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.tools": '["add", "mul"]'}
+
+    run = run_of(spans(span(1, **names), chat(2, 1, CALL)))
+
+    assert [one.name for one in run.available_tools or ()] == ["add", "mul"]
+
+
 # Words that a framework puts around answers
 
 

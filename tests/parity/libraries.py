@@ -42,8 +42,9 @@ REASONS: Final = {
         "run.warnings": _READ,
     },
     "smolagents": {
-        "agent": "names of its agents are identifiers",
+        "agent": "names of its agents are identifiers; the span of an agent whose model fails stays open",
         "executed": _REFUSES,
+        "run.available_tools": "the same failure leaves its tool for the answer among the tools",
         "run.error": _WORDS,
         "run.warnings": "what is read from spans warns of arguments that are not JSON, and of open spans",
     },

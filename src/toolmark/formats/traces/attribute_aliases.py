@@ -13,6 +13,9 @@ from toolmark._internal.message_content import object_of
 from toolmark.errors import InvalidDataError
 from toolmark.formats.traces.values import json_object, printed_object, string_of
 
+TOOLS_OF_SMOLAGENTS = "smolagents.tools_names"
+"""An attribute of agents of smolagents, in the spans of OpenInference."""
+
 _MLFLOW_KIND = "mlflow.spanType"
 _OPENINFERENCE_KIND = "openinference.span.kind"
 _BEEAI_MARKS = frozenset({"metadata.class_name", "metadata.path"})
@@ -46,6 +49,8 @@ def with_common_names(attributes: dict[str, Any], span_name: str) -> dict[str, A
         return {**_litellm_request(attributes), **attributes}
     if _OPENINFERENCE_KIND in attributes and _BEEAI_MARKS & attributes.keys():
         return {**attributes, **_beeai_names(attributes)}
+    if TOOLS_OF_SMOLAGENTS in attributes:
+        return {"gen_ai.agent.name": span_name.removesuffix(".run"), **attributes}
     template = string_of(attributes.get("logfire.msg_template"))
     return {**_logfire_names(attributes, template), **attributes} if template else attributes
 

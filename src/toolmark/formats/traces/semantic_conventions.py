@@ -214,6 +214,8 @@ def _offered(attributes: Fields) -> Iterator[Any]:
     """Yield the tools that a model could choose from; an empty object means that there are tools without a name."""
     for key in _TOOLS:
         yield from map(decoded, json_list(attributes.get(key)))
+    for name in json_list(attributes.get("gen_ai.agent.tools")):  # Strands has the names only
+        yield {"type": "function", "function": {"name": name}}
     parameters = json_object(attributes.get("model_request_parameters"))  # Pydantic AI's
     for tool in (*list_of(parameters.get("function_tools")), *list_of(parameters.get("output_tools"))):
         fields = object_of(tool)

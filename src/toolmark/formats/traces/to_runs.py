@@ -21,6 +21,7 @@ from toolmark.formats.messages.field_readers import Notes
 from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.formats.messages.offered_tools import offered_tools
 from toolmark.formats.messages.transcript import Answer
+from toolmark.formats.traces.answer_tools import leave_out_answers
 from toolmark.formats.traces.call_ledger import Call, CallBatch, CallLedger
 from toolmark.formats.traces.deduplicate import drop_silent_copies, repeated_traces
 from toolmark.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, Tree, tree_of
@@ -78,6 +79,8 @@ def runs_of(
     for span in spans:
         groups[span.trace].append(span)
     notes, trees = Notes(), list(map(tree_of, groups.values()))
+    for tree in trees:
+        leave_out_answers(tree)
     idle = list(filterfalse(_has_agent, trees))
     trees = _leave_out(idle, trees, "show no model, agent or tool", notes)
     drop_silent_copies(trees)
