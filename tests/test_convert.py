@@ -210,7 +210,7 @@ def test_all_bad_lines_are_reported_and_nothing_is_written(tmp_path: Path) -> No
         (b"[3]", "$[0]: expected a message"),
         (json.dumps([CHAT, [{"role": "x"}]]).encode(), "$[1][0].role: expected one of"),
         (gzip.compress(lines(CHAT))[:-9], "broken gzip data"),
-        (b"no json here", "not JSON: unexpected 'n' at character 1"),
+        (b"{no json here", "not JSON: unexpected 'n' at character 2"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
@@ -220,6 +220,15 @@ def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
     assert result.exit_code == 2
     assert message in result.stderr
     assert "1 problem; nothing was written" in result.stderr
+
+
+def test_text_without_json_is_one_error() -> None:
+    """With the forms that can be read, unless JSON follows."""
+    result = convert(b"10:00 started\n10:01 failed\n" * 9)
+    remedy = "give JSON Lines, with a JSON object on each line, or a JSON array"
+
+    assert result.stderr == f"error: <stdin> is text without JSON; {remedy}; nothing was written\n"
+    assert "<stdin>:1: $: not JSON" in convert(b"10:00 started\n" + lines(CHAT, CHAT)).stderr
 
 
 def test_files_that_cannot_be_opened_exit_with_2(tmp_path: Path) -> None:

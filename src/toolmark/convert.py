@@ -368,7 +368,7 @@ def _file_problems(lines: list[bytes], error: InvalidDataError) -> tuple[Problem
     """Return why no line of a file holds JSON; empty if one does, or if there are no lines."""
     if not lines:
         return ()
-    kind = unreadable_kind(lines[0])
+    kind = unreadable_kind(lines[0], b"".join(lines[1:2]))
     if kind is not None:
         return (Problem("", kind),)
     return () if any(map(holds_json, lines)) else problems_of(error)

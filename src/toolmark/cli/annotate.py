@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from toolmark._internal.file_kinds import is_parquet
 from toolmark._internal.json import json_text
 from toolmark._internal.text import plural, printable
 from toolmark.cli.help import command
@@ -22,7 +23,6 @@ from toolmark.report.redaction import redact
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import is_bad
 from toolmark.results import read_results
-from toolmark.scale.detect import is_parquet
 
 _NAMING_KEYS = ("id", "name", "input", "query")
 """Keys of a line by which it is known as that of a case."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from toolmark._internal.text import join_first, plural, printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import TestCase
-from toolmark.cli.inputs import has_calls, kind_of_file
 from toolmark.cli.io import stop, title_of, warn
 from toolmark.dataset import Golden
+from toolmark.formats.file_kind import has_calls, kind_of_file
 
 _CONSEQUENCE = "nothing was scored"
 _NAMED = 5

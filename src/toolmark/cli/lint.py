@@ -9,10 +9,11 @@ import click
 
 from toolmark import linting
 from toolmark.cli.help import command
-from toolmark.cli.inputs import kind_of_file, read_input
+from toolmark.cli.inputs import read_input
 from toolmark.cli.io import WRONG_INPUT, exit_on_error, write_json
 from toolmark.cli.offered_tools import tools_in, tools_option
 from toolmark.cli.options import allow_nan_option, json_option, source_argument
+from toolmark.formats.file_kind import kind_of_file
 
 
 @command("toolmark lint goldens.jsonl", "toolmark lint goldens.jsonl --tools tools.json --ignore placeholder")

@@ -6,9 +6,10 @@ import click
 
 from toolmark.calls import ToolSpec
 from toolmark.cases import LLMTestCase
-from toolmark.cli.inputs import kind_of_file, read_input
+from toolmark.cli.inputs import read_input
 from toolmark.cli.io import stop
 from toolmark.cli.path_types import Source
+from toolmark.formats.file_kind import kind_of_file
 
 tools_option = click.option(
     "--tools",

@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolmark._internal.file_kinds import is_parquet
 from toolmark._internal.text import number_text, plural, printable
 from toolmark.cases import TestCase
 from toolmark.cli.help import SectionedCommand
-from toolmark.cli.inputs import expand, kind_of_file, read_input, refuse_results, with_file_names
+from toolmark.cli.inputs import expand, read_input, refuse_results, with_file_names
 from toolmark.cli.io import INTERRUPTED, byte_progress, exit_on_error, is_torn, stop, title_of, write_json
 from toolmark.cli.metric_options import metric_options
 from toolmark.cli.options import allow_nan_option, is_given, options_in, tolerant_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.cli.report_options import ReportOptions, fail_under_option, is_below, report_options
 from toolmark.dataset import read_goldens
+from toolmark.formats.file_kind import kind_of_file
 from toolmark.metrics import MetricLike
 from toolmark.report import Report
 from toolmark.report.redaction import redact
 from toolmark.report.text.first_problem import first_problem
 from toolmark.result import ResultStatus
-from toolmark.scale.detect import is_parquet, is_scored_by_parts
+from toolmark.scale.detect import is_scored_by_parts
 
 if TYPE_CHECKING:
     from warnings import WarningMessage
