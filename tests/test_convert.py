@@ -358,16 +358,24 @@ def test_sessions_become_conversations() -> None:
     assert len(written(convert(data))) == len(written(convert(data, "--as", "turns"))) == 3
 
 
-def test_trace_warnings_are_reported_with_their_trace() -> None:
-    """Along with warnings about the file."""
+def test_trace_warnings_are_reported_with_their_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Along with warnings about the file, and of several files with the file."""
+    monkeypatch.chdir(tmp_path)
     spans = otlp_spans(SCRIPT, new_genai)
     rest = {"traceId": "d" * 32, "spanId": "1" * 16, "name": "GET /", "attributes": []}
     value = {
         "resourceSpans": [{"scopeSpans": [{"spans": [*(span for span in spans if span["name"] != "agent"), rest]}]}]
     }
 
-    messages = convert(json.dumps(value).encode()).stderr.splitlines()
+    Path("one.json").write_text(json.dumps(value))
+    Path("two.json").write_text(json.dumps(value))
+    messages = RUNNER.invoke(main, ["convert", "one.json", "--to", "cases"]).stderr.splitlines()
+    several = RUNNER.invoke(main, ["convert", "one.json", "two.json", "--to", "cases"]).stderr.splitlines()
+    scored = RUNNER.invoke(main, ["score", "one.json", "two.json"]).stderr.splitlines()
 
+    placed = [text.removeprefix("warning: ") for text in messages[:2]]
+    assert several[:4] == [f"warning: {file}: {text}" for file in ("one.json", "two.json") for text in placed]
+    assert scored[:2] == [f"warning: {file}: {placed[0]}" for file in ("one.json", "two.json")]
     assert [line.partition(" ")[0] for line in messages] == ["warning:", "warning:", "read"]
     assert "traces show no model, agent or tool; left out" in messages[0]
     assert messages[1].startswith(

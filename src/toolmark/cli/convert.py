@@ -19,7 +19,7 @@ from toolmark.cli.inputs import expand
 from toolmark.cli.io import byte_progress, exit_on_error, opened, stop, warn
 from toolmark.cli.options import allow_nan_option, tolerant_option
 from toolmark.cli.path_types import Source, Target
-from toolmark.convert import RecordedConversation, Summary, Unit, holds_json, read_recorded
+from toolmark.convert import Summary, Unit, holds_json, read_recorded
 from toolmark.dataset import case_file
 from toolmark.errors import DataFileError
 from toolmark.formats import FormatName, TraceFormat
@@ -163,9 +163,8 @@ def _convert_whole(file: str, output: IO[bytes], unit: Unit, options: dict[str, 
             summary.left_out.add(file, len(lines), error.problems)
             return summary
         for recorded in conversations:
-            if isinstance(recorded, RecordedConversation):
-                recorded = replace(recorded, place=f"{options['prefix']}{recorded.place}".strip())  # noqa: PLW2901
-            for case in summary.add(recorded, unit):
+            placed = replace(recorded, place=f"{options['prefix']}{recorded.place}".strip())
+            for case in summary.add(placed, unit):
                 output.write(case.to_json().encode() + b"\n")
     return summary
 

@@ -13,7 +13,7 @@ from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message
 from toolmark._internal.text import printable
 from toolmark.cases import LLMTestCase, TestCase
 from toolmark.cli.io import opened, stop, title_of, warn
-from toolmark.dataset import Source, file_error, open_source, read_cases
+from toolmark.dataset import Source, file_error, open_source, read_cases, source_name
 from toolmark.errors import Problem
 from toolmark.formats.file_kind import Kind, head_of, kind_of, kind_of_file
 
@@ -95,7 +95,7 @@ def _cases_of_log(source: Source, reading: Mapping[str, bool]) -> list[TestCase]
     for recorded in read_transcripts(source, **options):
         if isinstance(recorded, RecordedSession):
             for text in recorded.notes:
-                warn(text)
+                warn(f"{source_name(source)}: {text}")
         cases += [case for case in recorded.cases() if isinstance(case, LLMTestCase)]
     return cases
 
