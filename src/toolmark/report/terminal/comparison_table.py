@@ -10,7 +10,7 @@ from rich.text import Text
 
 from toolmark._internal.text import join_first, number_text, plural, printable
 from toolmark.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
-from toolmark.report.terminal.console import FIRST_COLUMN, Screen, interval_cell, make_table
+from toolmark.report.terminal.console import FIRST_COLUMN, Name, Screen, interval_cell, make_table
 from toolmark.report.terminal.tool_table import print_changes_by_tool
 from toolmark.report.text.phrases import comparison_cells, one_line
 from toolmark.result import ResultStatus
@@ -60,7 +60,7 @@ def _table(comparison: Comparison) -> Table:
         names = dict.fromkeys((printable(metric.metric), printable(metric.metric_b)))
         pairs, mean_a, mean_b, difference, interval, worse, better, p_value = comparison_cells(metric)
         table.add_row(
-            Text(" -> ".join(names)),
+            Name(" -> ".join(names)),
             Text(pairs, style="yellow" if metric.unscored else ""),
             *(mean_a, mean_b, difference),
             interval_cell(interval, metric.interval, neutral=0),
@@ -80,7 +80,7 @@ def _print_changes(screen: Screen, changes: Sequence[CaseChange], heading: Text,
     table = make_table("A", "B", first="case", last=f"first finding in {failed}")
     listed = changes[: limit or None]
     for change in listed:
-        label, finding = Text(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
+        label, finding = Name(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
         table.add_row(label, number_text(change.score_a), number_text(change.score_b), finding)
     screen.print(table)
     screen.more(len(changes) - len(listed), "(--limit 0 lists all)")

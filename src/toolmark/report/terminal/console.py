@@ -6,10 +6,13 @@ as markup.
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any, TextIO
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
@@ -77,6 +80,30 @@ class Screen:
         """Print how many more entries there are than were printed; nothing if there are none."""
         if amount > 0:
             self.line(f"... and {amount:,} more {words}", "dim", indent=indent)
+
+
+_WORD_END = re.compile(r"(?<= )|(?<=[^ ]\()")
+_PIECE_END = re.compile(r"(?<=[_.,=/-])")
+
+
+class Name:
+    """A name in a table, wrapped between words; a word that is longer than a line is wrapped after `_` and the like."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, Text(self._text))
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [""]
+        for word in _WORD_END.split(self._text):
+            is_long = cell_len(word.rstrip()) > options.max_width
+            for piece in _PIECE_END.split(word) if is_long else [word]:
+                if cell_len(lines[-1] + piece.rstrip()) > options.max_width:
+                    lines.append("")
+                lines[-1] += piece
+        yield Text("\n".join(line.rstrip() for line in lines if line), overflow="fold")
 
 
 def make_table(*numbers: str, first: str = "", last: str = "", **options: Any) -> Table:  # noqa: ANN401 - of rich

@@ -13,7 +13,7 @@ from toolmark._internal.text import join_first, plural, printable
 from toolmark.cases import AnyCase
 from toolmark.report.redaction import redact, redact_entry
 from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSummary
-from toolmark.report.terminal.console import FIRST_COLUMN, NARROW, Screen, alarm, make_table
+from toolmark.report.terminal.console import FIRST_COLUMN, NARROW, Name, Screen, alarm, make_table
 from toolmark.report.terminal.tool_table import print_tools
 from toolmark.report.text import phrases
 from toolmark.report.text.breakdown import warning_kinds
@@ -142,7 +142,7 @@ def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
             screen.print(Text.assemble(_verdict(result), f" {score} ", label), indent=1)
             screen.line(problem, indent=3)
         else:
-            table.add_row(Text(label), score, _verdict(result), Text(problem))
+            table.add_row(Name(label), score, _verdict(result), Text(problem))
     if not is_narrow:
         screen.print(table)
     screen.more(len(entries) - len(listed), "(--limit 0 lists all)")
@@ -211,7 +211,7 @@ def _print_summary(screen: Screen, report: Report) -> None:
             errors = (plural(one.errored, "error"), errored.style)
             screen.print(Text.assemble(*words, f", {one.skipped:,} skipped, ", errors), indent=2)
         else:
-            table.add_row(Text(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
+            table.add_row(Name(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
     if not is_narrow:
         screen.print(table)
     for one in summaries:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolmark._internal.text import difference_text, hundredths_text, plural, printable
-from toolmark.report.terminal.console import Screen, interval_cell, make_table
+from toolmark.report.terminal.console import Name, Screen, interval_cell, make_table
 from toolmark.report.text.phrases import ends_text, number_or_dash, one_line
 from toolmark.report.validity import MetricValidity, MisrankedCase, Validity
 
@@ -56,7 +56,7 @@ def _table(validity: Validity) -> Table:
         means = [metric.balanced_accuracy, metric.mean_good, metric.mean_bad]
         values = [metric.auc_within, *means] if is_clustered else means
         table.add_row(
-            Text(f"{printable(metric.metric)} (threshold={metric.threshold:g})"),
+            Name(f"{printable(metric.metric)} (threshold={metric.threshold:g})"),
             Text(str(metric.scored), style="yellow" if metric.failed or metric.skipped else ""),
             number_or_dash(metric.auc, hundredths_text),
             interval_cell(ends_text(metric.interval, hundredths_text), metric.interval, neutral=_CHANCE),
@@ -69,7 +69,7 @@ def _pair_table(validity: Validity) -> Table:
     table = make_table("cases", "difference", f"{validity.confidence * 100:g} % interval", first="AUC of one minus AUC")
     for pair in validity.differences[:_PAIRS]:
         table.add_row(
-            Text(f"{printable(pair.metric)} minus {printable(pair.other)}"),
+            Name(f"{printable(pair.metric)} minus {printable(pair.other)}"),
             str(pair.cases),
             number_or_dash(pair.difference, difference_text),
             interval_cell(ends_text(pair.interval, difference_text), pair.interval, neutral=0),
