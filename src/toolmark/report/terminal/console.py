@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from rich.cells import cell_len
@@ -76,6 +77,11 @@ class Screen:
         if text:
             self.print(Text(text, style=style), indent=indent)
 
+    def lines(self, texts: Iterable[str], style: str = "", *, indent: int = 1) -> None:
+        """Print several texts, each like `line`."""
+        for text in texts:
+            self.line(text, style, indent=indent)
+
     def more(self, amount: int, words: str, *, indent: int = 1) -> None:
         """Print how many more entries there are than were printed; nothing if there are none."""
         if amount > 0:
@@ -96,14 +102,19 @@ class Name:
         return Measurement.get(console, options, Text(self._text))
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = [""]
-        for word in _WORD_END.split(self._text):
-            is_long = cell_len(word.rstrip()) > options.max_width
-            for piece in _PIECE_END.split(word) if is_long else [word]:
-                if cell_len(lines[-1] + piece.rstrip()) > options.max_width:
-                    lines.append("")
+        lines: list[str] = []
+        for piece in _pieces(self._text, options.max_width):
+            if lines and cell_len(lines[-1] + piece.rstrip()) <= options.max_width:
                 lines[-1] += piece
-        yield Text("\n".join(line.rstrip() for line in lines if line), overflow="fold")
+            else:
+                lines.append(piece)
+        yield Text("\n".join(map(str.rstrip, lines)), overflow="fold")
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """Yield the words of a text; those that are longer than a line in parts."""
+    for word in _WORD_END.split(text):
+        yield from _PIECE_END.split(word) if cell_len(word.rstrip()) > width else [word]
 
 
 def make_table(*numbers: str, first: str = "", last: str = "", **options: Any) -> Table:  # noqa: ANN401 - of rich
