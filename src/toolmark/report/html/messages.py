@@ -84,11 +84,7 @@ def _dialogue(case: TestCase, dialogue: Sequence[Turn]) -> list[Message]:
     """
     calls = case.tools_called or []
     numbers = list(accumulate((call.turn or 0 for call in calls), max))
-    exchanges: list[list[Turn]] = []
-    for turn in dialogue:
-        if turn.role == "user" or not exchanges:
-            exchanges.append([])
-        exchanges[-1].append(turn)
+    exchanges = _exchanges(dialogue)
     messages: list[Message] = []
     first = 0
     for number, turns in enumerate(exchanges, start=int(dialogue[0].role == "user")):
@@ -99,6 +95,16 @@ def _dialogue(case: TestCase, dialogue: Sequence[Turn]) -> list[Message]:
             messages.append(answer._replace(calls=calls[first:end], first=first))
         first = end
     return messages
+
+
+def _exchanges(dialogue: Sequence[Turn]) -> list[list[Turn]]:
+    """Return the turns of a dialogue in groups, each of which begins with the user, but for the first one perhaps."""
+    exchanges: list[list[Turn]] = []
+    for turn in dialogue:
+        if turn.role == "user" or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(turn)
+    return exchanges
 
 
 def problem_text(execution: Execution) -> str:
