@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -68,10 +67,7 @@ def case_view(
         "required_texts": _required_texts(case, entry),
         "links": links,
         "labels": labels,
-        "messages": [
-            (message, list(pictures.parts(message.content, f"message {number}")))
-            for number, message in enumerate(listed, 1)
-        ],
+        "messages": [(one, list(pictures.parts(one.content, f"message {at}"))) for at, one in enumerate(listed, 1)],
         "has_dialogue": has_dialogue,
         "more_turns": len(messages) - len(listed),
         "expected_output": list(pictures.parts(getattr(case, "expected_output", None), "the expected answer")),
@@ -133,7 +129,7 @@ def _required_texts(case: AnyCase, entry: CaseResult) -> list[tuple[str, bool | 
     """Return the texts that the agent must say, and whether it did; `None` if no metric looked for them."""
     required: list[str] = getattr(case, "required_texts", [])
     looked = any("required_texts" in result.parts for result in entry.own_results)
-    findings = chain.from_iterable(result.findings for result in entry.own_results)
+    findings = [finding for result in entry.own_results for finding in result.findings]
     missing = {str(one.expected_value) for one in findings if one.kind == "missing_text"}
     is_clear = looked and missing <= {*required}  # secrets may be redacted differently inside a finding
     return [(text, text not in missing if is_clear else None) for text in required]

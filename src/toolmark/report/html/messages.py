@@ -11,7 +11,7 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Any, NamedTuple, TypeAlias
 
 from toolmark._internal.images import DATA_URL, hash_images, image_type
@@ -254,15 +254,11 @@ class Pictures:
 
     def parts(self, content: str | Matcher | list[str | MLLMImage] | None, place: str) -> Iterator[str | Picture]:
         """Yield the texts and images of a redacted message, which captions call `place`; a matcher is described."""
-        images = 0
+        numbers = count(1)
         if isinstance(content, Matcher):
             content = content.describe()
         for part in [content] if isinstance(content, str) else content or ():
-            if isinstance(part, str):
-                yield part
-            else:
-                images += 1
-                yield self.show(part, f"image {images} of {place}")
+            yield part if isinstance(part, str) else self.show(part, f"image {next(numbers)} of {place}")
 
     def show(self, image: MLLMImage, place: str) -> Picture:
         """Return a redacted image with its place, such as `image 1 of message 2`, as caption.
