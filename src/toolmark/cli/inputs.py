@@ -32,7 +32,7 @@ def expand(paths: Sequence[str], consequence: str) -> list[str]:
         if not Path(path).is_dir():
             files.append(path)
             continue
-        content = sorted(file for file in Path(path).rglob("*") if file.is_file())
+        content = sorted(filter(Path.is_file, Path(path).rglob("*")))
         inside = [str(file) for file in content if _is_data(file.relative_to(path))]
         if not inside:
             names = ", ".join(sorted(_SUFFIXES))
@@ -94,8 +94,7 @@ def _cases_of_log(source: Source, reading: Mapping[str, bool]) -> list[TestCase]
     options: dict[str, Any] = dict(reading)
     for recorded in read_transcripts(source, **options):
         if isinstance(recorded, RecordedSession):
-            for text in recorded.notes:
-                warn(f"{source_name(source)}: {text}")
+            warn(*(f"{source_name(source)}: {text}" for text in recorded.notes))
         cases += [case for case in recorded.cases() if isinstance(case, LLMTestCase)]
     return cases
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from toolmark.calls import ToolSpec
-from toolmark.cases import LLMTestCase
 from toolmark.cli.inputs import read_input
 from toolmark.cli.io import stop
 from toolmark.cli.path_types import Source
@@ -35,6 +34,6 @@ def tools_in(path: str | None, file: str | None) -> list[ToolSpec] | None:
         return read_tools(path)
     tools: dict[str, ToolSpec] = {}
     for case in read_input(path, {}):
-        for tool in (case.available_tools if isinstance(case, LLMTestCase) else None) or []:
+        for tool in case.available_tools or ():
             tools.setdefault(tool.name, tool)
     return list(tools.values())
