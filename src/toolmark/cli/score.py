@@ -135,9 +135,14 @@ def score(
     unscored = _unscored_metrics(scores, has_goldens=goldens_path is not None)
     for text in unscored:
         click.echo(text, err=True)
+    sys.exit(_exit_code(scores, fail_under, is_unscored=bool(unscored), is_incomplete=is_torn(caught)))
+
+
+def _exit_code(scores: Report | Totals, fail_under: float | None, *, is_unscored: bool, is_incomplete: bool) -> int:
+    """Return 1 if the scores are not good enough; the means decide with a limit, else every case."""
     if fail_under is None:
-        sys.exit(int(bool(unscored) or any(summary.failed for summary in scores.summaries)))
-    sys.exit(int(is_torn(caught) or is_below(scores.summaries, fail_under)))
+        return int(is_unscored or any(summary.failed for summary in scores.summaries))
+    return int(is_incomplete or is_below(scores.summaries, fail_under))
 
 
 def _is_read_at_once(files: Sequence[str], *, by_engine: bool, has_goldens: bool) -> bool:

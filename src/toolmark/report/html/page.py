@@ -169,7 +169,9 @@ def _tags(cases: Iterable[CaseResult], redactor: Redactor) -> tuple[list[tuple[s
 
     Tags are in the order of their names; of many, only the most frequent ones are in the filter.
     """
-    tags_of = {case.index: redact(tuple(getattr(case.case, "tags", ())), redactor) for case in cases}
+    tags_of: dict[int, tuple[str, ...]] = {}
+    for case in cases:
+        tags_of[case.index] = redact(tuple(getattr(case.case, "tags", ())), redactor)
     counts = Counter(tag for tags in tags_of.values() for tag in set(tags))
     by_frequency = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     listed = sorted(by_frequency[:_MAX_FILTER_TAGS])

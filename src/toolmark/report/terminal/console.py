@@ -101,7 +101,7 @@ class Name:
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement.get(console, options, Text(self._text))
 
-    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines: list[str] = []
         for piece in _pieces(self._text, options.max_width):
             if lines and cell_len(lines[-1] + piece.rstrip()) <= options.max_width:
