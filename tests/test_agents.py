@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,39 @@ def test_goldens_are_read_from_their_file(tmp_path: Path) -> None:
     with pytest.raises(DataFileError) as raised:
         evaluate(goldens=path, agent=looks_up, metrics=[METRIC])
     assert [(problem.line, problem.path) for problem in raised.value.problems] == [(1, "$.input"), (2, "$")]
+
+
+@pytest.mark.parametrize("is_pretty", [False, True], ids=["lines", "pretty"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"toolmark_results": 1}, "has results, not goldens; read it with toolmark.results.read_results"),
+        ({"metrics": [], "cases": []}, "has results, not goldens; read it with toolmark.results.read_results"),
+        (
+            {"messages": [{"role": "user", "content": "Hi"}]},
+            "has recorded messages or traces, not goldens; ",
+        ),
+        ([{"role": "user", "content": "Hi"}], "not goldens; read it with toolmark.convert.read_transcripts"),
+        ({"resourceSpans": []}, "not goldens; read it with toolmark.convert.read_transcripts"),
+        (
+            {"input": "Hi", "tools_called": []},
+            "calls that were made, not goldens; read it with toolmark.read_cases",
+        ),
+    ],
+    ids=["results", "report", "log", "messages", "trace", "cases"],
+)
+def test_a_file_without_goldens_is_named_in_one_line(
+    tmp_path: Path, content: object, message: str, is_pretty: bool
+) -> None:
+    """With the function that reads it."""
+    path = tmp_path / "file"
+    path.write_text(json.dumps(content, indent=2 if is_pretty else None))
+    with pytest.raises(DataFileError) as raised:
+        Golden.load(path)
+
+    assert str(raised.value).startswith(f"{path} has ")
+    assert message in str(raised.value)
+    assert len(raised.value.problems) == 1
 
 
 def test_a_golden_without_expectations_cannot_be_scored_yet() -> None:

@@ -210,7 +210,7 @@ def test_all_bad_lines_are_reported_and_nothing_is_written(tmp_path: Path) -> No
         (b"[3]", "$[0]: expected a message"),
         (json.dumps([CHAT, [{"role": "x"}]]).encode(), "$[1][0].role: expected one of"),
         (gzip.compress(lines(CHAT))[:-9], "broken gzip data"),
-        (b"no json here", "not JSON: unexpected 'n' at character 1"),
+        (b"{no json here", "not JSON: unexpected 'n' at character 2"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
@@ -220,6 +220,15 @@ def test_a_file_that_cannot_be_read_says_why(data: bytes, message: str) -> None:
     assert result.exit_code == 2
     assert message in result.stderr
     assert "1 problem; nothing was written" in result.stderr
+
+
+def test_text_without_json_is_one_error() -> None:
+    """With the forms that can be read, unless JSON follows."""
+    result = convert(b"10:00 started\n10:01 failed\n" * 9)
+    remedy = "give JSON Lines, with a JSON object on each line, or a JSON array"
+
+    assert result.stderr == f"error: <stdin> is text without JSON; {remedy}; nothing was written\n"
+    assert "<stdin>:1: $: not JSON" in convert(b"10:00 started\n" + lines(CHAT, CHAT)).stderr
 
 
 def test_files_that_cannot_be_opened_exit_with_2(tmp_path: Path) -> None:
@@ -349,16 +358,24 @@ def test_sessions_become_conversations() -> None:
     assert len(written(convert(data))) == len(written(convert(data, "--as", "turns"))) == 3
 
 
-def test_trace_warnings_are_reported_with_their_trace() -> None:
-    """Along with warnings about the file."""
+def test_trace_warnings_are_reported_with_their_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Along with warnings about the file, and of several files with the file."""
+    monkeypatch.chdir(tmp_path)
     spans = otlp_spans(SCRIPT, new_genai)
     rest = {"traceId": "d" * 32, "spanId": "1" * 16, "name": "GET /", "attributes": []}
     value = {
         "resourceSpans": [{"scopeSpans": [{"spans": [*(span for span in spans if span["name"] != "agent"), rest]}]}]
     }
 
-    messages = convert(json.dumps(value).encode()).stderr.splitlines()
+    Path("one.json").write_text(json.dumps(value))
+    Path("two.json").write_text(json.dumps(value))
+    messages = RUNNER.invoke(main, ["convert", "one.json", "--to", "cases"]).stderr.splitlines()
+    several = RUNNER.invoke(main, ["convert", "one.json", "two.json", "--to", "cases"]).stderr.splitlines()
+    scored = RUNNER.invoke(main, ["score", "one.json", "two.json"]).stderr.splitlines()
 
+    placed = [text.removeprefix("warning: ") for text in messages[:2]]
+    assert several[:4] == [f"warning: {file}: {text}" for file in ("one.json", "two.json") for text in placed]
+    assert scored[:2] == [f"warning: {file}: {placed[0]}" for file in ("one.json", "two.json")]
     assert [line.partition(" ")[0] for line in messages] == ["warning:", "warning:", "read"]
     assert "traces show no model, agent or tool; left out" in messages[0]
     assert messages[1].startswith(

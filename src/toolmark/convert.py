@@ -124,12 +124,13 @@ class RecordedSession:
         format: The format of the traces.
         runs: A run for each trace, in the order of their starts.
         notes: Warnings about the whole file; only its first session has them.
+        place: The file, if there are several; else empty.
     """
 
     format: TraceFormat
     runs: list[Run]
     notes: list[str]
-    place: ClassVar[str] = ""
+    place: str = ""
     has_expectations: ClassVar[bool] = False
 
     @property
@@ -139,12 +140,12 @@ class RecordedSession:
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings of the file, and those of the traces with their trace."""
+        """The warnings of the file, and those of the traces with their trace, with their place."""
         warnings = [*self.notes]
         for run in self.runs:
-            place = f"trace {run.run_id}" if run.run_id else ""
-            warnings += [_placed(place, text) for text in run.warnings]
-        return warnings
+            trace = f"trace {run.run_id}" if run.run_id else ""
+            warnings += [_placed(trace, text) for text in run.warnings]
+        return [_placed(self.place, text) for text in warnings]
 
     def cases(self, unit: Unit = "cases") -> list[TestCase | ConversationalTestCase]:
         """Return a case for each trace, with the id of the trace, or one conversation."""
@@ -368,7 +369,7 @@ def _file_problems(lines: list[bytes], error: InvalidDataError) -> tuple[Problem
     """Return why no line of a file holds JSON; empty if one does, or if there are no lines."""
     if not lines:
         return ()
-    kind = unreadable_kind(lines[0])
+    kind = unreadable_kind(lines[0], b"".join(lines[1:2]))
     if kind is not None:
         return (Problem("", kind),)
     return () if any(map(holds_json, lines)) else problems_of(error)

@@ -42,6 +42,7 @@ from toolmark.cases import (
 )
 from toolmark.errors import DataFileError, InvalidDataError, Problem, ToolmarkWarning, TornLineWarning
 from toolmark.expect import ExpectedOutput, ExpectedTools
+from toolmark.formats.file_kind import has_calls, kind_of_file
 from toolmark.formats.records import case_from_record, looks_like_record, with_readable_arguments
 
 __all__ = ["EvaluationDataset", "Golden", "Source", "read_cases", "write_cases"]
@@ -80,10 +81,17 @@ class Golden(Model):
         A key `$schema` of a golden is ignored.
 
         Raises:
-            DataFileError: Some lines are not goldens; `problems` has all of them with line and path.
+            DataFileError: Some lines are not goldens; `problems` has all of them with line and path. If the file holds
+                something else, such as results, the error names it and the function that reads it.
             OSError: The file cannot be opened or read.
         """
-        return read_goldens(path)
+        try:
+            return read_goldens(path)
+        except DataFileError:
+            other = _other_content(path)
+            if other is None:
+                raise
+            raise file_error(path, [Problem("", f"has {other[0]}, not goldens; read it with {other[1]}")]) from None
 
 
 @dataclass
@@ -273,6 +281,18 @@ def read_bytes(source: Source) -> bytes:
 def read_goldens(source: Source, *, allow_nan: bool = False) -> list[Golden]:
     """Return the goldens of a file, in its order; see `Golden.load`."""
     return _read_file(source, read_golden, allow_nan=allow_nan, accept_torn=False)
+
+
+def _other_content(path: str | os.PathLike[str]) -> tuple[str, str] | None:
+    """Return what a file holds that has no goldens, and the function that reads it; `None` if that is unknown."""
+    kind = kind_of_file(path)
+    if kind == "results":
+        return "results", "toolmark.results.read_results"
+    if not has_calls(path, kind):
+        return None
+    if kind == "log":
+        return "recorded messages or traces", "toolmark.convert.read_transcripts"
+    return "calls that were made", "toolmark.read_cases"
 
 
 @within_limits

@@ -322,4 +322,29 @@ def test_cases_about_which_nothing_is_asked_are_counted(tmp_path: Path) -> None:
     done = RUNNER.invoke(main, ["batch", "submit", str(tmp_path / "b"), str(path), "--judge", "m", "--dry-run"])
 
     assert done.exit_code == 0
-    assert "warning: nothing is asked about 1 case without available_tools\n" in done.stderr
+    assert "warning: nothing is asked about 1 case without available_tools; name them with --tools\n" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["conversation", "case"])
+def test_the_available_tools_may_be_in_a_file(tmp_path: Path, folder: str, kind: str) -> None:
+    """Where cases do not have them, `submit` and `score` take the same `--tools` and ask the same questions."""
+    case: Any = conversation(1).model_copy(update={"available_tools": None})
+    if kind == "case":
+        call = ToolCall(name="weather", input_parameters={})
+        case = LLMTestCase(input="Weather?", tools_called=[call], expected_tools=[call])
+    cases, tools = tmp_path / "cases.jsonl", tmp_path / "tools.json"
+    cases.write_text(case.to_json(), encoding="utf-8")
+    tools.write_text(json.dumps(TOOLS), encoding="utf-8")
+    options = [str(cases), "--tools", str(tools)]
+    with FakeOpenAI(answer=yes) as server:
+        sent = batch(server, "submit", folder, *options)
+        batch(server, "poll", folder, "--batch-status-check-interval", "0")
+        batch(server, "collect", folder)
+        scored = batch(server, "score", folder, *options, "--results", str(tmp_path / "results.jsonl"))
+        without = batch(server, "score", folder, str(cases), "--results", str(tmp_path / "without.jsonl"))
+
+    assert (sent.exit_code, sent.stderr) == (0, "")
+    assert scored.exit_code == 0
+    assert "mean 1 over 1 case" in scored.stdout
+    assert "100 % of the questions decided" in scored.stdout
+    assert "100 % of the questions" not in without.stdout

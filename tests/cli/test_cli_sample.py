@@ -67,7 +67,7 @@ def test_strata_are_listed(days: Path) -> None:
 )
 def test_wrong_input_exits_with_2(days: Path, arguments: list[str], message: str) -> None:
     """Each mistake is described, and nothing is written."""
-    (days / "bad").write_text("no\n")
+    (days / "bad").write_text("{no\n")
 
     done = toolmark("sample", *arguments, "--out", "s.jsonl", folder=days)
 

@@ -165,7 +165,7 @@ def test_ctrl_c_keeps_finished_parts(tmp_path: Path) -> None:
 def test_names_of_files_are_not_obeyed_by_a_terminal(tmp_path: Path) -> None:
     """What a file is called is data."""
     name = "a\x1b[31m"
-    (tmp_path / name).write_text("no\n")
+    (tmp_path / name).write_text("{no\n")
     write(tmp_path / "b", GOOD)
 
     done = toolmark_score(name, "b", folder=tmp_path)

@@ -33,6 +33,7 @@ COMMANDS = {path.stem for path in Path(toolmark.cli.__path__[0]).glob("*.py")} -
     "io",
     "main",
     "metric_options",
+    "offered_tools",
     "options",
     "path_types",
     "report_options",

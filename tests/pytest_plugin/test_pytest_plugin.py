@@ -19,6 +19,7 @@ from toolmark import LLMTestCase, MetricAssertionError, Report, ToolCall, ToolCo
 from toolmark import pytest_plugin as plugin
 from toolmark._pytest import fixtures
 from toolmark._pytest.fixtures import file_name
+from toolmark.report.markdown import render_markdown
 from toolmark.results import read_results
 
 CASES = """
@@ -292,6 +293,8 @@ def test_the_report_has_every_result(tmp_path: Path) -> None:
     ]
     assert [case["results"][0].get("score") for case in plain["cases"]] == [0.5, 1, 0.5, None]
     assert plain["cases"][0]["results"][0]["alignment"]["called_count"] == 2
+    markdown = render_markdown(read_results(tmp_path / "out.json"), title="tests")
+    assert " =  1 search                               1 search" in markdown
 
 
 def test_thresholds_are_not_mixed(tmp_path: Path) -> None:

@@ -60,6 +60,15 @@ def test_pandas() -> None:
     assert list(frame.columns) == list(report().to_rows()[0])
 
 
+def test_polars() -> None:
+    """A data frame has the rows and the columns, with `None` for what a result does not have."""
+    polars = pytest.importorskip("polars", reason="polars is not installed here")
+    frame = report().to_polars()
+    assert isinstance(frame, polars.DataFrame)
+    assert frame.to_dicts() == report().to_rows()
+    assert frame.columns == list(report().to_rows()[0])
+
+
 @pytest.mark.parametrize("name", ["pandas", "polars"])
 def test_missing_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that is not installed is named with the command that installs it."""

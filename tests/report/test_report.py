@@ -141,7 +141,8 @@ def test_the_json_form_holds_every_result() -> None:
         }
     ]
     (entry,) = plain["cases"]
-    assert entry.keys() == {"index", "id", "name", "results"}
+    assert entry.keys() == {"index", "id", "name", "tools", "results"}
+    assert entry["tools"] == {"called": ["a", "b"], "expected": ["a"]}
     (one,) = entry["results"]
     assert one["parts"] == {"calling": 0, "precision": 0, "recall": 0, "f1": 0}
     assert one["alignment"]["pairs"] == [{"expected": 0, "called": 0, "similarity": 0}]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 from processes import assert_golden
@@ -25,7 +26,7 @@ from toolmark import (
     evaluate,
 )
 from toolmark.report.terminal import print_report, print_result
-from toolmark.report.terminal.console import make_console
+from toolmark.report.terminal.console import Name, make_console
 
 #: Text as an attacker, or an unlucky model, would write it: markup, colours, a bell, C1 codes, reversed writing.
 HOSTILE = "[red]x[/red] \x1b[31m\x1b]0;t\x07 \x9b31m \u202eabc\u2066 \r\n\t\x00\x7f\u2028 :smile: \U000e0041"
@@ -417,3 +418,25 @@ def first_column(text: str, joined: str) -> str:
         return joined
     rows = text[text.index(header) :].split("\n")
     return re.sub(r"\s", "", "".join(row[: header.index("mean") - 2] for row in rows))
+
+
+# Names
+
+
+@given(
+    st.lists(st.sampled_from(["tool", "correctness", "denominator", "f1"]), min_size=1),
+    st.lists(st.sampled_from(["_", "(", ", ", " -> ", "-", "=", ") "]), min_size=50, max_size=50),
+    st.integers(15, 40),
+)
+def test_names_are_wrapped_between_words(words: list[str], separators: list[str], width: int) -> None:
+    """Nothing is lost but blanks, and no word is broken."""
+    name = "".join(map("".join, zip(words, separators, strict=False)))
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    with console.capture() as capture:
+        console.print(Name(name))
+    lines = capture.get().split("\n")
+
+    assert "".join(lines).replace(" ", "") == name.replace(" ", "")
+    assert max(map(cell_len, lines)) <= width
+    for word in words:
+        assert capture.get().count(word) == name.count(word)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,10 @@ from toolmark import (
 from toolmark.errors import ToolmarkError, TornLineWarning
 from toolmark.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate
 from toolmark.metrics import MetricLike
+from toolmark.redact import DEFAULT
 from toolmark.report.terminal import print_report
 from toolmark.report.terminal.console import make_console
+from toolmark.report.text.breakdown import problem_rows
 from toolmark.report.text.side_by_side import rows
 from toolmark.results import read_results
 from toolmark.results.case_json import case_from_json, encode_case
@@ -96,8 +99,31 @@ def test_written_results_are_read_back(tmp_path_factory: pytest.TempPathFactory,
     assert printed(restored) == printed(report)
     assert printed(again)
     for left, right in zip(restored.cases, report.cases, strict=True):
-        assert left.case.to_json() == right.case.to_json()
+        assert left.case.to_json() == DEFAULT.model(right.case).to_json()
         assert left.label == right.label
+
+
+_lone_surrogates = st.text(st.characters(categories=["Cs"]), min_size=1)
+_nonfinite = st.sampled_from([math.nan, math.inf, -math.inf])
+
+
+@given(st.text(), _lone_surrogates, _nonfinite)
+def test_numbers_and_letters_that_json_lacks_are_read_back(
+    tmp_path_factory: pytest.TempPathFactory, text: str, surrogates: str, number: float
+) -> None:
+    """A case may hold both; a number that is not finite comes back as its text."""
+    odd = text + surrogates
+    call = ToolCall(name="a", input_parameters={"number": [number], "text": odd}, output={"text": odd})
+    case = LLMTestCase(tools_called=[call], expected_tools=[call], metadata={"number": number})
+    metrics: list[MetricLike] = [CORRECT, ToolEfficiencyMetric()]
+    report = evaluate([case], metrics, show_progress=False)
+    restored = read_results(written(report, metrics, tmp_path_factory.mktemp("results") / "r.jsonl"))
+
+    assert restored.cases[0].case.to_json() == DEFAULT.model(case).to_json()
+    assert restored.cases[0].case.metadata == {
+        "number": {math.inf: "Infinity", -math.inf: "-Infinity"}.get(number, "NaN")
+    }
+    assert plain(restored) == plain(report)
 
 
 _writable = st.one_of(
@@ -302,6 +328,30 @@ def test_results_and_reports_can_be_compared(tmp_path: Path) -> None:
 
     assert (comparison.in_both, comparison.only_a, comparison.only_b) == (3, (), ())
     assert comparison.to_dict() == compare(report, report).to_dict()
+
+
+@pytest.mark.parametrize("expected", PLANS, ids=range(len(PLANS)))
+def test_the_json_of_a_report_has_the_names_of_tools(expected: Any) -> None:
+    """So its calls side by side are those of the report."""
+    called = [WEATHER, ToolCall(name="first"), ToolCall(name="w")]
+    report = evaluate([LLMTestCase(id="c", tools_called=called, expected_tools=expected)], [CORRECT])
+    restored = read_results(io.BytesIO(report.to_json().encode()))
+
+    assert [row[:5] for row in rows(restored.cases[0].results[0], restored.cases[0].case)] == [
+        row[:5] for row in rows(report.cases[0].results[0], report.cases[0].case)
+    ]
+    assert problem_rows(restored) == problem_rows(report)
+
+
+def test_the_json_of_an_older_report_can_be_read() -> None:
+    """Without the names of tools, only those of findings are known."""
+    case = LLMTestCase(id="c", tools_called=[ToolCall(name="a")], expected_tools=[ToolCall(name="a")])
+    plain = evaluate([case], [CORRECT]).to_dict()
+    del plain["cases"][0]["tools"]
+    (restored,) = read_results(io.BytesIO(json.dumps(plain).encode())).cases
+
+    assert restored.case == LLMTestCase(id="c")
+    assert [row.called for row in rows(restored.results[0], restored.case)] == ["(a call)"]
 
 
 def test_unwritable_content_is_reported_without_losing_results(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
     path.write_text("mine", encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"r.jsonl already exists: resume it or choose another path"):
         ask(Agent(), path)
-    with pytest.raises(DataFileError, match=r"r\.jsonl:1: .*not JSON"):
+    with pytest.raises(DataFileError, match=r"r\.jsonl is text without JSON"):
         ask(Agent(), path, resume=True)
     with pytest.raises(ConfigurationError, match="resume needs results"):
         ask(Agent(), None, resume=True)

@@ -11,9 +11,9 @@ import pytest
 
 from scale_files import body, metrics, without_start, write_lines
 from toolmark import DataFileError
+from toolmark._internal.file_kinds import is_parquet
 from toolmark.errors import MissingPackageError
 from toolmark.scale import score_files
-from toolmark.scale.detect import is_parquet
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow, of the extra `parquet`, is not installed here")
 pq = pytest.importorskip("pyarrow.parquet")

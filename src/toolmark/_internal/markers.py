@@ -7,6 +7,9 @@ from typing import Final
 REDACTED: Final = "[redacted by toolmark]"
 """Replaces a secret value, or the secret part of a text. Files and scores recognize it by this exact text."""
 
+RESULTS_MARK: Final = "toolmark_results"
+"""Key of the header of a file of results."""
+
 CANCEL_MARK: Final = b"\x18"
 """Ends a line of a file that was begun and never finished: the control character *cancel*. JSON text cannot contain
 it, so no complete line is mistaken for a torn one."""

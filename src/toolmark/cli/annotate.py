@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import click
 
+from toolmark._internal.file_kinds import is_parquet
 from toolmark._internal.json import json_text
+from toolmark._internal.model import drop_none
 from toolmark._internal.text import plural, printable
 from toolmark.cli.help import command
 from toolmark.cli.inputs import expand
@@ -22,7 +24,6 @@ from toolmark.report.redaction import redact
 from toolmark.report.text.first_problem import first_problem
 from toolmark.report.text.ordering import is_bad
 from toolmark.results import read_results
-from toolmark.scale.detect import is_parquet
 
 _NAMING_KEYS = ("id", "name", "input", "query")
 """Keys of a line by which it is known as that of a case."""
@@ -79,12 +80,9 @@ def _annotation(case: CaseResult, place: _Place | None) -> str:
     """Return the annotation of a case: the first problem of each result that did not pass."""
     bad = [result for result in case.own_results if is_bad(result)]
     message = "\n".join(f"{printable(result.metric)}: {printable(first_problem(result))}" for result in bad)
-    properties = {"title": f"toolmark: {printable(case.label)}"}
-    if place is not None:
-        properties["file"] = place.file
-        if place.line is not None:
-            properties["line"] = str(place.line)
-    texts = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
+    file, line = place or (None, None)
+    properties = drop_none({"title": f"toolmark: {printable(case.label)}", "file": file, "line": line})
+    texts = ",".join(f"{key}={_escaped(str(value), ':,')}" for key, value in properties.items())
     return f"::error {texts}::{_escaped(message)}"
 
 
@@ -128,7 +126,12 @@ def _place_of(case: CaseResult, places: Mapping[str, _Place]) -> _Place | None:
     for text in (*texts, *conversations):
         if text in places:
             return places[text]
-    file, _, test = case.name.partition("::")
+    return _place_of_test(case.name)
+
+
+def _place_of_test(name: str) -> _Place | None:
+    """Return the place of a test of pytest by its id; `None` if it is not one."""
+    file, _, test = name.partition("::")
     if not test or not Path(file).is_file():
         return None
     function = re.split(r"\W", test.rpartition("::")[2])[0]

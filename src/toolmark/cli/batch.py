@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolmark._internal.text import plural, printable, printable_lines
+from toolmark.calls import ToolSpec
 from toolmark.cases import AnyCase, ConversationalTestCase
 from toolmark.cli.help import CommandGroup
 from toolmark.cli.io import exit_on_error, stop, warn
+from toolmark.cli.offered_tools import tools_in, tools_option
 from toolmark.cli.options import grouped, samples_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.dataset import read_any_cases, source_name
@@ -81,6 +83,7 @@ def batch() -> None:
 @_folder_argument
 @click.argument("file", required=False, type=Source(allow_dash=True))
 @click.option("--judge", "model", help="Name of the model that judges.")
+@tools_option
 @_judging_options
 @click.option(
     "--price",
@@ -102,6 +105,7 @@ def submit(
     folder: str,
     file: str | None,
     model: str | None,
+    tools_path: str | None,
     judging: dict[str, Any],
     price: Price | None,
     max_cost: float | None,
@@ -112,7 +116,7 @@ def submit(
     """Send the questions about the cases of FILE, and again those that came back without an answer.
 
     FILE holds JSON Lines: conversations, whose tool use is judged, or test cases, whose selection of tools is judged.
-    Nothing is asked about test cases without available tools.
+    Nothing is asked about test cases without available tools, which are those of the case or of --tools.
 
     The number of questions and an estimate of their cost are printed before anything is sent.
 
@@ -131,7 +135,7 @@ def submit(
             else:
                 judge = _named_judge(model, cache=store, **judging)
                 job = Batch(folder, judge)
-                prompts = _prompts(file, judge)
+                prompts = _prompts(file, judge, tools_in(tools_path, file))
             estimate = job.estimate(prompts, answer_tokens=answer_tokens)
             if price is not None:
                 estimate = replace(estimate, price=price)
@@ -199,13 +203,16 @@ def collect(folder: str, cache: str | None) -> None:
     type=Target(dir_okay=False),
     help="Write each case with its results, as JSON Lines without secrets.",
 )
+@tools_option
 @_judging_options
 @_cache_option
-def score(*, folder: str, file: str, results: str, judging: dict[str, Any], cache: str | None) -> None:
+def score(
+    *, folder: str, file: str, results: str, tools_path: str | None, judging: dict[str, Any], cache: str | None
+) -> None:
     """Score the cases of FILE with the verdicts of FOLDER, without asking the judge again.
 
-    FILE, --samples, --canary and --image-folder must be those of `submit`. Show the file of --results with `toolmark
-    report`, or estimate from the results of a sample with `toolmark extrapolate`.
+    FILE, --tools, --samples, --canary and --image-folder must be those of `submit`. Show the file of --results with
+    `toolmark report`, or estimate from the results of a sample with `toolmark extrapolate`.
 
     Exit code 1 if a case could not be scored because a verdict is missing, 2 if the command line or FILE is wrong.
     """
@@ -215,7 +222,8 @@ def score(*, folder: str, file: str, results: str, judging: dict[str, Any], cach
     with exit_on_error(file, "nothing was scored"), _open_cache(folder, cache) as store:
         judge = Batch.verdicts(folder, cache=store, **judging)
         cases = _cases(file)
-        report = evaluate(cases, [_metric(cases[0], judge)], results=results)
+        metric = _metric(cases[0], judge, tools_in(tools_path, file))
+        report = evaluate(cases, [metric], results=results)
     for summary in report.summaries:
         coverage = "" if summary.coverage is None else f"; {100 * summary.coverage:.4g} % of the questions decided"
         click.echo(printable(f"{summary}{coverage}"))
@@ -246,25 +254,26 @@ def _named_judge(model: str | None, **options: Any) -> Judge:  # noqa: ANN401 - 
     return Judge(model, **options)
 
 
-def _metric(case: AnyCase, judge: Judge) -> ToolUseMetric | ToolCorrectnessMetric:
+def _metric(case: AnyCase, judge: Judge, tools: list[ToolSpec] | None) -> ToolUseMetric | ToolCorrectnessMetric:
     """Return the metric that judges a case."""
     if isinstance(case, ConversationalTestCase):
-        return ToolUseMetric(judge=judge)
-    return ToolCorrectnessMetric(judge=judge)
+        return ToolUseMetric(available_tools=tools, judge=judge)
+    return ToolCorrectnessMetric(available_tools=tools, judge=judge)
 
 
-def _prompts(file: str, judge: Judge) -> list[Prompt]:
+def _prompts(file: str, judge: Judge, tools: list[ToolSpec] | None) -> list[Prompt]:
     """Return the questions about all cases; a case that cannot be judged is reported and left out."""
     prompts: list[Prompt] = []
     without_tools = 0
     for number, case in enumerate(_cases(file), start=1):
-        without_tools += not isinstance(case, ConversationalTestCase) and case.available_tools is None
+        if not isinstance(case, ConversationalTestCase) and tools is case.available_tools is None:
+            without_tools += 1
         try:
-            prompts += _metric(case, judge).prompts(case)
+            prompts += _metric(case, judge, tools).prompts(case)
         except ToolmarkError as error:
             warn(f"{case.name or case.id or f'case {number}'} is not judged: {error}")
     if without_tools:
-        warn(f"nothing is asked about {plural(without_tools, 'case')} without available_tools")
+        warn(f"nothing is asked about {plural(without_tools, 'case')} without available_tools; name them with --tools")
     return prompts
 
 

@@ -14,12 +14,12 @@ from typing import IO, Any, Literal, get_args
 import click
 
 from toolmark._internal.text import plural, printable
-from toolmark.cli.help import SectionedCommand
+from toolmark.cli.help import command
 from toolmark.cli.inputs import expand
 from toolmark.cli.io import byte_progress, exit_on_error, opened, stop, warn
-from toolmark.cli.options import allow_nan_option, tolerant_option
+from toolmark.cli.options import reading_options
 from toolmark.cli.path_types import Source, Target
-from toolmark.convert import RecordedConversation, Summary, Unit, holds_json, read_recorded
+from toolmark.convert import Summary, Unit, holds_json, read_recorded
 from toolmark.dataset import case_file
 from toolmark.errors import DataFileError
 from toolmark.formats import FormatName, TraceFormat
@@ -28,12 +28,9 @@ from toolmark.formats.traces.read import TRACE_FORMATS
 from toolmark.scale.detect import BOM, is_large
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark convert logs/ --to cases.jsonl",
-        "toolmark convert traces.json --as conversations --to conversations.jsonl",
-    ),
+@command(
+    "toolmark convert logs/ --to cases.jsonl",
+    "toolmark convert traces.json --as conversations --to conversations.jsonl",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Source(allow_dash=True))
 @click.option(
@@ -74,8 +71,7 @@ from toolmark.scale.detect import BOM, is_large
     metavar="N",
     help="Processes that convert a large file.  [default: one per core]",
 )
-@allow_nan_option
-@tolerant_option
+@reading_options
 def convert(
     *,
     files: tuple[str, ...],
@@ -85,8 +81,7 @@ def convert(
     handoffs: tuple[str, ...],
     skip_invalid: bool,
     processes: int | None,
-    allow_nan: bool,
-    tolerant_arguments: bool,
+    reading: dict[str, bool],
 ) -> None:
     """Convert recorded messages or traces to test cases.
 
@@ -101,27 +96,22 @@ def convert(
     options: dict[str, Any] = {
         "format": format,
         "handoff_names": handoffs,
-        "allow_nan": allow_nan,
-        "tolerant_arguments": tolerant_arguments,
         "skip_invalid": skip_invalid,
+        **reading,
     }
     inputs = expand(files, "nothing was written")
     summary = Summary()
     with exit_on_error(target, action="write"), _output(target) as output:
         for file in inputs:
             options["prefix"] = "" if len(inputs) == 1 else f"{file} "
-            part = None
-            if format not in TRACE_FORMATS and is_large(file, (b"{", b"[")) and _is_lines(file):
-                part = _convert_by_parts(file, output, unit, processes, options)
+            part = _convert_by_parts(file, output, unit, processes, options)
             if part is None:
                 part = _convert_whole(file, output, unit, options, may_skip=skip_invalid and len(inputs) > 1)
             summary += part
         if summary.left_out.number and not summary.cases:
-            for text in summary.left_out.texts:
-                warn(text)
+            warn(*summary.left_out.texts)
             stop(f"no conversation can be read, of {summary.left_out.number}; nothing was written")
-    for text in (*summary.warnings, *summary.left_out.warnings):
-        warn(text)
+    warn(*summary.warnings, *summary.left_out.warnings)
     written = f"{plural(summary.cases, unit.removesuffix('s'))} with {plural(summary.calls, 'call')}"
     destination = "standard output" if target == "-" else printable(target)
     click.echo(f"read {summary.source}; wrote {written} to {destination}", err=True)
@@ -130,7 +120,9 @@ def convert(
 def _convert_by_parts(
     file: str, output: IO[bytes], unit: Unit, processes: int | None, options: dict[str, Any]
 ) -> Summary | None:
-    """Convert a file with a conversation on each line; return `None` if it holds traces and must be read whole."""
+    """Convert a large file with a conversation on each line; return `None` for others, which must be read whole."""
+    if options["format"] in TRACE_FORMATS or not is_large(file, (b"{", b"[")) or not _is_lines(file):
+        return None
     from toolmark.scale.conversion import TracesError, convert_lines  # noqa: PLC0415 - most files are small
 
     # A draft, because traces may be on any line, and a packed target cannot be cut off.
@@ -163,9 +155,8 @@ def _convert_whole(file: str, output: IO[bytes], unit: Unit, options: dict[str, 
             summary.left_out.add(file, len(lines), error.problems)
             return summary
         for recorded in conversations:
-            if isinstance(recorded, RecordedConversation):
-                recorded = replace(recorded, place=f"{options['prefix']}{recorded.place}".strip())  # noqa: PLW2901
-            for case in summary.add(recorded, unit):
+            placed = replace(recorded, place=f"{options['prefix']}{recorded.place}".strip())
+            for case in summary.add(placed, unit):
                 output.write(case.to_json().encode() + b"\n")
     return summary
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from toolmark._internal.text import join_first, plural, printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import TestCase
-from toolmark.cli.inputs import has_calls, kind_of_file
 from toolmark.cli.io import stop, title_of, warn
 from toolmark.dataset import Golden
+from toolmark.formats.file_kind import has_calls, kind_of_file
 
 _CONSEQUENCE = "nothing was scored"
 _NAMED = 5
@@ -28,8 +28,7 @@ def joined(cases: Sequence[TestCase], goldens: Sequence[Golden], file: str, fiel
     """
     name = printable(title_of(file))
     by_id = _by_id(goldens, name)
-    inputs = Counter(golden.input for golden in goldens)
-    by_input = {golden.input: golden for golden in goldens if inputs[golden.input] == 1}
+    by_input = _by_input(goldens)
     results: list[TestCase] = []
     without: list[str] = []
     used: set[int] = set()
@@ -73,6 +72,12 @@ def _by_id(goldens: Sequence[Golden], name: str) -> dict[str, Golden]:
     if repeated:
         stop(f"{name} has several goldens with one id: {join_first(repeated, _NAMED)}; ids of goldens must differ")
     return {golden.id: golden for golden in goldens if golden.id is not None}
+
+
+def _by_input(goldens: Sequence[Golden]) -> dict[str, Golden]:
+    """Return the goldens whose input no other golden has by it."""
+    counts = Counter(golden.input for golden in goldens)
+    return {golden.input: golden for golden in goldens if counts[golden.input] == 1}
 
 
 def _golden_of(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.util import find_spec
+from itertools import filterfalse
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +16,7 @@ import click
 
 from toolmark._internal.text import printable
 from toolmark.cli.help import command
-from toolmark.cli.io import stop
+from toolmark.cli.io import reason_of, stop
 
 
 class _Framework(NamedTuple):
@@ -59,16 +62,26 @@ def init(*, folder: Path, framework: str | None) -> None:
         "evals/goldens.jsonl": _template("goldens.jsonl"),
         ".github/workflows/toolmark.yml": _template("workflow.yml").replace("PACKAGES", " ".join(packages)),
     }
-    existing = [path for path in contents if (folder / path).exists() or (folder / path).is_symlink()]
-    if existing:
-        places = ", ".join(printable(str(folder / path)) for path in existing)
-        are, them = ("exists already and is", "it") if len(existing) == 1 else ("exist already and are", "them")
-        stop(f"{places} {are} not overwritten; move {them}, or name another FOLDER; nothing was written")
+    _refuse_existing([folder / path for path in contents])
     for path, text in contents.items():
         _write_new(folder / path, text)
         click.echo(f"wrote {printable(str(folder / path))}")
+    _print_commands(name, packages, folder)
+
+
+def _refuse_existing(paths: Sequence[Path]) -> None:
+    """Exit if one of the files exists, or is a link."""
+    existing = list(filter(os.path.lexists, paths))
+    if existing:
+        places = ", ".join(printable(str(path)) for path in existing)
+        are, them = ("exists already and is", "it") if len(existing) == 1 else ("exist already and are", "them")
+        stop(f"{places} {are} not overwritten; move {them}, or name another FOLDER; nothing was written")
+
+
+def _print_commands(name: str, packages: Sequence[str], folder: Path) -> None:
+    """Print how to install what is missing, and how to run the gate."""
     click.echo(f"\nThe gate is for {'plain Python functions' if name == _PLAIN else name}. Run it:\n")
-    missing = [package for package in packages if not _is_installed(package)]
+    missing = list(filterfalse(_is_installed, packages))
     if missing:
         click.echo(f"  pip install {' '.join(missing)}")
     where = "" if folder == Path() else f"cd {shlex.quote(printable(str(folder)))} && "
@@ -108,4 +121,4 @@ def _write_new(path: Path, text: str) -> None:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except OSError as error:
-        stop(f"cannot write {printable(str(path))}: {error.strerror or error}")
+        stop(f"cannot write {printable(str(path))}: {reason_of(error)}")

@@ -7,30 +7,19 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO
 
-from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress, read_whole
-from toolmark._internal.json import parse_json
+from toolmark._internal.compression import CORRUPTION_ERRORS, corruption_message
 from toolmark._internal.text import printable
 from toolmark.cases import LLMTestCase, TestCase
 from toolmark.cli.io import opened, stop, title_of, warn
-from toolmark.dataset import Source, file_error, open_source, read_cases
-from toolmark.errors import Problem, ToolmarkError
-from toolmark.formats.records import looks_like_record
-from toolmark.results.jsonl import is_header
-from toolmark.scale.detect import is_parquet
+from toolmark.dataset import Source, file_error, open_source, read_cases, source_name
+from toolmark.errors import Problem
+from toolmark.formats.file_kind import Kind, head_of, kind_of, kind_of_file
 
-Kind: TypeAlias = Literal["cases", "log", "results"]
-"""What a file holds: cases, conversations or records; recorded messages or traces; or results."""
-
-_HEAD = 1 << 20
-"""Bytes that are read to find out the kind, if the first value is no longer."""
 _SUFFIXES = {".json", ".jsonl", ".ndjson", ".parquet"}
 _PACKED = {".gz", ".zst"}
 _GENERATED_NAME = re.compile(r"(line|item) \d+(, turn \d+)?")
-_LOG_KEYS = {"messages", "choices", "output", "request", "response", "body", "role"}
-"""Keys of an object with recorded messages; `input` is one only if it is a list."""
-_CASE_KEYS = {"tools_called", "toolsCalled", "turns"}
 
 
 def expand(paths: Sequence[str], consequence: str) -> list[str]:
@@ -43,7 +32,7 @@ def expand(paths: Sequence[str], consequence: str) -> list[str]:
         if not Path(path).is_dir():
             files.append(path)
             continue
-        content = sorted(file for file in Path(path).rglob("*") if file.is_file())
+        content = sorted(filter(Path.is_file, Path(path).rglob("*")))
         inside = [str(file) for file in content if _is_data(file.relative_to(path))]
         if not inside:
             names = ", ".join(sorted(_SUFFIXES))
@@ -58,33 +47,6 @@ def _is_data(path: Path) -> bool:
     return name.suffix in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
-def kind_of_file(path: str) -> Kind:
-    """Return what a regular file holds; `cases` if that is unknown, so that reading them names what is wrong."""
-    return _kind_of(_head_of_file(path))
-
-
-def has_calls(path: str, kind: Kind) -> bool:
-    """Return whether a file of this kind has calls that were made, as cases and logs have and goldens have not."""
-    value = _first_value(_head_of_file(path))
-    first = next(iter(value), None) if isinstance(value, list) else value
-    if not isinstance(first, Mapping):
-        return kind == "log"
-    if first.keys() & {*_CASE_KEYS, "messages"} or looks_like_record(first):
-        return True
-    return kind == "log" and not first.keys() & {"expected_tools", "expectedTools"}
-
-
-def _head_of_file(path: str) -> bytes:
-    """Return the beginning of a regular file of JSON; nothing if it cannot be read."""
-    if path == "-" or not Path(path).is_file() or is_parquet(path):
-        return b""
-    try:
-        with Path(path).open("rb") as file:
-            return _head_of(decompress(file))
-    except (OSError, ToolmarkError, *CORRUPTION_ERRORS):
-        return b""
-
-
 @contextmanager
 def opened_input(path: str) -> Generator[tuple[Source, Kind], None, None]:
     """Open a file or standard input, and yield what to read from, and what it holds."""
@@ -94,11 +56,11 @@ def opened_input(path: str) -> Generator[tuple[Source, Kind], None, None]:
             return
         with open_source(source) as file:  # it can be read only once
             try:
-                head = _head_of(file)
+                head = head_of(file)
             except CORRUPTION_ERRORS as error:
                 raise file_error(source, [Problem("$", corruption_message(error))]) from None
             name = "<stdin>" if path == "-" else path
-            yield io.BufferedReader(_Joined(head, file, name)), _kind_of(head)
+            yield io.BufferedReader(_Joined(head, file, name)), kind_of(head)
 
 
 def read_input(path: str, reading: Mapping[str, bool]) -> list[TestCase]:
@@ -132,53 +94,9 @@ def _cases_of_log(source: Source, reading: Mapping[str, bool]) -> list[TestCase]
     options: dict[str, Any] = dict(reading)
     for recorded in read_transcripts(source, **options):
         if isinstance(recorded, RecordedSession):
-            for text in recorded.notes:
-                warn(text)
+            warn(*(f"{source_name(source)}: {text}" for text in recorded.notes))
         cases += [case for case in recorded.cases() if isinstance(case, LLMTestCase)]
     return cases
-
-
-def _head_of(file: BinaryIO) -> bytes:
-    """Return the beginning of a file that holds its first value, which may be all of it."""
-    head = file.read(_HEAD)
-    if len(head) == _HEAD and _first_value(head) is None:
-        head += read_whole(file)
-    return head
-
-
-def _kind_of(head: bytes) -> Kind:
-    value = _first_value(head)
-    first = next(iter(value), None) if isinstance(value, list) else value
-    if isinstance(first, list):
-        return "log"
-    return _kind_of_object(first, value)
-
-
-def _kind_of_object(value: Any, document: object) -> Kind:  # noqa: ANN401 - a JSON value
-    """Return what a document holds whose first object is `value`."""
-    if not isinstance(value, Mapping):
-        return "cases"
-    keys = value.keys() - {"$schema"}
-    if is_header(value) or {"metrics", "cases"} <= keys:
-        return "results"
-    if looks_like_record(value) or keys & _CASE_KEYS or keys <= LLMTestCase.model_fields.keys():
-        return "cases"
-    if keys & _LOG_KEYS or isinstance(value.get("input"), list):
-        return "log"
-    from toolmark.formats.traces.read import trace_format_of  # noqa: PLC0415 - not loaded for cases
-
-    return "cases" if trace_format_of(document) is None else "log"
-
-
-def _first_value(head: bytes) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the value in the first line, or that of the whole; `None` if both are not JSON."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    for part in (text.partition(b"\n")[0], text):
-        try:
-            return parse_json(part, allow_nan=True)
-        except ToolmarkError:
-            continue
-    return None
 
 
 class _Joined(io.RawIOBase):

@@ -38,9 +38,15 @@ def stop(message: str, code: int = WRONG_INPUT) -> NoReturn:
     sys.exit(code)
 
 
-def warn(message: str) -> None:
-    """Print a warning."""
-    click.echo(f"warning: {printable(message)}", err=True)
+def warn(*messages: str) -> None:
+    """Print warnings."""
+    for message in messages:
+        click.echo(f"warning: {printable(message)}", err=True)
+
+
+def reason_of(error: OSError) -> str:
+    """Return why the system refused something, without the path."""
+    return error.strerror or str(error)
 
 
 @contextmanager
@@ -67,9 +73,8 @@ def exit_on_error(
         except ToolmarkError as error:
             stop(str(error), _EXIT_CODES.get(type(error), WRONG_INPUT))
         except OSError as error:
-            stop(f"cannot {action} {printable(str(error.filename or path))}: {error.strerror or error}")
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        warn(text)
+            stop(f"cannot {action} {printable(str(error.filename or path))}: {reason_of(error)}")
+    warn(*dict.fromkeys(str(warning.message) for warning in caught))
 
 
 def _problem_lines(error: DataFileError) -> str:

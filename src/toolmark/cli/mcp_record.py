@@ -7,7 +7,7 @@ import sys
 import click
 
 from toolmark.cli.help import SectionedCommand
-from toolmark.cli.io import stop
+from toolmark.cli.io import reason_of, stop
 
 
 @click.command(
@@ -35,5 +35,5 @@ def mcp_record(*, output: str, command: tuple[str, ...]) -> None:
     try:
         code = run_proxy(command, output)
     except OSError as error:
-        stop(f"{error.filename or output}: {error.strerror or error}; the server was not started")
+        stop(f"{error.filename or output}: {reason_of(error)}; the server was not started")
     sys.exit(code)

@@ -39,12 +39,7 @@ class ReportOptions:
         With `always` the report is also printed if files are written.
         """
         title = self.title or title_of(source)
-        comparison = None
-        if self.baseline is not None:
-            from toolmark.analysis.comparison import compare  # noqa: PLC0415 - loaded only with --baseline
-
-            with exit_on_error(self.baseline, "nothing was shown"):
-                comparison = compare(self.baseline, report)
+        comparison = self._comparison(report)
         # Everything is rendered before the first file is written, and files come before standard output, whose reader
         # may close the pipe.
         texts = [(target, self._render(kind, report, title, comparison)) for kind, target in self.targets.items()]
@@ -56,6 +51,15 @@ class ReportOptions:
             for target in self.targets.values():
                 if target != "-":
                     click.echo(f"wrote {printable(target)}", err=True)
+
+    def _comparison(self, report: Report) -> Comparison | None:
+        """Return how the report differs from the baseline; `None` without one."""
+        if self.baseline is None:
+            return None
+        from toolmark.analysis.comparison import compare  # noqa: PLC0415 - loaded only with --baseline
+
+        with exit_on_error(self.baseline, "nothing was shown"):
+            return compare(self.baseline, report)
 
     @property
     def full(self) -> int:

@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolmark._internal.file_kinds import is_parquet
 from toolmark._internal.text import number_text, plural, printable
 from toolmark.cases import TestCase
-from toolmark.cli.help import SectionedCommand
-from toolmark.cli.inputs import expand, kind_of_file, read_input, refuse_results, with_file_names
+from toolmark.cli.help import command
+from toolmark.cli.inputs import expand, read_input, refuse_results, with_file_names
 from toolmark.cli.io import INTERRUPTED, byte_progress, exit_on_error, is_torn, stop, title_of, write_json
 from toolmark.cli.metric_options import metric_options
-from toolmark.cli.options import allow_nan_option, is_given, options_in, tolerant_option
+from toolmark.cli.options import is_given, options_in, reading_options
 from toolmark.cli.path_types import Source, Target
 from toolmark.cli.report_options import ReportOptions, fail_under_option, is_below, report_options
 from toolmark.dataset import read_goldens
+from toolmark.formats.file_kind import kind_of_file
 from toolmark.metrics import MetricLike
 from toolmark.report import Report
 from toolmark.report.redaction import redact
 from toolmark.report.text.first_problem import first_problem
 from toolmark.result import ResultStatus
-from toolmark.scale.detect import is_parquet, is_scored_by_parts
+from toolmark.scale.detect import is_scored_by_parts
 
 if TYPE_CHECKING:
     from warnings import WarningMessage
@@ -34,14 +36,11 @@ _part_option = options_in("Many or large files")
 _golden_option = options_in("Expectations")
 
 
-@click.command(
-    cls=SectionedCommand,
-    examples=(
-        "toolmark score runs.jsonl",
-        "toolmark score logs/ --goldens goldens.jsonl --params name,input",
-        "toolmark score traces.json --metric tool-error-rate --html report.html",
-        "toolmark score runs.jsonl --fail-under 0.9 --junit junit.xml --results results.jsonl",
-    ),
+@command(
+    "toolmark score runs.jsonl",
+    "toolmark score logs/ --goldens goldens.jsonl --params name,input",
+    "toolmark score traces.json --metric tool-error-rate --html report.html",
+    "toolmark score runs.jsonl --fail-under 0.9 --junit junit.xml --results results.jsonl",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Source(allow_dash=True))
 @metric_options
@@ -76,8 +75,7 @@ _golden_option = options_in("Expectations")
 )
 @click.option("--resume", is_flag=True, help="Resume the file of --results if it exists.")
 @report_options
-@allow_nan_option
-@tolerant_option
+@reading_options
 def score(
     *,
     files: tuple[str, ...],
@@ -92,8 +90,7 @@ def score(
     results: str | None,
     resume: bool,
     display: ReportOptions,
-    allow_nan: bool,
-    tolerant_arguments: bool,
+    reading: dict[str, bool],
 ) -> None:
     """Score the cases of FILE.
 
@@ -105,7 +102,6 @@ def score(
     Exit code 1 if a scored case is below its threshold (see --fail-under) or no case could be scored, 2 if the command
     line, FILE or the file of --results is wrong, 130 if interrupted.
     """
-    reading = {"allow_nan": allow_nan, "tolerant_arguments": tolerant_arguments}
     files = tuple(expand(files, "nothing was scored"))
     file = files[0]
     if goldens_path is None and is_given("golden_id"):
@@ -126,10 +122,7 @@ def score(
         else:
             with exit_on_error(file, "nothing was scored") as caught:
                 cases = _read(files, reading, goldens_path, golden_id)
-            with exit_on_error(results or file, "nothing was scored", action="write"):
-                from toolmark.evaluation.run import evaluate  # noqa: PLC0415 - loads an event loop
-
-                scores = evaluate(cases, metrics, results=results, resume=resume)
+            scores = _score_cases(cases, metrics, file, results, resume=resume)
     except KeyboardInterrupt:
         if by_parts:  # `evaluate` has printed what is done
             remedy = "resume with --resume" if results else "use --results FILE to be able to resume"
@@ -139,13 +132,17 @@ def score(
         display.show(scores, file if len(files) == 1 else plural(len(files), "file"), always=True)
     else:
         _show_totals(scores, files, json_path)
-    unscored = _unscored_metrics(scores)
+    unscored = _unscored_metrics(scores, has_goldens=goldens_path is not None)
     for text in unscored:
-        hint = "; give expectations with --goldens FILE" if goldens_path is None and "expected_tools" in text else ""
-        click.echo(f"{printable(text)}{hint}", err=True)
+        click.echo(text, err=True)
+    sys.exit(_exit_code(scores, fail_under, is_unscored=bool(unscored), is_incomplete=is_torn(caught)))
+
+
+def _exit_code(scores: Report | Totals, fail_under: float | None, *, is_unscored: bool, is_incomplete: bool) -> int:
+    """Return 1 if the scores are not good enough; the means decide with a limit, else every case."""
     if fail_under is None:
-        sys.exit(int(bool(unscored) or any(summary.failed for summary in scores.summaries)))
-    sys.exit(int(is_torn(caught) or is_below(scores.summaries, fail_under)))
+        return int(is_unscored or any(summary.failed for summary in scores.summaries))
+    return int(is_incomplete or is_below(scores.summaries, fail_under))
 
 
 def _is_read_at_once(files: Sequence[str], *, by_engine: bool, has_goldens: bool) -> bool:
@@ -214,6 +211,16 @@ def _score_by_parts(
     return scores, caught
 
 
+def _score_cases(
+    cases: Sequence[TestCase], metrics: Sequence[MetricLike], file: str, results: str | None, *, resume: bool
+) -> Report:
+    """Return the report of cases in memory; `file` is the first that they were read from."""
+    with exit_on_error(results or file, "nothing was scored", action="write"):
+        from toolmark.evaluation.run import evaluate  # noqa: PLC0415 - loads an event loop
+
+        return evaluate(cases, metrics, results=results, resume=resume)
+
+
 def _show_totals(totals: Totals, files: Sequence[str], json_path: str | None) -> None:
     metrics = [summary.to_dict() for summary in totals.summaries]
     if write_json({"files": list(files), "cases": totals.cases, "metrics": metrics}, json_path):
@@ -227,8 +234,8 @@ def _show_totals(totals: Totals, files: Sequence[str], json_path: str | None) ->
         click.echo(printable(f"{summary}{interval}"))
 
 
-def _unscored_metrics(scores: Report | Totals) -> list[str]:
-    """Return a line for each metric that could not score any case, and why.
+def _unscored_metrics(scores: Report | Totals, *, has_goldens: bool) -> list[str]:
+    """Return a line for each metric that could not score any case: why, and what to do.
 
     A metric that skipped every case counts only if the other metrics scored nothing either: a run without failed calls
     has nothing to recover from.
@@ -238,7 +245,9 @@ def _unscored_metrics(scores: Report | Totals) -> list[str]:
     for place, summary in enumerate(scores.summaries):
         if not summary.scored and (summary.errored or nothing_scored):
             counts = f"{plural(summary.errored, 'error')}, {summary.skipped} skipped"
-            lines.append(f"{summary.metric}: no case was scored ({counts}); {_first_reason(scores, place)}")
+            text = f"{summary.metric}: no case was scored ({counts}); {_first_reason(scores, place)}"
+            hint = "; give expectations with --goldens FILE" if "expected_tools" in text and not has_goldens else ""
+            lines.append(f"{printable(text)}{hint}")
     return lines
 
 

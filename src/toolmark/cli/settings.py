@@ -95,17 +95,14 @@ def _name_of(key: str) -> str:
     return key.replace("_", "-")
 
 
-def _checked(settings: ProjectSettings, key: str, value: object, option: click.Option) -> object:
+def _checked(settings: ProjectSettings, key: str, value: Any, option: click.Option) -> object:  # noqa: ANN401 - of TOML
     """Return the value of a setting if the option accepts it; paths become relative to the working directory."""
     if isinstance(option.type, click.Path):
         return settings.path(key, value)
-    items: list[Any] = [value]
-    if option.multiple:
-        if not isinstance(value, list):
-            raise settings.error(key, f"must be a list, got {value!r}")
-        items = value
+    if option.multiple and not isinstance(value, list):
+        raise settings.error(key, f"must be a list, got {value!r}")
     types, requirement = _types_of(option)
-    for item in items:
+    for item in value if option.multiple else [value]:
         if type(item) not in types or (isinstance(item, float) and not math.isfinite(item)):
             raise settings.error(key, f"must be {requirement}, got {item!r}")
     try:

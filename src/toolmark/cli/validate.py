@@ -33,8 +33,7 @@ _judge_option = options_in("Metrics with a judge")
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
     if not math.isfinite(value):
-        message = f"{value} is not a finite number; give the lowest label of a good run"
-        raise click.BadParameter(message)
+        raise click.BadParameter(f"{value} is not a finite number; give the lowest label of a good run")
     return value
 
 

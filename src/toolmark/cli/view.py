@@ -14,7 +14,7 @@ import click
 
 from toolmark._internal.text import printable
 from toolmark.cli.help import command
-from toolmark.cli.io import exit_on_error, stop, warn
+from toolmark.cli.io import exit_on_error, reason_of, stop, warn
 from toolmark.cli.path_types import Source
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def view(*, results: tuple[str, ...], host: str, port: int, no_open: bool) -> No
             files = [ResultsFile(Path(path), Path(folder)) for path in reversed(results)]
             before = files[1] if len(files) > 1 else None
             index, evaluation = build_index(Path(folder) / "index.sqlite", files[0], before)
-        for text in evaluation.warnings:
-            warn(text)
+        warn(*evaluation.warnings)
         pages = Pages(index, evaluation, files)
         names = " and ".join(file.name for file in files)
         click.echo(f"read {index.total:,} cases of {names} in {time.perf_counter() - begin:.1f} s", err=True)
@@ -66,8 +65,8 @@ def serve(pages: Pages, host: str, port: int, *, opens: bool) -> None:
     try:
         server = PageServer(host, port, pages)
     except OSError as error:
-        reason = error.strerror or error
-        stop(f"cannot listen on {printable(host)}, port {port}: {reason}; choose another --port or --host")
+        where = f"{printable(host)}, port {port}"
+        stop(f"cannot listen on {where}: {reason_of(error)}; choose another --port or --host")
     with server:
         if not server.is_local:
             warn(f"everyone who reaches {printable(host)} can read these results")

@@ -18,6 +18,7 @@ from toolmark._internal.model import drop_none
 from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
 from toolmark.errors import InvalidDataError, MissingPackageError
+from toolmark.expect.plan import expected_names
 from toolmark.redact import DEFAULT, Redactor
 from toolmark.result import MetricResult, ResultStatus
 from toolmark.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
@@ -84,7 +85,8 @@ class CaseResult:
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as redacted JSON values, without the content of the case.
 
-        It has the case's id and name, or else its `key`, and the `run_id` of a recorded run.
+        It has the case's id and name, or else its `key`, the `run_id` of a recorded run, and the names of the `tools`
+        that an alignment counts by position.
         """
         kind, key = self.identity
         about = {
@@ -92,11 +94,23 @@ class CaseResult:
             "run_id": getattr(getattr(self.case, "run", None), "run_id", None),
             "trial": self.trial,
             "golden": self.golden,
+            "tools": redactor(self._tool_names()),
         }
         plain: dict[str, Any] = {"index": self.index, **case_names(self.case), **drop_none(about)}
         if self.apart:
             plain["apart"] = [self.results[place].metric for place in sorted(self.apart)]
         return {**plain, "results": [result.to_dict(redactor) for result in self.own_results]}
+
+    def _tool_names(self) -> dict[str, Any] | None:
+        """Return the names of the called tools, and of the expected ones of a list; a plan's are in the alignment."""
+        case = self.case
+        alignments = [result.alignment for result in self.own_results if result.alignment is not None]
+        if not alignments or not isinstance(case, (LLMTestCase, MLLMTestCase)):
+            return None
+        names: dict[str, Any] = {"called": [call.name for call in case.tools_called or ()]}
+        if isinstance(case.expected_tools, list):
+            names["expected"] = expected_names(case.expected_tools)
+        return names
 
 
 def case_names(case: object) -> dict[str, str]:

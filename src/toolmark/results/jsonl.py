@@ -19,6 +19,7 @@ from typing import Annotated, Any, BinaryIO, Final, TypeAlias, TypeGuard
 from pydantic import Field, JsonValue
 
 from toolmark._internal.json import json_path, within_limits
+from toolmark._internal.markers import RESULTS_MARK
 from toolmark.dataset import Document, FileProblems, file_error, problems_of, read_documents
 from toolmark.errors import InvalidDataError, Problem
 from toolmark.results.case_json import case_from_json
@@ -27,10 +28,6 @@ from toolmark.results.schema import Position, Written, WrittenResult, results_co
 
 FORMAT: Final = 1
 """Version of the format; readers refuse every other version."""
-
-MARK: Final = "toolmark_results"
-"""Key that only headers have; its value is the version."""
-
 
 _CHECKSUM: Final = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\s*\Z')
 """The end of a line: the CRC-32 of the bytes before it."""
@@ -171,7 +168,7 @@ class ResultsContent:
 
 def is_header(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Return whether a JSON value is the header of a file of results."""
-    return isinstance(value, Mapping) and MARK in value
+    return isinstance(value, Mapping) and RESULTS_MARK in value
 
 
 _PlacedLine: TypeAlias = tuple[Line, LinePlace]
@@ -250,10 +247,10 @@ def read_lines(
 def _read_entry(value: object, _place: str, *, line_type: type[Line]) -> Header | Line:
     if not is_header(value):
         return line_type.model_validate(value)
-    version = value[MARK]
+    version = value[RESULTS_MARK]
     if version != FORMAT:
         message = f"format {version!r} cannot be read, only {FORMAT}; use the version of toolmark that wrote the file"
-        raise InvalidDataError(message, [Problem(json_path((MARK,)), message)])
+        raise InvalidDataError(message, [Problem(json_path((RESULTS_MARK,)), message)])
     return Header.model_validate(value)
 
 
@@ -305,7 +302,7 @@ def _wrong_numbers(line: Line, header: Header) -> Iterator[Problem]:
 def _contradictions(line: Line, content: ResultsContent) -> Iterator[Problem]:
     """Yield what contradicts the header or other lines."""
     if not content.headers:
-        yield Problem("$", f"the first line must be a header, an object with {MARK!r}")
+        yield Problem("$", f"the first line must be a header, an object with {RESULTS_MARK!r}")
         return
     header = content.header
     if line.unit in content.units:

@@ -11,15 +11,28 @@ from pydantic import Field, JsonValue
 
 from toolmark._internal.file_kinds import unreadable_kind
 from toolmark._internal.json import parse_json, short_repr, within_limits
-from toolmark.cases import Run
+from toolmark._internal.model import drop_none
+from toolmark.calls import ToolCall
+from toolmark.cases import LLMTestCase, Run
 from toolmark.dataset import Source, file_error, problems_of, read_bytes, source_name, torn_text
 from toolmark.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
 from toolmark.report import CaseResult, Report
 from toolmark.result import MetricResult, ResultStatus
-from toolmark.results.case_json import case_from_json
 from toolmark.results.jsonl import WrittenMetric, is_header, read_lines
 from toolmark.results.layout import report_table
 from toolmark.results.schema import Position, Written, WrittenResult, results_contradictions
+
+
+class WrittenTools(Written):
+    """Names of the tools of a case: those that were called, and unless it has a plan, those that were expected."""
+
+    called: list[str] = Field(default_factory=list[str])
+    expected: list[str] | None = None
+
+    def calls(self) -> dict[str, list[ToolCall] | None]:
+        """Return the fields of a case with these names."""
+        expected = None if self.expected is None else [ToolCall(name=name) for name in self.expected]
+        return {"tools_called": [ToolCall(name=name) for name in self.called], "expected_tools": expected}
 
 
 class WrittenCase(Written):
@@ -32,6 +45,7 @@ class WrittenCase(Written):
     run_id: str | None = None
     trial: Annotated[int, Field(ge=1)] | None = None
     golden: Position | None = None
+    tools: WrittenTools | None = None
     apart: list[str] = Field(default_factory=list[str])
     results: list[WrittenResult]
 
@@ -45,13 +59,15 @@ class WrittenCase(Written):
         """Convert to a `CaseResult`, with the results in the order of the metrics."""
         by_name = {metric.metric: _result_apart(metric) for metric in metrics}
         by_name |= {result.metric: result.to_result() for result in self.results}
-        # The JSON of a report does not have the content of cases.
-        case = case_from_json(None, None, id=self.id, name=self.name)
+        # The JSON of a report does not have the content of cases, but for the names of tools.
+        fields: dict[str, Any] = {"id": self.id, "name": self.name}
+        if self.tools is not None:
+            fields |= self.tools.calls()
         if self.run_id is not None:
-            case = case.model_copy(update={"run": Run(run_id=self.run_id)})
+            fields["run"] = Run(run_id=self.run_id)
         return CaseResult(
             index=self.index,
-            case=case,
+            case=LLMTestCase(**drop_none(fields)),
             results=tuple(by_name[metric.metric] for metric in metrics),
             apart=frozenset(place for place, metric in enumerate(metrics) if metric.metric in self.apart),
             trial=self.trial,
@@ -91,7 +107,7 @@ def read_results(source: Source) -> Report:
 
     A file of results (JSON Lines) has the cases with their content, without secrets; `interrupted` is true if cases of
     the evaluation are missing. An incomplete line is left out with a `TornLineWarning`. The JSON of a report has no
-    content: its cases have ids and names only.
+    content: its cases have ids, names and the names of tools only.
 
     Args:
         source: A path, `"-"` for standard input, or an open binary file; gzip is recognised by its content.

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-PARQUET: Final = b"PAR1"
-"""First bytes of a Parquet file."""
-
 BOM: Final = b"\xef\xbb\xbf"
 
 _HEAD_BYTES = 4096
@@ -17,17 +14,6 @@ LARGE_BYTES: Final = 16 << 20
 
 MANIFEST: Final = "manifest.json"
 """Name of the first file in the folder of the parts."""
-
-
-def is_parquet(path: str) -> bool:
-    """Return whether a file is Parquet; one that cannot be read, or only once, is not."""
-    try:
-        if not Path(path).is_file():  # reading a pipe would consume it
-            return False
-        with Path(path).open("rb") as file:
-            return file.read(len(PARQUET)) == PARQUET
-    except OSError:
-        return False
 
 
 def is_large(path: str, begins: tuple[bytes, ...] = (b"{",)) -> bool:

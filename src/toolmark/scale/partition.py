@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from toolmark._internal.compression import GZIP, ZSTD, TooLargeError, lines_of
+from toolmark._internal.file_kinds import PARQUET
 from toolmark._internal.model import Model
 from toolmark._internal.resumed_runs import INTERRUPTED
 from toolmark._internal.text import printable
 from toolmark.dataset import file_error, replaced_numbers
 from toolmark.errors import ConfigurationError, Problem
-from toolmark.scale.detect import BOM, PARQUET
+from toolmark.scale.detect import BOM
 from toolmark.scale.parquet import row_groups
 
 PART_BYTES = 64 << 20

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from toolmark._internal.file_kinds import is_parquet
 from toolmark._internal.json import JsonObject
 from toolmark._internal.text import plural
 from toolmark.dataset import kind_problem, placed_text, problem_lines, replaced_text, source_name, torn_text
@@ -27,7 +28,6 @@ from toolmark.errors import (
 from toolmark.report import CaseResult, Report
 from toolmark.results.jsonl import Header
 from toolmark.results.writer import new_header
-from toolmark.scale.detect import is_parquet
 from toolmark.scale.engines.local_pool import run_jobs
 from toolmark.scale.part_store import VERSION, Manifest, Store
 from toolmark.scale.partition import (

@@ -141,18 +141,21 @@ def _write(connection: sqlite3.Connection, cases: Sequence[_Case]) -> None:
     """Write the cases, and what they can be filtered by."""
     for case in cases:
         _insert(connection, "cases", [_row(case)])
-        if case.key is None:
-            continue
-        tags = {*redact(tuple(case.result.case.tags))}
-        _insert(connection, "tags", [(storable(tag), case.id) for tag in tags])
-        places: set[tuple[str, str, str]] = set()
-        for result in case.result.own_results:
-            places |= {(one.tool, group_of(one.kind), argument_of(one)) for one in result.findings}
-            if case.file == 0:
-                row = (storable(result.metric), result_verdict(result), result.score, case.id)
-                _insert(connection, "results (metric, verdict, score, id)", [row])
-        _insert(connection, "findings", [(*map(storable, place), case.id) for place in places])
-        _insert(connection, "tools", [(storable(tool), case.id) for tool, _, _ in places if tool])
+        if case.key is not None:
+            _write_listed(connection, case)
+
+
+def _write_listed(connection: sqlite3.Connection, case: _Case) -> None:
+    """Write what a listed case can be filtered by."""
+    results = case.result.own_results
+    tags = {*redact(tuple(case.result.case.tags))}
+    _insert(connection, "tags", [(storable(tag), case.id) for tag in tags])
+    places = {(one.tool, group_of(one.kind), argument_of(one)) for result in results for one in result.findings}
+    _insert(connection, "findings", [(*map(storable, place), case.id) for place in places])
+    _insert(connection, "tools", [(storable(tool), case.id) for tool, _, _ in places if tool])
+    if case.file == 0:
+        rows = [(storable(result.metric), result_verdict(result), result.score, case.id) for result in results]
+        _insert(connection, "results (metric, verdict, score, id)", rows)
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -163,8 +166,9 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[tuple[Any
 
 def _row(case: _Case) -> tuple[Any, ...]:
     line = case.place.line
-    before = case.counterpart.result if case.file == 0 and case.counterpart else None
-    summary = [printable(case.result.label), case_problem(case.result), _cells(case.result), _cells(before)]
+    other = case.counterpart
+    before = _cells(other.result) if other is not None and case.file == 0 else []
+    summary = [printable(case.result.label), case_problem(case.result), _cells(case.result), before]
     return (
         case.id,
         case.file,
@@ -175,20 +179,20 @@ def _row(case: _Case) -> tuple[Any, ...]:
         case.key,
         case_verdict(case.result) if case.file == 0 else None,
         case.change,
-        case.counterpart.id if case.counterpart else None,
+        None if other is None else other.id,
         *(case.order.get(name) for name in ("worst", "order", "name")),
         json.dumps(summary),
     )
 
 
-def _cells(case: CaseResult | None) -> list[tuple[str, str]]:
+def _cells(case: CaseResult) -> list[tuple[str, str]]:
     """Return the verdict and the score of each metric."""
     cells: list[tuple[str, str]] = []
-    for place, result in enumerate(case.results if case else ()):
-        if case is not None and place in case.apart:
-            cells.append(("apart", ""))
-        else:
-            cells.append((result_verdict(result), "" if result.score is None else number_text(result.score)))
+    for result in case.results:
+        score = "" if result.score is None else number_text(result.score)
+        cells.append((result_verdict(result), score))
+    for place in case.apart:
+        cells[place] = ("apart", "")
     return cells
 
 
@@ -198,10 +202,7 @@ def _connect(
     """Set the counterparts of cases that are in both files, and what became of each case."""
     earlier_of = {id(result): case for result, case in zip(before.cases, earlier, strict=True)}
     case_of = {id(result): case for result, case in zip(now.cases, cases, strict=True)}
-    change_of: dict[int, str] = {}
-    for change, members in (("better", "improvements"), ("lost", "lost"), ("worse", "regressions")):  # the worst last
-        for metric in comparison.metrics:
-            change_of |= {one.index_b: change for one in getattr(metric, members)}
+    change_of = _changes_by_index(comparison)
     pairs = pair_cases(before, now)
     for _, one in pairs.only_a:
         earlier_of[id(one)].change = "gone"
@@ -211,6 +212,15 @@ def _connect(
         case, other = case_of[id(pair.b)], earlier_of[id(pair.a)]
         case.counterpart, other.counterpart = other, case
         case.change = change_of.get(case.result.index, "same")
+
+
+def _changes_by_index(comparison: Comparison) -> dict[int, str]:
+    """Return the worst change of each case that changed, by its `index` in the later file."""
+    changes: dict[int, str] = {}
+    for change, members in (("better", "improvements"), ("lost", "lost"), ("worse", "regressions")):  # the worst last
+        for metric in comparison.metrics:
+            changes |= {one.index_b: change for one in getattr(metric, members)}
+    return changes
 
 
 def _name(cases: Sequence[_Case]) -> None:

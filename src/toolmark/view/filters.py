@@ -80,16 +80,20 @@ class Filters:
             sort=last.get("sort", "worst"),
             **{name: last[name] for name in _TEXTS if name in last},
         )
+        filters._check(metrics)
+        return filters
+
+    def _check(self, metrics: Collection[str]) -> None:
+        """Raise if a value is not one of the possible ones."""
         orders = [*SORTS, *(f"{end}:{metric}" for metric in metrics for end in ("low", "high"))]
         checks = (
-            ("sort", filters.sort, orders),
-            *(("verdict", verdict, VERDICTS) for verdict in filters.verdict),
-            ("metric", filters.metric, metrics),
-            ("change", filters.change, CHANGES),
+            ("sort", self.sort, orders),
+            *(("verdict", verdict, VERDICTS) for verdict in self.verdict),
+            ("metric", self.metric, metrics),
+            ("change", self.change, CHANGES),
         )
         for name, value, choices in checks:
             require(not value or value in choices, f"{name} must be one of {', '.join(choices)}", value)
-        return filters
 
     def fields(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults."""

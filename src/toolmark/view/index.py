@@ -248,20 +248,24 @@ def _conditions(filters: Filters) -> Iterator[tuple[str, list[str]]]:
     if filters.change:
         yield "cases.change = ?", [filters.change]
     if filters.finding or filters.argument:
-        fields = {"kind": filters.finding, "argument": filters.argument}
-        fields = {name: value for name, value in fields.items() if value not in {"", ANY}}
-        if filters.tool:
-            fields["tool"] = filters.tool
-        tests = " AND ".join(["TRUE", *(f"{name} = ?" for name in fields)])
-        yield f"cases.id IN (SELECT id FROM findings WHERE {tests})", [*fields.values()]
+        yield _finding_condition(filters)
     elif filters.tool:
         yield "cases.id IN (SELECT id FROM tools WHERE tool = ?)", [filters.tool]
-    words = filters.q.split()
+    # A word in quotes is no operator; a word of punctuation alone is in no text, and ignored beside others.
+    words = [storable(word).replace("\0", " ").replace('"', '""') for word in filters.q.split()]
     if words:
-        # A word in quotes is no operator; a word of punctuation alone is in no text, and ignored beside others.
-        quoted = [storable(word).replace("\0", " ").replace('"', '""') for word in words]
-        match = " ".join(f'"{word}"*' for word in quoted)
+        match = " ".join(f'"{word}"*' for word in words)
         yield "cases.id IN (SELECT rowid FROM texts WHERE texts MATCH ?)", [match]
+
+
+def _finding_condition(filters: Filters) -> tuple[str, list[str]]:
+    """Return the condition that one finding has the kind, the argument and the tool of the filters."""
+    fields = {"kind": filters.finding, "argument": filters.argument}
+    fields = {name: value for name, value in fields.items() if value not in {"", ANY}}
+    if filters.tool:
+        fields["tool"] = filters.tool
+    tests = " AND ".join(["TRUE", *(f"{name} = ?" for name in fields)])
+    return f"cases.id IN (SELECT id FROM findings WHERE {tests})", [*fields.values()]
 
 
 def storable(text: str) -> str:

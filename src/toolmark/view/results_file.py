@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import SkipValidation, model_validator
 
@@ -31,6 +31,8 @@ from toolmark.results.case_json import case_from_json
 from toolmark.results.jsonl import Line, is_header, read_lines
 from toolmark.results.layout import LinePlace, ReportLayout, Row, sorted_rows
 from toolmark.results.schema import WrittenAlignment, WrittenResult
+
+_T = TypeVar("_T")
 
 _BOM = b"\xef\xbb\xbf"
 _DATA_KEYS = frozenset({"input_parameters", "requested_parameters", "output", "artifact", "metadata"})
@@ -135,17 +137,22 @@ class ResultsFile:
             return self._report.cases[position]
         if line is None or self._layout is None:
             raise RuntimeError("a file of results must be read before its cases")
+        value = self._value_at(line)
+        try:
+            row = Line.model_validate(value).to_row()
+        except InvalidDataError as error:
+            raise file_error(self.name, problems_of(error)) from None
+        return self._layout.case_result(position, row)
+
+    def _value_at(self, line: LinePlace) -> object:
+        """Return the JSON value of a line; raise if it is not the one that was read."""
         with self._data.open("rb") as file:
             file.seek(line.start)
             raw = file.read(line.size)
         document = read_line(raw, 1) if zlib.crc32(raw) == line.checksum else None
         if document is None or document.problems:
             raise DataFileError.of(f"{self.name} has changed since it was read; start `toolmark view` again")
-        try:
-            row = Line.model_validate(document.value).to_row()
-        except InvalidDataError as error:
-            raise file_error(self.name, problems_of(error)) from None
-        return self._layout.case_result(position, row)
+        return document.value
 
 
 class _LightResult(WrittenResult):
@@ -198,22 +205,21 @@ class _LightReader:
         number = len(self.places)
         self.places[place] = CasePlace(number, place)
         content: Mapping[str, Any] = line.content if isinstance(line.content, dict) else {}
-        called = list(_called_names(content))
+        holders = [content, *_items(content.get("turns"), dict)]
+        called = [name for holder in holders for name in _names_in(holder.get("tools_called"))]
         results = tuple(result.to_light() for result in line.results)
         names = {"id": content.get("id", line.id), "name": content.get("name", line.name)}
         names = {key: name for key, name in names.items() if isinstance(name, str)}
-        if not any(names.values()) and content:
-            key = content_key(case_from_json(line.type, content))
-            if key is not None:
-                self.keys[number] = key
+        key = content_key(case_from_json(line.type, content)) if content and not any(names.values()) else None
+        if key is not None:
+            self.keys[number] = key
         tools = {*called, *_expected_names(content.get("expected_tools"))}
         texts = [*names.values(), *_content_texts(content), *_result_texts(results)]
         self._collect(number, CaseFacts(frozenset(tools), " ".join(texts)))
-        tags = content.get("tags")
         case = LLMTestCase.from_valid(
             {
                 **names,
-                "tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
+                "tags": _items(content.get("tags"), str),
                 "tools_called": [self._call(name) for name in called],
                 "expected_tools": self._expected(content.get("expected_tools")),
                 "run": _run_error(content.get("run")),
@@ -223,11 +229,9 @@ class _LightReader:
 
     def _expected(self, expected: object) -> list[ToolCall] | None:
         """Return expected calls that are a plain list of named ones; the alignment has the names of others."""
-        names = [call.get("name") for call in _objects(expected)]
-        if not isinstance(expected, list) or len(names) < len(expected):
-            return None
-        calls = [self._call(name) for name in names if isinstance(name, str)]
-        return calls if len(calls) == len(names) else None
+        names = _names_in(expected)
+        is_complete = isinstance(expected, list) and len(names) == len(expected)
+        return [self._call(name) for name in names] if is_complete else None
 
     def _call(self, name: str) -> ToolCall:
         """Return the call that stands for all calls of a tool."""
@@ -236,12 +240,9 @@ class _LightReader:
         return self._calls[name]
 
 
-def _called_names(content: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of the calls of a case."""
-    for holder in (content, *_objects(content.get("turns"))):
-        for call in _objects(holder.get("tools_called")):
-            if isinstance(call.get("name"), str):
-                yield call["name"]
+def _names_in(calls: object) -> list[str]:
+    """Return the names of the calls in a list, as far as they have any."""
+    return [call["name"] for call in _items(calls, dict) if isinstance(call.get("name"), str)]
 
 
 def _expected_names(expected: object) -> Iterator[str]:
@@ -269,21 +270,16 @@ def _content_texts(content: Mapping[str, Any]) -> Iterator[str]:
     queue: list[tuple[Any, bool]] = [(content, False)]
     while queue:
         value, is_data = queue.pop()
-        if isinstance(value, str):
-            if not value.startswith("data:"):  # an image
-                yield value
-        elif isinstance(value, list):
+        if isinstance(value, list):
             queue += [(part, is_data) for part in reversed(value)]
+        elif isinstance(value, dict) and is_data:
+            yield " ".join(value)
+            queue += [(part, True) for part in reversed(value.values())]
         elif isinstance(value, dict):
-            if is_data:
-                yield " ".join(value)
-            parts = [
-                (part, is_data or key in _DATA_KEYS)
-                for key, part in value.items()
-                if is_data or key not in _SKIPPED_KEYS
-            ]
-            queue += reversed(parts)
-        elif is_data and value is not None:
+            queue += reversed([(part, key in _DATA_KEYS) for key, part in value.items() if key not in _SKIPPED_KEYS])
+        elif isinstance(value, str) and value.startswith("data:"):
+            continue  # an image
+        elif isinstance(value, str) or (is_data and value is not None):
             yield str(value)
 
 
@@ -294,9 +290,9 @@ def _result_texts(results: tuple[MetricResult, ...]) -> Iterator[str]:
         yield from (finding.message for finding in result.findings)
 
 
-def _objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a list; none of any other value."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _items(value: object, kind: type[_T]) -> list[_T]:
+    """Return the items of a list that are of one type; none of any other value."""
+    return [item for item in value if isinstance(item, kind)] if isinstance(value, list) else []
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -330,7 +326,7 @@ def _begins_with_header(path: Path) -> bool:
     with path.open("rb") as file:
         try:
             documents = (read_line(line, number) for number, line in enumerate(lines_of(file), start=1))
-            first = next((document for document in documents if document is not None), None)
+            first = next(filter(None, documents), None)
         except CORRUPTION_ERRORS:
             return False  # a line that is too large, which `read_results` reports
     return first is not None and is_header(first.value)

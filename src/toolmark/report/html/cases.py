@@ -10,7 +10,7 @@ from toolmark._internal.json import canonical_json
 from toolmark._internal.text import plural, printable, shorten, unique_labels
 from toolmark.calls import ToolSpec
 from toolmark.cases import AnyCase, Run
-from toolmark.report.html.messages import MOST_CALLS, Pictures, messages_of, timeline
+from toolmark.report.html.messages import MOST_CALLS, Message, Pictures, messages_of, timeline
 from toolmark.report.report import CaseResult
 from toolmark.report.text.side_by_side import rows
 from toolmark.result import FindingKind, MetricResult
@@ -50,22 +50,13 @@ def case_view(
     has_dialogue = run is not None and bool(run.dialogue)
     messages = messages_of(case)
     listed = messages[:MOST_MESSAGES]
-    # A judge names what its verdicts rest on: `c2`, `m1`, `t3`. Only what is on the page can be linked.
-    labels: dict[tuple[int | None, int], str] = {}
-    links: dict[str, str] = {}
-    for number, message in enumerate(messages):
-        for place in range(len(message.calls)):
-            label = labels[message.turn, message.first + place] = f"c{len(labels) + 1}"
-            if number < MOST_MESSAGES and place < MOST_CALLS:
-                links[label] = f"{anchor}:{label}"
-    if (
-        not has_dialogue
-    ):  # a judge sees the messages of a dialogue as one, so that its numbers are not those of the page
-        links |= {f"m{number}": f"{anchor}:m{number}" for number in range(1, len(listed) + 1)}
+    labels, links = _call_labels(messages, anchor)
+    if not has_dialogue:  # a judge sees the messages of a dialogue as one: its numbers are not those of the page
+        links |= _numbered_links("m", f"{anchor}:", len(listed))
     tools = None
     if case.available_tools is not None:
         tools = _toolset(case.available_tools, toolsets)
-        links |= {f"t{number}": f"{tools['anchor']}t{number}" for number in range(1, len(tools["tools"]) + 1)}
+        links |= _numbered_links("t", tools["anchor"], len(tools["tools"]))
     repeated = {text for result in entry.own_results for text in result.warnings}
     return {
         "entry": entry,
@@ -76,10 +67,7 @@ def case_view(
         "required_texts": _required_texts(case, entry),
         "links": links,
         "labels": labels,
-        "messages": [
-            (message, list(pictures.parts(message.content, f"message {number}")))
-            for number, message in enumerate(listed, 1)
-        ],
+        "messages": [(one, list(pictures.parts(one.content, f"message {at}"))) for at, one in enumerate(listed, 1)],
         "has_dialogue": has_dialogue,
         "more_turns": len(messages) - len(listed),
         "expected_output": list(pictures.parts(getattr(case, "expected_output", None), "the expected answer")),
@@ -90,19 +78,41 @@ def case_view(
     }
 
 
+def _call_labels(messages: Sequence[Message], anchor: str) -> tuple[dict[tuple[int | None, int], str], dict[str, str]]:
+    """Return the label of each call by its turn and place, and the links of those that are on the page.
+
+    A judge names by such labels what its verdicts rest on: `c2`, and likewise `m1` and `t3`.
+    """
+    labels: dict[tuple[int | None, int], str] = {}
+    links: dict[str, str] = {}
+    for number, message in enumerate(messages):
+        for place in range(len(message.calls)):
+            label = labels[message.turn, message.first + place] = f"c{len(labels) + 1}"
+            if number < MOST_MESSAGES and place < MOST_CALLS:
+                links[label] = f"{anchor}:{label}"
+    return labels, links
+
+
+def _numbered_links(kind: str, anchor: str, amount: int) -> dict[str, str]:
+    return {f"{kind}{number}": f"{anchor}{kind}{number}" for number in range(1, amount + 1)}
+
+
 def _result_view(result: MetricResult, case: AnyCase) -> dict[str, Any]:
     """Return the template data of a redacted result."""
     lines = rows(result, case, nested=True, longest=_LONGEST_SIDE)
-    # The reason does not repeat warnings, nor what the rows show; findings do not repeat the rows or the reason.
-    repeated = {f"Note: {printable(text).rstrip('.')}." for text in result.warnings}
-    if lines:
-        repeated |= {one.message for one in result.findings if one.kind in _SIDE_BY_SIDE}
-    reason = result.reason or ""
-    if reason == f"Not measured: {str(result.error).partition(': ')[2]}":
-        reason = ""  # the error says the same
-    reason = "\n".join(line for line in reason.split("\n") if line not in repeated)
+    reason = _reason_beside(result, in_rows=_SIDE_BY_SIDE if lines else frozenset())
     findings = [] if lines else [one.message for one in result.findings if one.message not in reason]
     return {"result": result, "reason": reason, "rows": lines, "findings": findings}
+
+
+def _reason_beside(result: MetricResult, in_rows: frozenset[FindingKind]) -> str:
+    """Return the reason without what stands beside it: the error, the warnings, and findings of kinds in the rows."""
+    reason = result.reason or ""
+    if reason == f"Not measured: {str(result.error).partition(': ')[2]}":
+        return ""
+    repeated = {f"Note: {printable(text).rstrip('.')}." for text in result.warnings}
+    repeated |= {one.message for one in result.findings if one.kind in in_rows}
+    return "\n".join(line for line in reason.split("\n") if line not in repeated)
 
 
 def case_anchors(cases: Sequence[CaseResult]) -> dict[int, str]:
@@ -120,7 +130,7 @@ def _required_texts(case: AnyCase, entry: CaseResult) -> list[tuple[str, bool | 
     required: list[str] = getattr(case, "required_texts", [])
     looked = any("required_texts" in result.parts for result in entry.own_results)
     findings = [finding for result in entry.own_results for finding in result.findings]
-    missing = {str(finding.expected_value) for finding in findings if finding.kind == "missing_text"}
+    missing = {str(one.expected_value) for one in findings if one.kind == "missing_text"}
     is_clear = looked and missing <= {*required}  # secrets may be redacted differently inside a finding
     return [(text, text not in missing if is_clear else None) for text in required]
 

@@ -11,7 +11,7 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Any, NamedTuple, TypeAlias
 
 from toolmark._internal.images import DATA_URL, hash_images, image_type
@@ -84,11 +84,7 @@ def _dialogue(case: TestCase, dialogue: Sequence[Turn]) -> list[Message]:
     """
     calls = case.tools_called or []
     numbers = list(accumulate((call.turn or 0 for call in calls), max))
-    exchanges: list[list[Turn]] = []
-    for turn in dialogue:
-        if turn.role == "user" or not exchanges:
-            exchanges.append([])
-        exchanges[-1].append(turn)
+    exchanges = _exchanges(dialogue)
     messages: list[Message] = []
     first = 0
     for number, turns in enumerate(exchanges, start=int(dialogue[0].role == "user")):
@@ -99,6 +95,16 @@ def _dialogue(case: TestCase, dialogue: Sequence[Turn]) -> list[Message]:
             messages.append(answer._replace(calls=calls[first:end], first=first))
         first = end
     return messages
+
+
+def _exchanges(dialogue: Sequence[Turn]) -> list[list[Turn]]:
+    """Return the turns of a dialogue in groups, each of which begins with the user, but for the first one perhaps."""
+    exchanges: list[list[Turn]] = []
+    for turn in dialogue:
+        if turn.role == "user" or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(turn)
+    return exchanges
 
 
 def problem_text(execution: Execution) -> str:
@@ -248,15 +254,11 @@ class Pictures:
 
     def parts(self, content: str | Matcher | list[str | MLLMImage] | None, place: str) -> Iterator[str | Picture]:
         """Yield the texts and images of a redacted message, which captions call `place`; a matcher is described."""
-        images = 0
+        numbers = count(1)
         if isinstance(content, Matcher):
             content = content.describe()
         for part in [content] if isinstance(content, str) else content or ():
-            if isinstance(part, str):
-                yield part
-            else:
-                images += 1
-                yield self.show(part, f"image {images} of {place}")
+            yield part if isinstance(part, str) else self.show(part, f"image {next(numbers)} of {place}")
 
     def show(self, image: MLLMImage, place: str) -> Picture:
         """Return a redacted image with its place, such as `image 1 of message 2`, as caption.

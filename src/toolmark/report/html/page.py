@@ -26,7 +26,7 @@ from toolmark._internal.options import require
 from toolmark._internal.text import plural, printable_lines, short_json, shorten
 from toolmark.calls import Execution
 from toolmark.redact import DEFAULT, Redactor
-from toolmark.report.comparison import Comparison
+from toolmark.report.comparison import Comparison, MetricComparison
 from toolmark.report.html import messages
 from toolmark.report.html.cases import MOST_TAGS, case_anchors, case_view
 from toolmark.report.html.totals import Places, breakable, headline, histogram, segments, shade
@@ -69,13 +69,10 @@ def render_html(
     require(limit >= 0, "limit must be 0 (all cases) or more", limit)
     report = redact(report, redactor)
     comparison = redact(baseline, redactor)
-    compared = () if comparison is None else comparison.metrics
-    regressed = frozenset(change.index_b for metric in compared for change in (*metric.regressions, *metric.lost))
+    regressed = {change.index_b for metric in _compared(comparison) for change in (*metric.regressions, *metric.lost)}
     ordered = sorted(report.cases, key=lambda case: (case.index not in regressed, *ordering.worst_case_first(case)))
     cases = ordered[: limit or None]  # 0 means all
-    tags_of = {case.index: redact(tuple(getattr(case.case, "tags", ())), redactor) for case in cases}
-    tags = _frequent_tags(tags_of.values())
-    tag_places = {tag: position for position, (tag, _) in enumerate(tags)}
+    tags, tag_places = _tags(cases, redactor)
     toolsets: dict[str, dict[str, Any]] = {}
     pictures = messages.Pictures()
     anchors = case_anchors(cases)
@@ -91,8 +88,7 @@ def render_html(
         if room > 0:
             body = draw_body(case_view(case, redact_content(case.case, redactor), anchor, toolsets, pictures))
             room -= len(body.encode("utf-8", "replace"))
-        places = [tag_places[tag] for tag in tags_of[case.index][:MOST_TAGS] if tag in tag_places]
-        rows.append({"entry": case, "anchor": anchor, "tags": places, "body": body})
+        rows.append({"entry": case, "anchor": anchor, "tags": tag_places[case.index], "body": body})
     style, script = page_source("page.css"), page_source("page.js")
     return page_template("page.html.jinja").render(
         **totals_view(report, comparison, anchors),
@@ -111,7 +107,6 @@ def render_html(
 
 def totals_view(report: Report, comparison: Comparison | None, on_page: Iterable[int]) -> dict[str, Any]:
     """Return the template data of the totals of a report, both redacted, with the positions of the listed cases."""
-    compared = () if comparison is None else comparison.metrics
     return {
         "report": report,
         "headline": headline(report),
@@ -123,8 +118,13 @@ def totals_view(report: Report, comparison: Comparison | None, on_page: Iterable
         "comparison": comparison,
         "warnings": warning_kinds(report),
         "places": Places(report, on_page),
-        "regressed_tools": changes_by_tool(change for metric in compared for change in metric.regressions),
+        "regressed_tools": changes_by_tool(change for metric in _compared(comparison) for change in metric.regressions),
     }
+
+
+def _compared(comparison: Comparison | None) -> tuple[MetricComparison, ...]:
+    """Return the compared metrics; none without a comparison."""
+    return () if comparison is None else comparison.metrics
 
 
 def trials_of(cases: Iterable[CaseResult]) -> dict[int, list[CaseResult]]:
@@ -164,11 +164,20 @@ def write_html(
         draft.write_bytes(page.encode())
 
 
-def _frequent_tags(tags_of_cases: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
-    """Return the tags of the filter and their numbers of cases, by name; of many tags, only the most frequent."""
-    counts = Counter(tag for tags in tags_of_cases for tag in set(tags))
+def _tags(cases: Iterable[CaseResult], redactor: Redactor) -> tuple[list[tuple[str, int]], dict[int, list[int]]]:
+    """Return the tags of the filter and their numbers of cases, and the places of the tags of each case among them.
+
+    Tags are in the order of their names; of many, only the most frequent ones are in the filter.
+    """
+    tags_of: dict[int, tuple[str, ...]] = {}
+    for case in cases:
+        tags_of[case.index] = redact(tuple(getattr(case.case, "tags", ())), redactor)
+    counts = Counter(tag for tags in tags_of.values() for tag in set(tags))
     by_frequency = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-    return sorted(by_frequency[:_MAX_FILTER_TAGS])
+    listed = sorted(by_frequency[:_MAX_FILTER_TAGS])
+    place_of = {tag: place for place, (tag, _) in enumerate(listed)}
+    places = {index: [place_of[tag] for tag in tags[:MOST_TAGS] if tag in place_of] for index, tags in tags_of.items()}
+    return listed, places
 
 
 def _printable(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints

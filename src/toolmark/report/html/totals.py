@@ -41,12 +41,9 @@ def headline(report: Report) -> tuple[Verdict, str, str]:
         return "failed", "failed", f"{failed:,} of {total} failed{_also(errors, 'could not be measured')}"
     if errors:
         return "error", "error", f"{errors:,} of {total} could not be measured"
+    sentence = f"nothing was scored: {total} skipped" if report.cases else "there were no cases"
     if passed:
         sentence = f"{plural(passed, 'case')} passed{_also(verdicts['skipped'], 'skipped')}"
-    elif report.cases:
-        sentence = f"nothing was scored: {total} skipped"
-    else:
-        sentence = "there were no cases"
     if report.interrupted:
         return "error", "interrupted", sentence
     return ("passed", "passed", sentence) if passed else ("skipped", "no verdict", sentence)
@@ -78,13 +75,8 @@ def histogram(results: Sequence[MetricResult]) -> dict[str, Any] | None:
     """
     bins: dict[str, Counter[int]] = {"failed": Counter(), "passed": Counter()}
     for result in results:
-        if result.score is None:
-            continue
-        # The margin is for rounding: 1 - 0.9 is a float just below 0.1.
-        place = max(min(int(result.score * _BINS + 1e-9), _BINS - 1), 0)
-        if result.score >= 1:
-            place = _BINS
-        bins["passed" if result.passed else "failed"][place] += 1
+        if result.score is not None:
+            bins["passed" if result.passed else "failed"][_bin(result.score)] += 1
     sums = bins["failed"] + bins["passed"]
     if not sums:
         return None
@@ -94,9 +86,19 @@ def histogram(results: Sequence[MetricResult]) -> dict[str, Any] | None:
         return round(max(amount * unit, _LOWEST), 1) if amount else 0.0
 
     bars = [{kind: height(amounts[place]) for kind, amounts in bins.items()} for place in range(_BINS + 1)]
-    ranges = [f"{place / _BINS:g} to {(place + 1) / _BINS:g}" for place in range(_BINS)] + ["1"]
-    words = "; ".join(f"{ranges[place]}: {sums[place]:,}" for place in sorted(sums))
+    words = "; ".join(f"{_range_text(place)}: {sums[place]:,}" for place in sorted(sums))
     return {"bars": bars, "words": f"Scores, and how many cases have them: {words}"}
+
+
+def _bin(score: float) -> int:
+    """Return the position of the bar of a score."""
+    # The margin is for rounding: 1 - 0.9 is a float just below 0.1.
+    return _BINS if score >= 1 else max(min(int(score * _BINS + 1e-9), _BINS - 1), 0)
+
+
+def _range_text(place: int) -> str:
+    """Return the scores that the bar at a position counts."""
+    return "1" if place == _BINS else f"{place / _BINS:g} to {(place + 1) / _BINS:g}"
 
 
 class Place(NamedTuple):
@@ -137,7 +139,7 @@ class Places:
         self.called, self.hidden_tools = matrix.called, matrix.hidden
         self.matrix: list[tuple[str, list[dict[str, Any]]]] = []
         for expected, cells in matrix.rows:
-            total = sum(len(cases) for cases in cells)
+            total = sum(map(len, cells))
             row = [self._cell(expected, called, cases, total) for called, cases in zip(self.called, cells, strict=True)]
             self.matrix.append((expected, row))
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from toolmark._internal.text import join_first, number_text, plural, printable
 from toolmark.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
-from toolmark.report.terminal.console import FIRST_COLUMN, Screen, interval_cell, make_table
+from toolmark.report.terminal.console import FIRST_COLUMN, Name, Screen, alarm, interval_cell, make_table
 from toolmark.report.terminal.tool_table import print_changes_by_tool
 from toolmark.report.text.phrases import comparison_cells, one_line
 from toolmark.result import ResultStatus
@@ -46,10 +46,8 @@ def print_comparison(
         heading = f"{name}{plural(len(metric.improvements), 'case')} failed in A, passed in B"
         _print_changes(screen, metric.improvements, Text(heading, "bold green"), "A", limit)
     screen.blank()
-    for line in _column_key(comparison):
-        screen.line(line, "dim", indent=1)
-    for line in (*_caveats(comparison), *map(printable, comparison.notes)):
-        screen.line(line, indent=1)
+    screen.lines(_column_key(comparison), "dim")
+    screen.lines((*_caveats(comparison), *map(printable, comparison.notes)))
 
 
 def _table(comparison: Comparison) -> Table:
@@ -58,13 +56,13 @@ def _table(comparison: Comparison) -> Table:
     table = make_table(*columns, first="metric", padding=(0, 0, 0, 1))
     for metric in comparison.metrics:
         names = dict.fromkeys((printable(metric.metric), printable(metric.metric_b)))
-        pairs, mean_a, mean_b, difference, interval, worse, better, p_value = comparison_cells(metric)
+        pairs, mean_a, mean_b, difference, interval, _, better, p_value = comparison_cells(metric)
         table.add_row(
-            Text(" -> ".join(names)),
+            Name(" -> ".join(names)),
             Text(pairs, style="yellow" if metric.unscored else ""),
             *(mean_a, mean_b, difference),
             interval_cell(interval, metric.interval, neutral=0),
-            Text(worse, style="bold red" if metric.regressions else ""),
+            alarm(len(metric.regressions)),
             Text(better, style="green" if metric.improvements else ""),
             p_value,
         )
@@ -80,7 +78,7 @@ def _print_changes(screen: Screen, changes: Sequence[CaseChange], heading: Text,
     table = make_table("A", "B", first="case", last=f"first finding in {failed}")
     listed = changes[: limit or None]
     for change in listed:
-        label, finding = Text(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
+        label, finding = Name(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
         table.add_row(label, number_text(change.score_a), number_text(change.score_b), finding)
     screen.print(table)
     screen.more(len(changes) - len(listed), "(--limit 0 lists all)")
@@ -104,11 +102,11 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
         if metrics:
             yield f"{', '.join(map(printable, metrics))} {_are(metrics)} only in {side}, and not compared"
     for metric in comparison.metrics:
-        for text in _metric_caveats(metric):
-            yield f"{printable(metric.metric)}: {text}"
+        yield from (f"{printable(metric.metric)}: {text}" for text in _metric_caveats(metric))
 
 
-def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
+def _gap_texts(metric: MetricComparison) -> Iterator[str]:
+    """Yield the cases that have a score on one side at most, by their outcomes; lost scores first."""
     gaps: dict[str, list[CaseGap]] = {}
     for gap in sorted(metric.unscored, key=lambda gap: not gap.lost):
         outcomes = f"{_outcome(gap.passed_a, gap.status_a)} in A, {_outcome(gap.passed_b, gap.status_b)} in B"
@@ -116,6 +114,10 @@ def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
     for outcomes, cases in gaps.items():
         reason = f": {one_line(cases[0].reason, _TEXT)}" if cases[0].reason else ""
         yield f"{plural(len(cases), 'case')} {outcomes} ({_few([gap.label for gap in cases])}){reason}"
+
+
+def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
+    yield from _gap_texts(metric)
     interval = metric.interval
     if not metric.paired:
         yield "no case has a score in both"

@@ -13,7 +13,7 @@ from toolmark._internal.text import join_first, plural, printable
 from toolmark.cases import AnyCase
 from toolmark.report.redaction import redact, redact_entry
 from toolmark.report.report import CaseResult, MetricSummary, Report, TrialSummary
-from toolmark.report.terminal.console import FIRST_COLUMN, NARROW, Screen, alarm, make_table
+from toolmark.report.terminal.console import FIRST_COLUMN, NARROW, Name, Screen, alarm, make_table
 from toolmark.report.terminal.tool_table import print_tools
 from toolmark.report.text import phrases
 from toolmark.report.text.breakdown import warning_kinds
@@ -73,11 +73,7 @@ def print_report(
     screen.line(heading if quiet else f"{heading}, worst first", "bold")
     if not quiet:
         entries = sorted(report.results(), key=worst_first)
-        for name in report.metrics:
-            if len(report.metrics) > 1:
-                screen.line(f"\n{printable(name)}", "bold")
-            of_metric = [entry for entry in entries if entry[1].metric == name]
-            _print_cases(screen, of_metric, 0 if full else limit)
+        _print_lists(screen, report.metrics, entries, 0 if full else limit)
         _print_details(screen, entries if full else _worst_per_case(entries)[:details], full=full)
         print_tools(screen, report)
         screen.blank()
@@ -118,17 +114,24 @@ def result_text(result: MetricResult, case: AnyCase, label: str, *, width: int =
 
 def _print_result(screen: Screen, result: MetricResult, case: AnyCase, label: str) -> None:
     _print_entry(screen, label, case, result)
-    for text in result.warnings:
-        screen.line(f"note: {one_line(text, _REASON)}", indent=1)
+    screen.lines(f"note: {one_line(text, _REASON)}" for text in result.warnings)
 
 
 def _worst_per_case(entries: Sequence[Entry]) -> list[Entry]:
     """Return the worst result of each case that lost score, in their order."""
     worst: dict[int, Entry] = {}
     for case, result in entries:
-        if result.score is not None and result.score != 1 and result.findings:
+        if result.score not in (None, 1) and result.findings:
             worst.setdefault(case.index, (case, result))
     return list(worst.values())
+
+
+def _print_lists(screen: Screen, metrics: Sequence[str], entries: Sequence[Entry], limit: int) -> None:
+    """Print the cases of each metric, below its name if there are several."""
+    for metric in metrics:
+        if len(metrics) > 1:
+            screen.line(f"\n{printable(metric)}", "bold")
+        _print_cases(screen, [entry for entry in entries if entry[1].metric == metric], limit)
 
 
 def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
@@ -142,7 +145,7 @@ def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
             screen.print(Text.assemble(_verdict(result), f" {score} ", label), indent=1)
             screen.line(problem, indent=3)
         else:
-            table.add_row(Text(label), score, _verdict(result), Text(problem))
+            table.add_row(Name(label), score, _verdict(result), Text(problem))
     if not is_narrow:
         screen.print(table)
     screen.more(len(entries) - len(listed), "(--limit 0 lists all)")
@@ -159,8 +162,7 @@ def _print_details(screen: Screen, entries: Sequence[Entry], *, full: bool) -> N
         _print_entry(screen, case.label, case.case, result, full=full)
     if any(result.alignment is not None for _, result in entries):
         screen.blank()
-        for line in _KEYS:
-            screen.line(line, "dim", indent=1)
+        screen.lines(_KEYS, "dim")
 
 
 def _print_entry(screen: Screen, label: str, case: AnyCase, result: MetricResult, *, full: bool = False) -> None:
@@ -176,13 +178,12 @@ def _print_entry(screen: Screen, label: str, case: AnyCase, result: MetricResult
     screen.more(len(lines) - len(listed), "lines (all calls are in the JSON report)")
     if result.alignment is None:
         findings = result.findings if full else result.findings[:_FINDINGS]
-        for finding in findings:
-            screen.line(one_line(finding.message), indent=1)
+        screen.lines(one_line(finding.message) for finding in findings)
         screen.more(len(result.findings) - len(findings), "(all of them are in the JSON report)")
 
 
 def _call_table(lines: Sequence[Row]) -> Table:
-    digits = max(len(position) for row in lines for position in (row.expected_at, row.called_at))
+    digits = max(max(len(row.expected_at), len(row.called_at)) for row in lines)
     table = Table(box=None, padding=(0, 1, 0, 0), show_edge=False, header_style="dim", expand=True)
     table.add_column("", no_wrap=True, width=1)
     for side in ("expected", "called"):
@@ -200,6 +201,17 @@ def _print_summary(screen: Screen, report: Report) -> None:
     summaries = report.summaries
     if report.interrupted:
         screen.line(phrases.INTERRUPTED, "bold red", indent=1)
+    _print_totals(screen, summaries)
+    for one in summaries:
+        if one.error is not None:
+            screen.line(f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
+    _print_estimates(screen, summaries)
+    _print_trials(screen, report.trial_summaries)
+    _print_warnings(screen, report)
+
+
+def _print_totals(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
+    """Print the mean and the counts of each metric; in a narrow console, below its name."""
     table = make_table("mean", "passed", "failed", "skipped", "errors", first="metric")
     is_narrow = screen.width < NARROW
     for one in summaries:
@@ -211,22 +223,16 @@ def _print_summary(screen: Screen, report: Report) -> None:
             errors = (plural(one.errored, "error"), errored.style)
             screen.print(Text.assemble(*words, f", {one.skipped:,} skipped, ", errors), indent=2)
         else:
-            table.add_row(Text(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
+            table.add_row(Name(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
     if not is_narrow:
         screen.print(table)
-    for one in summaries:
-        if one.error is not None:
-            screen.line(f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
-    _print_estimates(screen, summaries)
-    _print_trials(screen, report.trial_summaries)
-    _print_warnings(screen, report)
 
 
 def _print_estimates(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
     """Print intervals and the cost of judging, for the metrics that have them."""
     estimates = list(map(phrases.estimates_text, summaries))
     judging = list(map(phrases.judging_text, summaries))
-    if any(estimates) or any(judging):
+    if any((*estimates, *judging)):
         screen.blank()
     for summary, *texts in zip(summaries, estimates, judging, strict=True):
         _print_block(screen, summary.metric if len(summaries) > 1 else "", texts)
@@ -238,8 +244,7 @@ def _print_block(screen: Screen, metric: str, texts: Sequence[str]) -> None:
     """Print texts below the name of their metric; the name is empty if there is only one metric."""
     if any(texts):
         screen.line(printable(metric), indent=1)
-    for text in texts:
-        screen.line(text, indent=3 if metric else 1)
+    screen.lines(texts, indent=3 if metric else 1)
 
 
 def _print_trials(screen: Screen, summaries: Sequence[TrialSummary]) -> None:
@@ -253,9 +258,7 @@ def _print_trials(screen: Screen, summaries: Sequence[TrialSummary]) -> None:
             table.add_row(*row)
         screen.print(table)
         if trials.flaky:
-            names = join_first(
-                [redact(phrases.flaky_text(flaky)) for flaky in trials.flaky], _MAX_FLAKY, count_rest=True
-            )
+            names = join_first([redact(phrases.flaky_text(one)) for one in trials.flaky], _MAX_FLAKY, count_rest=True)
             screen.line(f"{len(trials.flaky)} flaky: {names}", "yellow", indent=1)
     if summaries:
         screen.line(phrases.PASS_AT_K_LEGEND, "dim", indent=1)

@@ -9,7 +9,7 @@ from rich.text import Text
 from toolmark._internal.text import join_first, shorten
 from toolmark.report.comparison import CaseChange
 from toolmark.report.report import Report
-from toolmark.report.terminal.console import FIRST_COLUMN, Screen, make_table
+from toolmark.report.terminal.console import FIRST_COLUMN, Name, Screen, make_table
 from toolmark.report.text.breakdown import changes_by_tool, problem_rows
 from toolmark.report.text.phrases import one_line
 
@@ -42,6 +42,6 @@ def _print_table(screen: Screen, last: str, rows: Sequence[tuple[str, int, str]]
     table = make_table("cases", first="tool", last=last)
     table.columns[0].max_width = max(FIRST_COLUMN, screen.width // 2)
     for tool, cases, words in rows[:_MOST_TOOLS]:
-        table.add_row(Text(shorten(tool, _LONGEST_NAME)), f"{cases:,}", Text(words))
+        table.add_row(Name(shorten(tool, _LONGEST_NAME)), f"{cases:,}", Text(words))
     screen.print(table)
     screen.more(len(rows) - _MOST_TOOLS, hint)

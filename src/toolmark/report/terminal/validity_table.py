@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from toolmark._internal.text import difference_text, hundredths_text, plural, printable
-from toolmark.report.terminal.console import Screen, interval_cell, make_table
+from toolmark.report.terminal.console import Name, Screen, interval_cell, make_table
 from toolmark.report.text.phrases import ends_text, number_or_dash, one_line
 from toolmark.report.validity import MetricValidity, MisrankedCase, Validity
 
@@ -29,11 +29,8 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
         console: Where to print; standard output by default.
     """
     screen = Screen(console)
-    heading = (
-        f"{printable(title)}: {plural(validity.cases, 'case')}; by {printable(validity.label)} {validity.good} good "
-        f"(from {validity.positive_from:g}), {validity.bad} bad"
-    )
-    screen.line(heading, "bold")
+    runs = f"{validity.good} good (from {validity.positive_from:g}), {validity.bad} bad"
+    screen.line(f"{printable(title)}: {plural(validity.cases, 'case')}; by {printable(validity.label)} {runs}", "bold")
     screen.print(_table(validity))
     screen.blank()
     if validity.differences:
@@ -41,26 +38,22 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
         screen.more(len(validity.differences) - _PAIRS, "pairs (all are in the JSON)")
         screen.blank()
     clusters = max((metric.interval.clusters for metric in validity.metrics if metric.interval), default=0)
-    for line in _column_key(validity, clusters):
-        screen.line(line, "dim", indent=1)
-    for line in _caveats(validity, clusters):
-        screen.line(line, indent=1)
+    screen.lines(_column_key(validity, clusters), "dim")
+    screen.lines(_caveats(validity, clusters))
 
 
 def _table(validity: Validity) -> Table:
-    is_clustered = validity.cluster is not None
-    within = ["within"] if is_clustered else []
-    title = f"{validity.confidence * 100:g} % interval"
-    table = make_table("scored", "AUC", title, *within, "balanced", "good", "bad", first="metric")
+    means = {"within": "auc_within", "balanced": "balanced_accuracy", "good": "mean_good", "bad": "mean_bad"}
+    if validity.cluster is None:
+        del means["within"]
+    table = make_table("scored", "AUC", f"{validity.confidence * 100:g} % interval", *means, first="metric")
     for metric in validity.metrics:
-        means = [metric.balanced_accuracy, metric.mean_good, metric.mean_bad]
-        values = [metric.auc_within, *means] if is_clustered else means
         table.add_row(
-            Text(f"{printable(metric.metric)} (threshold={metric.threshold:g})"),
+            Name(f"{printable(metric.metric)} (threshold={metric.threshold:g})"),
             Text(str(metric.scored), style="yellow" if metric.failed or metric.skipped else ""),
             number_or_dash(metric.auc, hundredths_text),
             interval_cell(ends_text(metric.interval, hundredths_text), metric.interval, neutral=_CHANCE),
-            *(number_or_dash(value, hundredths_text) for value in values),
+            *(number_or_dash(getattr(metric, name), hundredths_text) for name in means.values()),
         )
     return table
 
@@ -69,7 +62,7 @@ def _pair_table(validity: Validity) -> Table:
     table = make_table("cases", "difference", f"{validity.confidence * 100:g} % interval", first="AUC of one minus AUC")
     for pair in validity.differences[:_PAIRS]:
         table.add_row(
-            Text(f"{printable(pair.metric)} minus {printable(pair.other)}"),
+            Name(f"{printable(pair.metric)} minus {printable(pair.other)}"),
             str(pair.cases),
             number_or_dash(pair.difference, difference_text),
             interval_cell(ends_text(pair.interval, difference_text), pair.interval, neutral=0),
@@ -101,9 +94,9 @@ def _caveats(validity: Validity, clusters: int) -> Iterator[str]:
     if validity.hardest_bad is not None:
         yield _hardest_line(validity.hardest_bad, "bad run that every metric ranks too high", "good runs score lower")
     for metric in validity.metrics:
-        yield from _metric_caveats(metric, [], validity.resamples)
+        yield from _named(metric, _metric_caveats(metric, validity.resamples))
     for metric in validity.dropped:
-        yield from _metric_caveats(metric, [validity.dropped_text(metric)], 0)
+        yield from _named(metric, [validity.dropped_text(metric), *_unscored_texts(metric)])
     warned = max((metric.warned for metric in validity.metrics), default=0)
     if warned:
         yield f"Up to {plural(warned, 'result')} of a metric have warnings; `toolmark score` shows them."
@@ -117,20 +110,30 @@ def _hardest_line(case: MisrankedCase, title: str, wrong: str) -> str:
     return f"{title}: {one_line(case.case)} (scores {scores}; at least {share} of the {wrong}, ties counting half)"
 
 
-def _metric_caveats(metric: MetricValidity, dropped: list[str], resamples: int) -> list[str]:
-    """Return the caveats of a metric below its name; `dropped` says why it has no row."""
-    texts = list(dropped)
-    for reason, cases in metric.unscored[:_REASONS]:
-        texts.append(f"{plural(cases, 'case')} without a score: {one_line(reason, _REASON)}")
-    more = sum(cases for _, cases in metric.unscored[_REASONS:])
-    if more:
-        texts.append(f"{more} more without a score (all reasons are in the JSON)")
+def _named(metric: MetricValidity, texts: Iterable[str]) -> Iterator[str]:
+    return (f"{printable(metric.metric)}: {text}" for text in texts)
+
+
+def _metric_caveats(metric: MetricValidity, resamples: int) -> list[str]:
+    """Return the caveats of a metric that has a row."""
+    texts = _unscored_texts(metric)
     interval = metric.interval
     if interval is not None and interval.left_out:
         left_out = f"{interval.left_out} of {resamples} resamples were left out"
         texts.append(f"{left_out}, since all their runs are good or all are bad")
     elif interval is None and metric.auc is not None:
         texts.append("no interval, since all scored runs are one cluster, or no resample had both kinds")
-    elif metric.auc is None and metric.scored and not dropped:
+    elif metric.auc is None and metric.scored:
         texts.append(f"no AUC, since all scored runs are {'good' if metric.good else 'bad'}")
-    return [f"{printable(metric.metric)}: {text}" for text in texts]
+    return texts
+
+
+def _unscored_texts(metric: MetricValidity) -> list[str]:
+    """Return why cases have no score."""
+    texts: list[str] = []
+    for reason, cases in metric.unscored[:_REASONS]:
+        texts.append(f"{plural(cases, 'case')} without a score: {one_line(reason, _REASON)}")
+    more = sum(cases for _, cases in metric.unscored[_REASONS:])
+    if more:
+        texts.append(f"{more} more without a score (all reasons are in the JSON)")
+    return texts

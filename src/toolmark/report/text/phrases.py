@@ -22,6 +22,8 @@ _ALL_K = 10
 _SOME_K = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
 """The rows of that table with more trials, besides the last k."""
 _LEAST_P = 0.001
+_DECIMALS, _MOST_DECIMALS = 2, 17
+"""Decimals of a mean, and those with which any two numbers up to 1 differ."""
 _LONGEST_NAME = 60
 _LONGEST_LINE = 300
 
@@ -89,12 +91,24 @@ def p_text(value: float | None) -> str:
     return f"< {_LEAST_P:g}" if value < _LEAST_P else f"{value:.3f}"
 
 
+def _mean_texts(metric: MetricComparison) -> tuple[str, str]:
+    """Return both means with two decimals, or if they differ, with as many as it takes to see it."""
+    mean_a, mean_b = metric.mean_a, metric.mean_b
+    texts = number_or_dash(mean_a, hundredths_text), number_or_dash(mean_b, hundredths_text)
+    if not metric.difference:
+        return texts
+    for digits in range(_DECIMALS + 1, _MOST_DECIMALS + 1):
+        if texts[0] != texts[1]:
+            break
+        texts = f"{mean_a:.{digits}f}", f"{mean_b:.{digits}f}"
+    return texts
+
+
 def comparison_cells(metric: MetricComparison) -> tuple[str, ...]:
     """Return the figures of a compared metric: pairs, both means, difference, interval, worse, better, and p."""
     return (
         f"{metric.paired:,}",
-        number_or_dash(metric.mean_a, hundredths_text),
-        number_or_dash(metric.mean_b, hundredths_text),
+        *_mean_texts(metric),
         number_or_dash(metric.difference, signed_text),
         ends_text(metric.interval, signed_text),
         f"{len(metric.regressions):,}",

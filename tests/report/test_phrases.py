@@ -1,0 +1,73 @@
+"""Wording of the numbers of a comparison."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pages import comparison
+from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
+from toolmark.report.html import render_html
+from toolmark.report.markdown import render_markdown
+from toolmark.report.terminal import print_comparison
+from toolmark.report.terminal.console import make_console
+from toolmark.report.text.phrases import comparison_cells, p_text
+
+
+@pytest.mark.parametrize(
+    ("means", "texts"),
+    [
+        ((0.8333, 0.8303), ("0.833", "0.830")),
+        ((0.75, 0.5), ("0.75", "0.50")),
+        ((0.5, 0.5000001), ("0.5000000", "0.5000001")),
+        ((1.0, 0.9999), ("1.00", "0.9999")),
+        ((0.25, 0.25), ("0.25", "0.25")),
+    ],
+)
+def test_different_means_have_different_texts(means: tuple[float, float], texts: tuple[str, str]) -> None:
+    """With more decimals if two do not show the difference."""
+    metric = replace(comparison("x").metrics[0], mean_a=means[0], mean_b=means[1], difference=means[1] - means[0])
+
+    assert comparison_cells(metric)[1:3] == texts
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_means_are_equal_in_the_table_only_if_they_are(mean_a: float, mean_b: float) -> None:
+    """Unless they differ by less than seventeen decimals show."""
+    metric = replace(comparison("x").metrics[0], mean_a=mean_a, mean_b=mean_b, difference=mean_b - mean_a)
+    text_a, text_b = comparison_cells(metric)[1:3]
+
+    assert (text_a == text_b) == (f"{mean_a:.17f}" == f"{mean_b:.17f}")
+    assert float(text_a) == pytest.approx(mean_a, abs=0.005)
+
+
+def test_small_p_values() -> None:
+    """Only their size is shown."""
+    assert [p_text(value) for value in (None, 1.0, 0.0344, 0.001, 0.0009999, 0.0)] == [
+        *("-", "1.000", "0.034", "0.001", "< 0.001", "< 0.001")
+    ]
+
+
+def test_a_significant_change_is_shown_everywhere() -> None:
+    """As `< 0.001`, in the terminal, in Markdown and on the page."""
+    call = [ToolCall(name="a")]
+    before, after = (
+        evaluate(
+            [LLMTestCase(id=str(number), tools_called=called, expected_tools=call) for number in range(12)],
+            [ToolCorrectnessMetric()],
+            show_progress=False,
+        )
+        for called in (call, [])
+    )
+    changes = compare(before, after)
+    console = make_console(StringIO())
+    with console.capture() as capture:
+        print_comparison(changes, title_a="A", title_b="B", console=console)
+
+    assert "< 0.001" in capture.get()
+    assert "< 0.001" in render_markdown(after, title="B", baseline=changes)
+    assert "&lt; 0.001" in render_html(after, title="B", baseline=changes)
