@@ -1,7 +1,6 @@
 """README and docs pages: their code runs, prints the shown output, and their options exist."""
 
 import importlib
-import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -10,14 +9,13 @@ from typing import NamedTuple
 import click
 import pytest
 
-from processes import COMMAND, GOLDEN, ROOT, run_python, toolmark_score
-from toolmark import Golden, LLMTestCase, ToolCall, ToolCorrectnessMetric, write_cases
+from processes import COMMAND, GOLDEN, ROOT, run_python
+from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
 from toolmark.cli.main import main
 from toolmark.formats.messages.read import FORMATS as MESSAGES
 from toolmark.formats.traces.read import TRACE_FORMATS
 from toolmark.linting import LintKind
 from toolmark.report import feedback, otel
-from tracing import Script, ScriptedCall, Step, otlp
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
@@ -131,22 +129,6 @@ def test_options_of_the_command_exist() -> None:
     assert {"--params", "--ordered", "--exact", "--denominator", "--threshold", "--fail-under", "--json"} <= set(named)
     assert isinstance(choice, click.Choice)
     assert denominators.split("\\|") == list(choice.choices)
-
-
-def test_shown_commands_run(tmp_path: Path) -> None:
-    """Unchanged, with files of these names."""
-    (block,) = [block.text for block in BLOCKS if block.text.startswith("toolmark score ")]
-    case = LLMTestCase(input="q", tools_called=[ToolCall(name="a")], expected_tools=[ToolCall(name="a")])
-    (tmp_path / "logs").mkdir()
-    write_cases(tmp_path / "runs.jsonl", [case])
-    write_cases(tmp_path / "logs" / "a.jsonl", [case.model_copy(update={"expected_tools": None})])
-    write_cases(tmp_path / "goldens.jsonl", [Golden(input="q", expected_tools=[ToolCall(name="a")])])
-    script = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {}, "3")]), Step("boss", [], "Done.")])
-    (tmp_path / "trace.json").write_text(json.dumps(otlp(script)), encoding="utf-8")
-    commands = [line.split()[2:] for line in block.splitlines()]
-
-    assert [toolmark_score(*command, folder=tmp_path).code for command in commands] == [0, 0, 0]
-    assert (tmp_path / "report.json").is_file()
 
 
 def test_the_page_of_scale_names_its_options() -> None:

@@ -604,14 +604,17 @@ def test_unknown(toolmark_golden):
     toolmark_golden(LLMTestCase(input="x"))
 def test_text(toolmark_golden):
     toolmark_golden("search")
+def test_method(toolmark_golden):
+    toolmark_golden(Run().to_test_case)
 """,
     )
     done = run(tmp_path)
 
-    assert "3 failed" in done.out
+    assert "4 failed" in done.out
     assert "the run ended with an error, and is not approved (ValueError: lost)" in done.out
     assert "the case has no tools_called" in done.out
     assert "expected a Run, a case or a list of ToolCall, got str" in done.out
+    assert "got method; pass a recorded run, such as recorder.last_run" in done.out
     assert goldens(tmp_path) == {}
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from langchain_core.tools import tool
 from lc_agents import asks, make_agent, memory, scripted, thread
-from readme_code import run_page
 
+from readme_code import run_page
 from toolmark import read_cases
 
 README = Path(__file__).parents[1] / "README.md"

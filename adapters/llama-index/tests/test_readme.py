@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from li_agents import agent, asks
-from readme_code import run_page
 
+from readme_code import run_page
 from toolmark import read_cases
 
 README = Path(__file__).parents[1] / "README.md"

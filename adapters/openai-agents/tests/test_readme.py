@@ -7,8 +7,8 @@ import pytest
 from agents import Agent, Runner, function_tool
 from agents.exceptions import MaxTurnsExceeded
 from oa_agents import make_agent
-from readme_code import run_page
 
+from readme_code import run_page
 from toolmark import read_cases
 from toolmark.testing import AskFor
 
