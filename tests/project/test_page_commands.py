@@ -18,6 +18,7 @@ from tracing import Script, ScriptedCall, Step, otlp
 
 #: The pages, and what their readers did before.
 PAGES = {
+    "formats": [],
     "guide": [
         "toolmark score runs.jsonl --results results.jsonl",
         "toolmark score runs.jsonl --json before.json",

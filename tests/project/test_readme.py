@@ -1,5 +1,6 @@
 """README and docs pages: their code runs, prints the shown output, and their options exist."""
 
+import asyncio
 import importlib
 import re
 from itertools import pairwise
@@ -10,7 +11,8 @@ import click
 import pytest
 
 from processes import COMMAND, GOLDEN, ROOT, run_python
-from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+from readme_code import run_page
+from toolmark import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.cli.main import main
 from toolmark.formats.messages.read import FORMATS as MESSAGES
 from toolmark.formats.traces.read import TRACE_FORMATS
@@ -96,6 +98,35 @@ def test_python_blocks_print_the_shown_output(tmp_path: Path, program: Block, ou
     assert done.err == ""
     assert done == (0, output.text, "")
     assert output.language == ""
+
+
+def test_redaction_page_runs() -> None:
+    """Its code checks itself; the second program continues the first."""
+    names: dict[str, object] = {}
+    asyncio.run(run_page(ROOT / "docs" / "redaction.md", names))
+
+    assert {"redactor", "without_mail"} <= names.keys()
+
+
+def test_trials_page_resumes_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines that resume an evaluation and read an interrupted one run as they stand."""
+    monkeypatch.chdir(tmp_path)
+    resume, interrupted = re.findall(r"^```py\n(.*?)^```$", TRIALS, re.MULTILINE | re.DOTALL)
+
+    async def agent(question: str, _: str) -> Run:
+        if question == "stop":
+            raise KeyboardInterrupt
+        return Run(input=question, calls=[])
+
+    names = {"evaluate": evaluate, "agent": agent, "metrics": [ToolCorrectnessMetric()]}
+    names["goldens"] = [Golden(input="go", expected_tools=[])]
+    exec(resume, names)  # noqa: S102 - a page of this repository
+    exec(resume, names)  # noqa: S102
+    (tmp_path / "results.jsonl").unlink()
+    names["goldens"] = [Golden(input="go", expected_tools=[]), Golden(input="stop", expected_tools=[])]
+    exec(interrupted, names)  # noqa: S102
+
+    assert names["report"].interrupted  # type: ignore[attr-defined]
 
 
 def test_programs_exist() -> None:
@@ -245,7 +276,7 @@ def test_the_page_of_formats_is_true(tmp_path: Path) -> None:
     units, formats = options["--as"].type, options["--from"].type
 
     assert run_python(["program.py"], tmp_path) == (0, "", "")
-    assert set(re.findall(r"--[a-z][a-z-]+", FORMATS)) <= options.keys()
+    assert set(re.findall(r"--[a-z][a-z-]+", FORMATS)) <= options_of("convert", "score").keys()
     assert isinstance(units, click.Choice)
     assert isinstance(formats, click.Choice)
     assert re.findall(r"^\| `--as (\w+)`", FORMATS, re.MULTILINE) == list(units.choices)
