@@ -129,6 +129,16 @@ def test_trials_page_resumes_and_stops(tmp_path: Path, monkeypatch: pytest.Monke
     assert names["report"].interrupted  # type: ignore[attr-defined]
 
 
+def test_frequent_questions_quote_warnings() -> None:
+    """The texts of the table are in the code, so that a search for a warning finds its row."""
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/toolmark/metrics").rglob("*.py"))
+    texts = re.findall(r"^\| `([^`]+)` in a warning \|", page, re.MULTILINE)
+
+    assert len(texts) == 2
+    assert [text for text in texts if text not in code] == []
+
+
 def test_programs_exist() -> None:
     """The test above is not vacuous."""
     assert len(PROGRAMS) >= 2
