@@ -6,15 +6,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-async def run_page(path: Path, names: dict[str, Any]) -> None:
-    """Run all blocks, which may wait at top level; they read and set these names."""
+async def run_page(path: Path, names: dict[str, Any], containing: str = "") -> None:
+    """Run the blocks with a text, which may wait at top level; they read and set these names."""
     page = path.read_text(encoding="utf-8")  # noqa: ASYNC240 - a small file
     for block in BLOCK.finditer(page):
-        lines_before = "\n" * page[: block.start(1)].count("\n")
-        code = compile(lines_before + block[1], str(path), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        if containing not in block[2]:
+            continue
+        lines_before = "\n" * page[: block.start(2)].count("\n")
+        code = compile(lines_before + block[2], str(path), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         value = eval(code, names)  # noqa: S307 - a page of this repository
         if inspect.iscoroutine(value):
             await value

@@ -1,4 +1,4 @@
-"""The README: all of its code runs as it stands, one block after the other."""
+"""The README, and what README and guide of toolmark show of the adapter: all code runs as it stands."""
 
 import asyncio
 from pathlib import Path
@@ -11,6 +11,7 @@ from readme_code import run_page
 from toolmark import read_cases
 
 README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[3]
 
 
 @tool
@@ -39,15 +40,20 @@ def test_the_code_of_the_readme_runs(
         "messages": agent.invoke(question)["messages"],
     }
 
+    recorders = []
+
     async def read() -> None:
         await run_page(README, names)
+        recorders.append(names["recorder"])
+        for page in (ROOT / "README.md", ROOT / "docs" / "guide.md"):
+            await run_page(page, names, "from toolmark_langchain import")
         async with names["lifespan"](None):
             agent.invoke(question)
 
     asyncio.run(read())
 
-    assert capsys.readouterr().out == "1 matched / 1 expected = 1 (passed at 0.5).\n"
-    conversation = names["recorder"].conversations()[-1]
+    assert capsys.readouterr().out == "1 matched / 1 expected = 1 (passed at 0.5).\n" * 2
+    conversation = recorders[0].conversations()[-1]
     assert conversation.id == "support-7"
     assert [turn.role for turn in conversation.turns] == ["user", "assistant"] * 2
     assert names["report"].cases[0].results[0].score == 1

@@ -1,4 +1,4 @@
-"""The README: all of its code runs as it stands, one block after the other."""
+"""The README, and what README and guide of toolmark show of the adapter: all code runs as it stands."""
 
 import asyncio
 from pathlib import Path
@@ -13,6 +13,7 @@ from toolmark import read_cases
 from toolmark.testing import AskFor
 
 README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[3]
 
 
 @function_tool
@@ -39,12 +40,14 @@ def test_the_code_of_the_readme_runs(
             await Runner.run(sunny(), "What is the weather in Paris?", max_turns=1)
         names["error"] = caught.value
         await run_page(README, names)
+        for page in (ROOT / "README.md", ROOT / "docs" / "guide.md"):
+            await run_page(page, names, "from toolmark_openai_agents import")
         async with names["lifespan"](None):
             await Runner.run(agent, "Is it sunny?")
 
     asyncio.run(read())
 
-    assert capsys.readouterr().out == "1 matched / 1 expected = 1 (passed at 0.5).\n"
+    assert capsys.readouterr().out == "1 matched / 1 expected = 1 (passed at 0.5).\n" * 2
     assert names["report"].cases[0].results[0].score == 1
     assert names["run"].status == "stopped"
     assert [case.input for case in read_cases("runs.jsonl")] == ["Is it sunny?"]
