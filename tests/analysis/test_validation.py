@@ -420,7 +420,8 @@ def test_metric_on_few_cases_is_dropped() -> None:
     assert [(pair.metric, pair.other) for pair in validity.differences] == [("a", "c")]
     assert (dropped.metric, dropped.scored, dropped.skipped, dropped.auc) == ("b", 19, 1, None)
     assert dropped.unscored == (("no score", 1),)
-    assert "b: dropped: 19 cases with a label and a score, at least 20 are needed" in str(validity)
+    needed = "b: dropped: 19 cases with a label and a score, at least 20 are needed"
+    assert f"{needed}; 1 case without a score: no score\n" in str(validity)
     assert [entry["metric"] for entry in validity.to_dict()["dropped"]] == ["b"]
 
 

@@ -1,7 +1,7 @@
 """README and docs pages: their code runs, prints the shown output, and their options exist."""
 
+import asyncio
 import importlib
-import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -10,14 +10,14 @@ from typing import NamedTuple
 import click
 import pytest
 
-from processes import COMMAND, GOLDEN, ROOT, run_python, toolmark_score
-from toolmark import Golden, LLMTestCase, ToolCall, ToolCorrectnessMetric, write_cases
+from processes import COMMAND, GOLDEN, ROOT, run_python
+from readme_code import run_page
+from toolmark import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.cli.main import main
 from toolmark.formats.messages.read import FORMATS as MESSAGES
 from toolmark.formats.traces.read import TRACE_FORMATS
 from toolmark.linting import LintKind
 from toolmark.report import feedback, otel
-from tracing import Script, ScriptedCall, Step, otlp
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
@@ -100,6 +100,45 @@ def test_python_blocks_print_the_shown_output(tmp_path: Path, program: Block, ou
     assert output.language == ""
 
 
+def test_redaction_page_runs() -> None:
+    """Its code checks itself; the second program continues the first."""
+    names: dict[str, object] = {}
+    asyncio.run(run_page(ROOT / "docs" / "redaction.md", names))
+
+    assert {"redactor", "without_mail"} <= names.keys()
+
+
+def test_trials_page_resumes_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines that resume an evaluation and read an interrupted one run as they stand."""
+    monkeypatch.chdir(tmp_path)
+    resume, interrupted = re.findall(r"^```py\n(.*?)^```$", TRIALS, re.MULTILINE | re.DOTALL)
+
+    async def agent(question: str, _: str) -> Run:
+        if question == "stop":
+            raise KeyboardInterrupt
+        return Run(input=question, calls=[])
+
+    names = {"evaluate": evaluate, "agent": agent, "metrics": [ToolCorrectnessMetric()]}
+    names["goldens"] = [Golden(input="go", expected_tools=[])]
+    exec(resume, names)  # noqa: S102 - a page of this repository
+    exec(resume, names)  # noqa: S102
+    (tmp_path / "results.jsonl").unlink()
+    names["goldens"] = [Golden(input="go", expected_tools=[]), Golden(input="stop", expected_tools=[])]
+    exec(interrupted, names)  # noqa: S102
+
+    assert names["report"].interrupted  # type: ignore[attr-defined]
+
+
+def test_frequent_questions_quote_warnings() -> None:
+    """The texts of the table are in the code, so that a search for a warning finds its row."""
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/toolmark/metrics").rglob("*.py"))
+    texts = re.findall(r"^\| `([^`]+)` in a warning \|", page, re.MULTILINE)
+
+    assert len(texts) == 2
+    assert [text for text in texts if text not in code] == []
+
+
 def test_programs_exist() -> None:
     """The test above is not vacuous."""
     assert len(PROGRAMS) >= 2
@@ -131,22 +170,6 @@ def test_options_of_the_command_exist() -> None:
     assert {"--params", "--ordered", "--exact", "--denominator", "--threshold", "--fail-under", "--json"} <= set(named)
     assert isinstance(choice, click.Choice)
     assert denominators.split("\\|") == list(choice.choices)
-
-
-def test_shown_commands_run(tmp_path: Path) -> None:
-    """Unchanged, with files of these names."""
-    (block,) = [block.text for block in BLOCKS if block.text.startswith("toolmark score ")]
-    case = LLMTestCase(input="q", tools_called=[ToolCall(name="a")], expected_tools=[ToolCall(name="a")])
-    (tmp_path / "logs").mkdir()
-    write_cases(tmp_path / "runs.jsonl", [case])
-    write_cases(tmp_path / "logs" / "a.jsonl", [case.model_copy(update={"expected_tools": None})])
-    write_cases(tmp_path / "goldens.jsonl", [Golden(input="q", expected_tools=[ToolCall(name="a")])])
-    script = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {}, "3")]), Step("boss", [], "Done.")])
-    (tmp_path / "trace.json").write_text(json.dumps(otlp(script)), encoding="utf-8")
-    commands = [line.split()[2:] for line in block.splitlines()]
-
-    assert [toolmark_score(*command, folder=tmp_path).code for command in commands] == [0, 0, 0]
-    assert (tmp_path / "report.json").is_file()
 
 
 def test_the_page_of_scale_names_its_options() -> None:
@@ -263,7 +286,7 @@ def test_the_page_of_formats_is_true(tmp_path: Path) -> None:
     units, formats = options["--as"].type, options["--from"].type
 
     assert run_python(["program.py"], tmp_path) == (0, "", "")
-    assert set(re.findall(r"--[a-z][a-z-]+", FORMATS)) <= options.keys()
+    assert set(re.findall(r"--[a-z][a-z-]+", FORMATS)) <= options_of("convert", "score").keys()
     assert isinstance(units, click.Choice)
     assert isinstance(formats, click.Choice)
     assert re.findall(r"^\| `--as (\w+)`", FORMATS, re.MULTILINE) == list(units.choices)

@@ -607,14 +607,17 @@ def test_unknown(toolmark_golden):
     toolmark_golden(LLMTestCase(input="x"))
 def test_text(toolmark_golden):
     toolmark_golden("search")
+def test_method(toolmark_golden):
+    toolmark_golden(Run().to_test_case)
 """,
     )
     done = run(tmp_path)
 
-    assert "3 failed" in done.out
+    assert "4 failed" in done.out
     assert "the run ended with an error, and is not approved (ValueError: lost)" in done.out
     assert "the case has no tools_called" in done.out
     assert "expected a Run, a case or a list of ToolCall, got str" in done.out
+    assert "got method; pass a recorded run, such as recorder.last_run" in done.out
     assert goldens(tmp_path) == {}
 
 
@@ -876,3 +879,40 @@ def test_plugin_page_is_consistent(tmp_path: Path) -> None:
     assert examples[0] in (ROOT / "tests" / "golden" / "pytest-plugin.txt").read_text(encoding="utf-8")
     assert links
     assert all((ROOT / "docs" / link).is_file() for link in links)
+
+
+def test_the_code_of_the_page_runs(tmp_path: Path) -> None:
+    """With a recorder and an agent, its tests pass, and the golden is written."""
+    page = (ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
+    prelude = """
+import pytest
+from toolmark import observe
+from toolmark.capture import record
+
+@observe(tool=True)
+def search(): ...
+
+@observe(tool=True)
+def refund(): ...
+
+@observe
+def agent(question):
+    search()
+    refund()
+
+with record() as recorder:
+    agent("Refund it.")
+
+def my_agent(question):
+    return recorder.last_run
+"""
+    blocks = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "test_agent.py").write_text(prelude + "\n".join(blocks[:2]), encoding="utf-8")
+    (tmp_path / "test_goldens.py").write_text(prelude + blocks[2], encoding="utf-8")
+    line = '{"id": "q", "input": "Refund it.", "expected_tools": [{"name": "search"}, {"name": "refund"}]}\n'
+    (tmp_path / "goldens.jsonl").write_text(line, encoding="utf-8")
+    done = run(tmp_path)
+
+    assert len(blocks) == 3
+    assert "3 passed" in done.out, done.out
+    assert goldens(tmp_path).keys() == {"test_goldens.test_refund.json"}

@@ -19,7 +19,11 @@ def case_of(measured: object) -> TestCase:
         return measured.to_test_case()
     if isinstance(measured, (list, tuple)) and all(isinstance(call, ToolCall) for call in measured):
         return LLMTestCase(tools_called=list(measured))
-    hint = "; pass the case of a turn" if isinstance(measured, ConversationalTestCase) else ""
+    hint = ""
+    if isinstance(measured, ConversationalTestCase):
+        hint = "; pass the case of a turn"
+    elif callable(measured):  # `recorder.run`, which is a method of some recorders
+        hint = "; pass a recorded run, such as recorder.last_run"
     kind = type(measured).__name__
     raise ConfigurationError(f"expected a Run, a case or a list of ToolCall, got {kind}{hint}")
 

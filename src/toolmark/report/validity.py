@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolmark._internal.json import json_text, replace_nonfinite, to_json_value
-from toolmark._internal.text import difference_text, number_text, plural
+from toolmark._internal.text import difference_text, number_text, plural, printable
 from toolmark.report.comparison import within_text
 from toolmark.stats import Interval
 
@@ -183,7 +183,13 @@ class Validity:
 
     def __str__(self) -> str:
         """Return one line per metric, and one per pair of metrics."""
-        dropped = [f"{metric.metric}: {self.dropped_text(metric)}" for metric in self.dropped]
+        dropped = []
+        for metric in self.dropped:
+            text = f"{metric.metric}: {self.dropped_text(metric)}"
+            if metric.unscored:
+                reason, cases = metric.unscored[0]
+                text += f"; {plural(cases, 'case')} without a score: {printable(reason)}"
+            dropped.append(text)
         return "\n".join([*map(str, self.metrics), *dropped, *map(str, self.differences)])
 
     def dropped_text(self, metric: MetricValidity) -> str:

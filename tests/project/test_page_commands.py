@@ -1,0 +1,98 @@
+"""The commands of pages that no other test runs: each runs as it stands, in the order of its page.
+
+They run in a folder with files of the names that the pages use. Not here: commands that wait for a browser
+(`toolmark view`), need a cluster, or send something; tests of these features run them.
+"""
+
+import gzip
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from processes import COMMAND, ROOT, Finished, run_python
+from toolmark import Golden, LLMTestCase, Run, ToolCall, write_cases
+from tracing import Script, ScriptedCall, Step, otlp
+
+#: The pages, and what their readers did before.
+PAGES = {
+    "formats": [],
+    "guide": [
+        "toolmark score runs.jsonl --results results.jsonl",
+        "toolmark score runs.jsonl --json before.json",
+        "toolmark score runs.jsonl --json after.json",
+    ],
+    "lint": [],
+    "pytest": [],
+    "scale": [],
+    "schemas": [],
+    "traces": [],
+}
+SKIPPED = re.compile(r"^toolmark view|--engine| batch | extrapolate |--send")
+GOLDENS = [
+    Golden(id="refund", input="Refund it.", expected_tools=[ToolCall(name="refund")]),
+    Golden(id="sum", input="Go.", expected_tools=[ToolCall(name="add")]),
+    Golden(id="look", input="Where is it?", expected_tools=[ToolCall(name="find")]),
+]
+MESSAGES = [
+    {"role": "user", "content": "Refund it."},
+    {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "refund", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+]
+
+
+def commands_of(page: str) -> list[str]:
+    """Return the commands of the blocks of a page, without those that are skipped."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    shell = [block for language, block in blocks if language in {"", "console"}]
+    lines = [line.removeprefix("$ ") for block in shell for line in block.splitlines()]
+    return [line for line in lines if line.startswith("toolmark ") and not SKIPPED.search(line)]
+
+
+def run_line(line: str, folder: Path) -> Finished:
+    """Run a command, with its output written to a file if the line says so."""
+    command, _, target = line.partition(" > ")
+    done = run_python([*COMMAND, *shlex.split(command)[1:]], folder)
+    if target:
+        (folder / target).write_text(done.out, encoding="utf-8")
+    return done
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The files that the pages name: cases that all pass, with labels, and a log, goldens, tools and a trace."""
+    cases = []
+    for golden in GOLDENS * 10:
+        calls = list(golden.expected_tools or ())
+        metadata = {"reward": len(cases) % 2, "task_id": golden.id}
+        name = f"{golden.id} {len(cases)}"
+        run = Run(input=golden.input, calls=calls)
+        cases.append(LLMTestCase(name=name, input=golden.input, tools_called=calls, expected_tools=calls, run=run))
+        cases[-1] = cases[-1].model_copy(update={"metadata": metadata})
+    for name in ("runs.jsonl", "cases.jsonl", "monday.jsonl", "tuesday.jsonl"):
+        write_cases(tmp_path / name, cases)
+    (tmp_path / "tuesday.jsonl.gz").write_bytes(gzip.compress((tmp_path / "tuesday.jsonl").read_bytes()))
+    write_cases(tmp_path / "goldens.jsonl", GOLDENS)
+    (tmp_path / "tools.json").write_text('[{"name": "refund"}, {"name": "find"}, {"name": "add"}]', encoding="utf-8")
+    (tmp_path / "log.jsonl").write_text(json.dumps({"id": "refund", "messages": MESSAGES}), encoding="utf-8")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "log.jsonl").write_text(json.dumps({"id": "refund", "messages": MESSAGES}), encoding="utf-8")
+    script = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {}, "3")]), Step("boss", [], "Done.")])
+    (tmp_path / "trace.json").write_text(json.dumps(otlp(script)), encoding="utf-8")
+    (tmp_path / "__toolmark__").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_run(page: str, folder: Path) -> None:
+    """Each ends with code 0, and with the files that the next ones read."""
+    commands = commands_of(page)
+    assert commands
+    for line in PAGES[page] + commands:
+        if "--resume" in line:
+            (folder / "results.jsonl").unlink()  # a complete run cannot be resumed
+        done = run_line(line, folder)
+        assert (done.code, line) == (0, line), done.err
