@@ -440,3 +440,15 @@ def test_names_are_wrapped_between_words(words: list[str], separators: list[str]
     assert max(map(cell_len, lines)) <= width
     for word in words:
         assert capture.get().count(word) == name.count(word)
+
+
+def test_a_warning_has_the_names_of_its_first_case() -> None:
+    """Others that differ only in names and numbers are counted as similar."""
+    cases = [
+        LLMTestCase(id=f"c{n}", input="q", tools_called=[], expected_tools=[], run=Run(warnings=[f"id 'c{n}' repeats"]))
+        for n in range(3)
+    ]
+
+    text = printed(evaluate(cases, metrics=[ToolCorrectnessMetric()]))
+
+    assert "- id 'c0' repeats (c0 and 2 similar)" in text
