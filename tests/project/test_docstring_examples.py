@@ -1,4 +1,4 @@
-"""Every public class and function but exceptions has an example in its docstring, which runs and prints what it shows."""
+"""Every public class and function but exceptions has an example in its docstring, which runs."""
 
 from __future__ import annotations
 
