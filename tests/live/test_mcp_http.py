@@ -77,7 +77,6 @@ def rows(run: Run) -> list[Any]:
 @contextmanager
 def mcp_server(**options: Any) -> Iterator[str]:
     """The address of the server of the tests, over HTTP."""
-    pytest.importorskip("mcp.server.mcpserver", reason="mcp is not installed here")
     uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed here")
     spec = spec_from_file_location("mcp_server", Path(__file__).with_name("mcp_server.py"))
     assert spec is not None
@@ -137,6 +136,7 @@ EXPECTED = [
 @pytest.mark.parametrize("options", [{}, {"json_response": True}, {"stateless_http": True}], ids=str)
 def test_every_end_of_a_call_is_recorded(mode: Any, options: dict[str, Any], output: Path) -> None:
     """With sessions and without, by streams and by plain answers, in the older and the newer protocol."""
+    pytest.importorskip("mcp.server.mcpserver", reason="mcp is not installed here")
     import anyio
     from mcp import Client
 

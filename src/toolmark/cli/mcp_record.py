@@ -37,10 +37,10 @@ _BOTH = "SERVER and --url cannot be combined; give one of them."
 def mcp_record(*, output: str, url: str | None, listen: int, command: tuple[str, ...]) -> None:
     """Stand between an MCP client and a server, and record the calls.
 
-    A client starts this command in the place of SERVER, over stdio, or opens the printed address in the place of URL. All bytes
-    pass through unchanged. FILE receives each call with its arguments, result or error and times, and the offered
-    tools, without secrets, as lines of OpenTelemetry spans that `toolmark score` and `toolmark convert` read: a run
-    for each session with a call.
+    A client starts this command in the place of SERVER, over stdio, or opens the printed address in the place of URL.
+    All bytes pass through unchanged. FILE receives each call with its arguments, result or error and times, and the
+    offered tools, without secrets, as lines of OpenTelemetry spans that `toolmark score` and `toolmark convert` read: a
+    run for each session with a call.
 
     The exit code is that of SERVER, and 0 after Ctrl-C with --url; 2 if the command line is wrong, FILE cannot be
     opened, SERVER cannot be started, or PORT is taken.
