@@ -31,6 +31,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import Solver, TaskState, generate, solver, use_tools
 from inspect_ai.tool import Tool, ToolCall, ToolError, tool
 
+from library_examples import printed_by
 from toolmark import ToolCorrectnessMetric, ToolErrorRate
 from toolmark.calls import CallStatus, ToolCallType
 from toolmark.cases import LLMTestCase
@@ -413,9 +414,17 @@ if __name__ == "__main__":
 
 def test_trio_is_an_event_loop_too(tmp_path: Path) -> None:
     """Inspect runs in either."""
-    environment = {**os.environ, "INSPECT_ASYNC_BACKEND": "trio", "PYTHONPATH": str(Path(__file__).parent)}
+    folders = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+    environment = {**os.environ, "INSPECT_ASYNC_BACKEND": "trio", "PYTHONPATH": os.pathsep.join(folders)}
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     done = subprocess.run([sys.executable, str(program)], env=environment, capture_output=True, text=True, check=False)
 
     assert done.stdout == "1.0\n1.0\n", done.stderr[-2000:]
+
+
+def test_the_example_is_scored(tmp_path: Path) -> None:
+    """As a program."""
+    printed = printed_by("runners/with_inspect.py", tmp_path)
+
+    assert printed == "tool_correctness(input_parameters): 1. 1 matched / 1 expected = 1 (passed at 0.5).\n"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langfuse import Langfuse
 from opentelemetry.sdk.trace import TracerProvider
 
+from library_examples import printed_by
 from toolmark import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolErrorRate
 from toolmark.compat.langfuse import evaluator
 
@@ -85,3 +87,10 @@ def test_an_evaluator_needs_a_metric() -> None:
 def test_it_is_awaited() -> None:
     """Items are evaluated at the same time."""
     assert asyncio.iscoroutinefunction(evaluator(METRIC))
+
+
+def test_the_example_is_scored(tmp_path: Path) -> None:
+    """As a program."""
+    printed = printed_by("runners/with_langfuse.py", tmp_path)
+
+    assert printed == "tool_correctness(input_parameters): 1. 1 matched / 1 expected = 1 (passed at 0.5).\n"
