@@ -31,6 +31,7 @@ from toolmark.live.http_reader import HttpReader, NotHttpError
 from toolmark.live.mcp_http import Connection, HttpSessions
 
 PROXY = [sys.executable, "-m", "toolmark.cli", "mcp-record"]
+CLOSED = "the connection closed before the call was answered"
 OK, ERROR, CANCELLED, UNKNOWN = CallStatus.OK, CallStatus.ERROR, CallStatus.CANCELLED, CallStatus.UNKNOWN_TOOL
 
 
@@ -284,6 +285,8 @@ def test_a_server_that_dies_leaves_its_calls(session: str | None, output: Path) 
     (run,) = runs_in(output)
 
     assert rows(run) == [("add", {"a": 1}, "3", OK), ("add", {"a": 2}, None, CANCELLED)]
+    errors = [one.execution.error for one in run.calls if one.execution]
+    assert errors == [None, CLOSED if session is None else "the session ended before the call was answered"]
 
 
 def test_a_client_that_dies_leaves_its_calls(output: Path) -> None:
@@ -356,7 +359,6 @@ def outcome(*exchanges: tuple[bytes, bytes]) -> Any:
     return results[0]
 
 
-CLOSED = "the connection closed before the call was answered"
 FAILED = json.dumps({"id": None, "error": {"code": -32000, "message": "busy"}}).encode()
 UNTIL_CLOSE = response(b"").replace(b"Content-Length: 0\r\n", b"") + JSON_ANSWER
 REPLIES = {
@@ -366,12 +368,13 @@ REPLIES = {
     "after 100": (b"HTTP/1.1 100 Continue\r\n\r\n" + response(JSON_ANSWER), (OK, None, "3")),
     "without a length": (UNTIL_CLOSE, (OK, None, "3")),
     "gzip": (response(gzip.compress(JSON_ANSWER), Content_Encoding="gzip"), (OK, None, "3")),
-    "an encoding that is not read": (response(b"\x0b", Content_Encoding="br"), (CANCELLED, CLOSED, None)),
+    "an encoding that is not read": (response(JSON_ANSWER, Content_Encoding="br"), (CANCELLED, CLOSED, None)),
     "error without a body": (response(status="503 Service Unavailable"), (ERROR, "HTTP 503 Service Unavailable", None)),
     "error of JSON-RPC": (response(FAILED, status="400 Bad Request"), (ERROR, "busy", None)),
     "another id": (response(json.dumps(answer("1", "3")).encode()), (CANCELLED, CLOSED, None)),
     "no response": (b"", (CANCELLED, CLOSED, None)),
     "half of one": (response(JSON_ANSWER)[:-5], (CANCELLED, CLOSED, None)),
+    "another protocol": (b"HTTP/1.1 101 Switching Protocols\r\n\r\n\x81\r\n\r\n", (CANCELLED, CLOSED, None)),
     "not JSON": (response(b"{"), (CANCELLED, CLOSED, None)),
 }
 
@@ -445,9 +448,11 @@ def test_equal_ids_without_a_session_are_kept_apart() -> None:
 
 def test_exchanges_of_one_connection_follow_each_other() -> None:
     """A connection is used again, and a client need not wait for a response."""
-    requests = post(call(1, a=1)) + b"HEAD / HTTP/1.1\r\n\r\n" + post(call(2, a=2), call(3, a=3))
+    others = b"HEAD / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n" + post({"method": ["a"]})
+    requests = post(call(1, a=1)) + others + b"\r\n" + post(call(2, a=2), call(3, a=3))
     batch = json.dumps([answer(3, "c"), answer(2, "b")]).encode()
-    responses = response(json.dumps(answer(1, "a")).encode()) + response().replace(b": 0", b": 9") + response(batch)
+    without_body = response().replace(b": 0", b": 999") + b"HTTP/1.1 304 Not Modified\r\n\r\n" + response(b"{}")
+    responses = response(json.dumps(answer(1, "a")).encode()) + without_body + response(batch)
 
     for pieces in (1, 1 << 16):
         (run,) = recorded((requests, responses), pieces=pieces)
@@ -461,9 +466,16 @@ def test_exchanges_of_one_connection_follow_each_other() -> None:
 def test_many_sessions_end_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy that runs for a long time has no more than it can store."""
     monkeypatch.setattr("toolmark.live.mcp_http._MAX_SESSIONS", 2)
-    runs = recorded(*[(post(call(1, a=number), session=f"s{number}"), b"") for number in range(4)])
+    spans: list[Any] = []
+    sessions = HttpSessions(spans.append)
+    for number in range(4):
+        Connection(sessions).requests.feed(post(call(1, a=number), session=f"s{number}"))
+    ended = [span for span in spans if span["name"] == "mcp session" and "endTimeUnixNano" in span]
 
-    assert [rows(run) for run in runs] == [[("add", {"a": number}, None, CANCELLED)] for number in range(4)]
+    assert len(ended) == 2
+    assert [rows(run) for run in read_traces(spans).runs] == [
+        [("add", {"a": number}, None, CANCELLED)] for number in range(4)
+    ]
 
 
 # Reading

@@ -126,7 +126,7 @@ class Connection:
 
     def request_ends(self, exchange: _Exchange, content: bytes) -> None:
         """Note the messages in a request."""
-        messages = messages_in(content) if exchange.method == "POST" else []
+        messages = messages_in(content)
         is_greeting = any(text_of(message.get("method")) in HELLO for message in messages)
         exchange.session = self._sessions.of_request(exchange.session_id, is_greeting=is_greeting)
         for message in messages:
