@@ -52,8 +52,9 @@ def test_an_output_without_calls_has_none(output: Any) -> None:
 
 
 def test_an_answer_is_the_output() -> None:
-    """If the model calls nothing."""
+    """If the model calls nothing; texts beside calls are texts of the agent."""
     assert _case_of("It\nis 3.", {}).actual_output == "It\nis 3."  # type: ignore[union-attr]
+    assert _case_of(OUTPUTS["anthropic"], {}).run.agent_texts == ["I will add.\nSoon."]  # type: ignore[union-attr]
 
 
 def test_the_config_counts_before_the_metadata() -> None:

@@ -28,7 +28,6 @@ from toolmark.evaluation.measuring import waits
 from toolmark.expect import AnyOf
 from toolmark.formats.messages.field_readers import Notes, arguments_of, output_of
 from toolmark.formats.messages.transcript import Answer, TranscriptBuilder, read_user_input
-from toolmark.matching.json_compare import ABSENT
 from toolmark.metrics import MetricLike
 from toolmark.redact import DEFAULT, Redactor
 
@@ -153,7 +152,7 @@ def _content_pieces(message: Any, path: str) -> list[str | Request]:  # noqa: AN
             request = Request(part.name, {"input": arguments} if reason else arguments, part.id)
             request.type = ToolCallType.MCP if part.tool_type == "mcp_call" else ToolCallType.HOSTED
             request.server, request.ran, request.source = part.context, True, f"{path}.content[{index}]"
-            request.result, request.failure = (ABSENT if part.error else part.result), part.error
+            request.result, request.failure = part.result, part.error
             pieces.append(request)
     return pieces
 
@@ -171,12 +170,12 @@ def _requests(message: Any, path: str) -> list[Request]:  # noqa: ANN401 - a cla
 
 def _answer(message: Any) -> Answer:  # noqa: ANN401 - a class of Inspect
     """Return what the tool of a call returned; the model reads an error in place of the content."""
-    content = message.content if isinstance(message.content, str) else output_of(_plain_parts(message.content))
     error = message.error
-    if error is None:
-        return Answer(message.tool_call_id, message.function, content)
-    approved = False if error.type == "approval" else None
-    return Answer(message.tool_call_id, message.function, content or ABSENT, True, error.message, approved)
+    if error is not None:
+        approved = False if error.type == "approval" else None
+        return Answer(message.tool_call_id, message.function, error.message, failed=True, approved=approved)
+    content = message.content if isinstance(message.content, str) else output_of(_plain_parts(message.content))
+    return Answer(message.tool_call_id, message.function, content)
 
 
 def _plain_parts(content: Sequence[Any]) -> list[Any]:

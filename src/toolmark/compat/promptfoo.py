@@ -100,11 +100,8 @@ def _case_of(output: object, context: Mapping[str, Any]) -> AnyCase:
 
 def _outputs(output: object) -> object:
     """Return the run in an output; one that says itself what was called stays as it is."""
-    fields = object_of(output)
-    if not _OF_RECORDS.isdisjoint(fields):
+    if not _OF_RECORDS.isdisjoint(object_of(output)):
         return output
-    if "role" in fields:
-        return read([output], path="$.output").run
     if isinstance(output, str):
         # Providers of Anthropic's and OpenAI's newer API write texts and calls below each other.
         return _run_of([decoded(line) for line in output.split("\n")])

@@ -274,7 +274,7 @@ def test_calls_that_the_provider_ran_are_recorded() -> None:
     assert first.execution is not None
     assert second.execution is not None
     assert (second.type, second.input_parameters, second.execution.server) == (ToolCallType.MCP, {"x": 1}, "maps")
-    assert (second.execution.status, second.execution.error) == (CallStatus.ERROR, "down")
+    assert (second.execution.status, second.execution.error, second.output) == (CallStatus.ERROR, "down", None)
     assert case.actual_output == "It is sunny."
 
 
