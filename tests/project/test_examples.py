@@ -120,8 +120,9 @@ def test_a_library_needs_five_lines(example: Path) -> None:
 
 
 def test_each_test_of_a_library_runs_in_an_environment() -> None:
-    """The pins of one name it."""
+    """The pins of one name it; they are versions, and no addresses."""
     pins = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "live" / "matrix").glob("*.txt"))
     files = [path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("with_*.py")]
 
+    assert not re.search(r"^(?!#|[\w.-]+(\[[\w,-]+\])?==)", pins.rstrip("\n"), re.MULTILINE)
     assert {file for file in files if file not in pins} == {"compat/hosts/with_promptfoo.py"}
