@@ -26,7 +26,7 @@ from toolmark.cli.main import main as toolmark
 from toolmark.errors import NothingRecordedError
 from toolmark.formats import read_traces
 from toolmark.live.mcp import McpRecorder, record_session
-from toolmark.live.mcp_proxy import LineWriter, Messages
+from toolmark.live.mcp_messages import LineWriter, MessageLines
 from toolmark.live.mcp_session import McpSession
 from toolmark.redact import DEFAULT
 
@@ -502,7 +502,7 @@ def test_each_answer_has_its_status(output: Path, data: bytes, lines: list[Any],
     """As the contract says: what failed has no output."""
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     session = McpSession(LineWriter(file, DEFAULT).write)
-    requests, answers = Messages(session, from_client=True), Messages(session, from_client=False)
+    requests, answers = MessageLines(session, from_client=True), MessageLines(session, from_client=False)
     for piece, line in zip_longest(data.splitlines(keepends=True), lines):
         text = line if isinstance(line, str) else json.dumps(line)
         requests.feed((piece or b"")[:9])  # a pipe may end a read anywhere
@@ -543,7 +543,7 @@ def test_any_messages_are_recorded_or_ignored(messages: list[tuple[bool, Any]]) 
     """No message makes the recorder fail, and what it writes can be read."""
     spans: list[Any] = []
     session = McpSession(spans.append)
-    directions = [Messages(session, from_client=is_from_client) for is_from_client in (False, True)]
+    directions = [MessageLines(session, from_client=is_from_client) for is_from_client in (False, True)]
     faults: list[logging.LogRecord] = []
     logger = logging.getLogger("toolmark.capture.observation.spans")
     logger.addFilter(note := lambda record: faults.append(record) is not None)

@@ -1,6 +1,7 @@
 """The examples run offline without a warning and print the expected output."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
@@ -100,3 +101,28 @@ def test_the_gate_is_a_pytest_file(tmp_path: Path) -> None:
     assert bad.code == 1
     assert "1 matched / 2 expected = 0.5 (failed at 1)." in bad.out
     assert "Missing: expected #2 'refund' was not called." in bad.out
+
+
+LIBRARY_EXAMPLES = sorted((ROOT / "examples").glob("*/with_*.py"))
+
+
+@pytest.mark.parametrize("example", LIBRARY_EXAMPLES, ids=[path.stem for path in LIBRARY_EXAMPLES])
+def test_a_library_needs_five_lines(example: Path) -> None:
+    """They are numbered; `.ci/live-matrix` runs each example, in an environment with its library."""
+    numbers = re.findall(r"  # (\d)\b", example.read_text(encoding="utf-8"))
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("with_*.py"))
+    page = ROOT / "docs" / f"{example.parent.name}.md"
+
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    assert 3 <= len(numbers) <= 5
+    assert f'"{example.parent.name}/{example.name}"' in tests
+    assert f"(../examples/{example.parent.name}/{example.name})" in page.read_text(encoding="utf-8")
+
+
+def test_each_test_of_a_library_runs_in_an_environment() -> None:
+    """The pins of one name it; they are versions, and no addresses."""
+    pins = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "live" / "matrix").glob("*.txt"))
+    files = [path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("with_*.py")]
+
+    assert not re.search(r"^(?!#|[\w.-]+(\[[\w,-]+\])?==)", pins.rstrip("\n"), re.MULTILINE)
+    assert {file for file in files if file not in pins} == {"compat/hosts/with_promptfoo.py"}

@@ -78,6 +78,7 @@ PROGRAMS = [
         ("docs/reports.md", REPORTS),
         ("docs/speed.md", SPEED),
         *COMING_FROM,
+        ("docs/runners.md", (ROOT / "docs" / "runners.md").read_text(encoding="utf-8")),
         ("docs/errors.md", (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")),
         ("docs/extend.md", (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")),
         ("docs/schemas.md", SCHEMAS),

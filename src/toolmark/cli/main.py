@@ -36,7 +36,7 @@ _SECTIONS = {
     "Start": {
         "init": "Write a gate for pytest, two goldens and a CI workflow that run at once, offline.",
         "convert": "Convert recorded messages or traces to test cases.",
-        "mcp-record": "Stand between an MCP client and SERVER over stdio, and record the calls.",
+        "mcp-record": "Stand between an MCP client and a server, and record the calls.",
         "approve": "Turn recorded cases or runs into goldens that expect the calls they made.",
         "lint": "Check the expectations of cases or goldens without scoring them.",
         "schema": "Print the JSON Schema of a file of cases, goldens or records, for an editor.",

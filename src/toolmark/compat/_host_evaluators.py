@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from pydantic.alias_generators import to_camel
 
 from toolmark._internal.model import drop_none
 from toolmark._internal.text import unique_labels
-from toolmark.cases import LLMTestCase, Run
-from toolmark.errors import InvalidDataError
+from toolmark.cases import AnyCase, LLMTestCase, Run
+from toolmark.errors import InvalidDataError, MissingPackageError, ToolmarkError
 from toolmark.evaluation.measuring import checked_metrics
+from toolmark.evaluation.run import evaluate, evaluate_async
 from toolmark.formats import case_from_record, read
 from toolmark.metrics import MetricLike
 from toolmark.redact import Redactor
@@ -33,6 +35,7 @@ class Feedback:
 
     `score` is in [0, 1]; `score` and `passed` are `None` for a case without a score. `comment` is the reason, or why
     there is no score; `None` if reasons are switched off. `failed` says that an error prevented the measurement.
+    `result` is the result of the metric as JSON values; empty if no case could be read.
     """
 
     name: str
@@ -40,31 +43,74 @@ class Feedback:
     passed: bool | None = None
     comment: str | None = None
     failed: bool = False
+    result: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-def names_of(metrics: Sequence[MetricLike]) -> tuple[str, ...]:
-    """Return the unique names under which `evaluate` reports metrics.
+@dataclass(frozen=True)
+class HostMetrics:
+    """Metrics that measure the cases in what another library passes to its evaluators."""
+
+    metrics: Sequence[MetricLike]
+    names: tuple[str, ...]
+    to_case: Callable[..., AnyCase]
+    redactor: Redactor = field(repr=False)  # its patterns fill a page
+
+    def feedback(self, *parts: object) -> list[Feedback]:
+        """Return the feedback of each metric; toolmark's errors become comments."""
+        try:
+            case = self.to_case(*parts)
+        except ToolmarkError as error:
+            return self._failed(error)
+        return self._feedback_on(evaluate([case], self.metrics, show_progress=False).cases[0].results)
+
+    async def feedback_async(self, *parts: object) -> list[Feedback]:
+        """Do what `feedback` does, inside a running event loop."""
+        try:
+            case = self.to_case(*parts)
+        except ToolmarkError as error:
+            return self._failed(error)
+        report = await evaluate_async([case], self.metrics, show_progress=False)
+        return self._feedback_on(report.cases[0].results)
+
+    def _failed(self, error: ToolmarkError) -> list[Feedback]:
+        comment = str(self.redactor(f"Not measured: {type(error).__name__}: {error}"))
+        return [Feedback(name, comment=comment, failed=True) for name in self.names]
+
+    def _feedback_on(self, results: Iterable[MetricResult]) -> list[Feedback]:
+        return [feedback_of(result, name, self.redactor) for result, name in zip(results, self.names, strict=True)]
+
+
+def host_metrics(metrics: Sequence[MetricLike], to_case: Callable[..., AnyCase], redactor: Redactor) -> HostMetrics:
+    """Return metrics with the unique names under which `evaluate` reports them.
 
     Raises:
         ConfigurationError: There is no metric, or one of them is not a metric.
     """
-    return tuple(unique_labels([metric.label for metric in checked_metrics(metrics)]))
+    names = unique_labels([metric.label for metric in checked_metrics(metrics)])
+    return HostMetrics(metrics, tuple(names), to_case, redactor)
+
+
+def import_host(module: str, package: str, purpose: str) -> Any:  # noqa: ANN401 - a module without types
+    """Import a module of the library that runs the evaluation.
+
+    Raises:
+        MissingPackageError: It is not installed; the message names the package and the purpose.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        message = f"{purpose} needs the package {package!r}, which is not installed: pip install {package}"
+        raise MissingPackageError(message, name=module.partition(".")[0]) from error
 
 
 def feedback_of(result: MetricResult, name: str, redactor: Redactor) -> Feedback:
     """Return the feedback of a result; without a score it always has a comment."""
     fields = result.to_dict(redactor)
     if result.status is ResultStatus.SCORED:
-        return Feedback(name, result.score, result.passed, fields.get("reason"))
+        return Feedback(name, result.score, result.passed, fields.get("reason"), result=fields)
     if result.status is ResultStatus.FAILED:
-        return Feedback(name, comment=f"Not measured: {fields.get('error')}", failed=True)
-    return Feedback(name, comment=fields.get("reason") or "Skipped.")
-
-
-def failed_feedback(error: Exception, names: Iterable[str], redactor: Redactor) -> list[Feedback]:
-    """Return the feedback of every metric where no case could be read."""
-    comment = str(redactor(f"Not measured: {type(error).__name__}: {error}"))
-    return [Feedback(name, comment=comment, failed=True) for name in names]
+        return Feedback(name, comment=f"Not measured: {fields.get('error')}", failed=True, result=fields)
+    return Feedback(name, comment=fields.get("reason") or "Skipped.", result=fields)
 
 
 def case_of(inputs: object, outputs: object, reference: object) -> LLMTestCase:
@@ -78,8 +124,7 @@ def case_of(inputs: object, outputs: object, reference: object) -> LLMTestCase:
 
     Raises:
         InvalidDataError: The outputs do not contain the called tools, contain them twice, or are invalid; or messages
-        of
-            the inputs contain calls, which may or may not count.
+            of the inputs contain calls, which may or may not count.
     """
     record: dict[str, Any] = {"input": inputs} if isinstance(inputs, str) else _input_text(inputs)
     record |= {**_fields(inputs, _TOOLS), **_fields(outputs, _TOOLS), **_fields(reference, _EXPECTED)}
@@ -127,6 +172,6 @@ def _fields(value: object, names: Iterable[str]) -> dict[str, Any]:
     return drop_none(fields)
 
 
-def has_expectation(reference: object) -> bool:
-    """Return whether a value has a field of a reference."""
-    return bool(_fields(reference, _EXPECTED))
+def case_of_item(inputs: object, outputs: object, expected: object, metadata: object) -> LLMTestCase:
+    """Return the case of an item of a dataset: the reference is what it expects if that has one, else its metadata."""
+    return case_of(inputs, outputs, expected if _fields(expected, _EXPECTED) else metadata)

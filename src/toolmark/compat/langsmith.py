@@ -7,9 +7,7 @@ from typing import Any, Protocol
 
 from toolmark._internal.model import drop_none
 from toolmark.cases import AnyCase
-from toolmark.compat._host_evaluators import Feedback, case_of, failed_feedback, feedback_of, names_of
-from toolmark.errors import ToolmarkError
-from toolmark.evaluation.run import evaluate
+from toolmark.compat._host_evaluators import Feedback, case_of, host_metrics
 from toolmark.metrics import MetricLike
 from toolmark.redact import DEFAULT, Redactor
 
@@ -42,7 +40,7 @@ def evaluator(
         metrics: The metrics.
         to_case: Builds a case from `inputs`, `outputs` and `reference_outputs`. By default the outputs contain the
             called tools, under `tools_called`, `messages` or `agent_trajectory`, and the reference the expected ones,
-            under `expected_tools`; docs/traces.md lists all keys. Its toolmark errors become comments; others are
+            under `expected_tools`; docs/runners.md lists all keys. Its toolmark errors become comments; others are
             raised to LangSmith.
         redactor: Redacts secrets in comments.
 
@@ -57,20 +55,12 @@ def evaluator(
         >>> feedback["score"], feedback["value"]
         (1.0, 'pass')
     """
-    names = names_of(metrics)
-    read_case = case_of if to_case is None else to_case
+    host = host_metrics(metrics, case_of if to_case is None else to_case, redactor)
 
     def toolmark_evaluator(
         inputs: dict[str, Any], outputs: dict[str, Any], reference_outputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        try:
-            case = read_case(inputs, outputs, reference_outputs)
-        except ToolmarkError as error:
-            feedback = failed_feedback(error, names, redactor)
-        else:
-            results = evaluate([case], metrics, show_progress=False).cases[0].results
-            feedback = [feedback_of(result, name, redactor) for result, name in zip(results, names, strict=True)]
-        return list(map(_entry, feedback))
+        return list(map(_entry, host.feedback(inputs, outputs, reference_outputs)))
 
     return toolmark_evaluator
 

@@ -8,16 +8,15 @@ dataset of pydantic-evals.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from toolmark._internal.options import require, require_one_of
 from toolmark._internal.text import plural, printable
 from toolmark.calls import CallStatus, ToolCall
 from toolmark.cases import AnyCase
-from toolmark.compat._host_evaluators import Feedback, case_of, failed_feedback, feedback_of, has_expectation, names_of
+from toolmark.compat._host_evaluators import HostMetrics, case_of_item, host_metrics, import_host
 from toolmark.compat._matching_presets import (
     Preset,
     PresetMetric,
@@ -26,8 +25,7 @@ from toolmark.compat._matching_presets import (
     key_differences,
     ruled_item,
 )
-from toolmark.errors import MissingPackageError, NotMeasuredError, ToolmarkError
-from toolmark.evaluation.run import evaluate_async
+from toolmark.errors import NotMeasuredError
 from toolmark.matching.align_calls import align
 from toolmark.matching.alignment import Alignment
 from toolmark.metrics import MetricLike
@@ -260,39 +258,19 @@ def evaluator(
         metric: The metric.
         to_case: Builds a case from an `EvaluatorContext`. By default the output contains the called tools, under
             `tools_called`, `messages` or `agent_trajectory`, or is a `Run`; and the expected output, or the metadata,
-            contains the expected ones, under `expected_tools`; docs/traces.md lists all keys.
+            contains the expected ones, under `expected_tools`; docs/runners.md lists all keys.
         redactor: Redacts secrets in reasons and errors.
 
     Raises:
         MissingPackageError: pydantic-evals is not installed.
         ConfigurationError: `metric` is not a metric.
     """
-    (name,) = names_of([metric])
-    return _evaluator_class()(_Measuring(metric, _case_of if to_case is None else to_case, redactor, name))
+    return _evaluator_class()(host_metrics([metric], _case_of if to_case is None else to_case, redactor))
 
 
 def _case_of(context: Any) -> AnyCase:  # noqa: ANN401 - of pydantic-evals
     """Return the case of a context; its expected output or else its metadata is the reference."""
-    expected = context.expected_output
-    return case_of(context.inputs, context.output, expected if has_expectation(expected) else context.metadata)
-
-
-@dataclass(frozen=True)
-class _Measuring:
-    """A metric that measures the cases of pydantic-evals' contexts."""
-
-    metric: MetricLike
-    to_case: Callable[[Any], AnyCase]
-    redactor: Redactor = field(repr=False)  # its patterns fill a page
-    name: str
-
-    async def feedback(self, context: Any) -> Feedback:  # noqa: ANN401 - of pydantic-evals
-        try:
-            case = self.to_case(context)
-        except ToolmarkError as error:
-            return failed_feedback(error, [self.name], self.redactor)[0]
-        report = await evaluate_async([case], [self.metric], show_progress=False)
-        return feedback_of(report.cases[0].results[0], self.name, self.redactor)
+    return case_of_item(context.inputs, context.output, context.expected_output, context.metadata)
 
 
 @cache
@@ -302,20 +280,17 @@ def _evaluator_class() -> type[Any]:
     Raises:
         MissingPackageError: pydantic-evals is not installed.
     """
-    try:
-        evaluators: Any = import_module("pydantic_evals.evaluators")
-    except ModuleNotFoundError as error:
-        message = "an evaluator of pydantic-evals needs the package 'pydantic-evals', which is not installed"
-        raise MissingPackageError(f"{message}: pip install pydantic-evals", name="pydantic_evals") from error
+    evaluators: Any = import_host("pydantic_evals.evaluators", "pydantic-evals", "an evaluator of pydantic-evals")
 
     @dataclass(repr=False)
     class ToolmarkEvaluator(evaluators.Evaluator):  # type: ignore[misc]  # their package may be missing
         """One metric of toolmark."""
 
-        measuring: _Measuring
+        measuring: HostMetrics
 
         async def evaluate(self, ctx: Any) -> dict[str, Any]:  # noqa: ANN401 - of pydantic-evals
-            name, feedback = self.measuring.name, await self.measuring.feedback(ctx)
+            (feedback,) = await self.measuring.feedback_async(ctx)
+            name = feedback.name
             if feedback.failed:
                 raise NotMeasuredError(printable(feedback.comment or ""))
             if feedback.score is None:
@@ -324,9 +299,9 @@ def _evaluator_class() -> type[Any]:
             return {name: score, f"{name} passed": bool(feedback.passed)}
 
         def get_default_evaluation_name(self) -> str:
-            return self.measuring.name
+            return self.measuring.names[0]
 
         def build_serialization_arguments(self) -> dict[str, Any]:
-            return {"measuring": self.measuring.name}
+            return {"measuring": self.measuring.names[0]}
 
     return ToolmarkEvaluator

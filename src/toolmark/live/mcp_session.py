@@ -21,7 +21,7 @@ from toolmark.live.recorder import SpanFields, span_fields
 
 CALL: Final = "tools/call"
 _LIST: Final = "tools/list"
-_HELLO: Final = frozenset({"initialize", "server/discover"})
+HELLO: Final = frozenset({"initialize", "server/discover"})
 _CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 _MAX_PROGRESS: Final = 100
@@ -76,7 +76,7 @@ class McpSession:
             self._client = _name_in(fields, "clientInfo", _CLIENT_INFO) or self._client
             if method == CALL:
                 self._begin(key, fields)
-            elif method in _HELLO:
+            elif method in HELLO:
                 self._methods[key] = str(method)
             elif method == _LIST:
                 self._methods[key] = _LIST
@@ -130,7 +130,7 @@ class McpSession:
                 self._write_call(call, time.time_ns(), {**attributes, **self._unknown(call, failed)}, error)
                 return
             method = self._methods.pop(key, None)
-            if method in _HELLO:
+            if method in HELLO:
                 self._server = _name_in(fields, "serverInfo", _SERVER_INFO) or self._server
             elif method == _LIST:
                 tools = map(object_of, list_of(fields.get("tools")))

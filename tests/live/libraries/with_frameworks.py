@@ -6,73 +6,38 @@ All of them ask the same scripted endpoint of OpenAI's API.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import agent_framework.openai
 import pytest
-import smolagents
-import strands
-import strands.models.openai
-from agent_framework.observability import enable_instrumentation
-from openinference.instrumentation.smolagents import SmolagentsInstrumentor
 
+from library_examples import REPORT, load, printed_by
 from toolmark.agents import Conversation
 from toolmark.live.otel import as_agent
 from toolmark.testing import AskFor, FakeOpenAI
 
-SmolagentsInstrumentor().instrument()
-enable_instrumentation(enable_sensitive_data=True)  # else arguments and answers are hidden
-
 ADD = AskFor("add", {"a": 1, "b": 2}, "c1")
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers.
-
-    Args:
-        a: One number.
-        b: The other one.
-    """
-    return a + b
-
-
-def smolagents_agent(url: str) -> Callable[[str], Any]:
-    """Return an agent of smolagents."""
-    model = smolagents.OpenAIServerModel("m-1", api_base=url, api_key="none")
-    return smolagents.ToolCallingAgent(tools=[smolagents.tool(add)], model=model, verbosity_level=0).run
-
-
-def strands_agent(url: str) -> Callable[[str], Any]:
-    """Return an agent of Strands; what it returns is not a text."""
-    model = strands.models.openai.OpenAIModel(client_args={"base_url": url, "api_key": "none"}, model_id="m-1")
-    return strands.Agent(model=model, tools=[strands.tool(add)], callback_handler=None)
-
-
-def framework_agent(url: str) -> Callable[[str], Any]:
-    """Return an agent of Agent Framework; what it returns is not a text."""
-    client = agent_framework.openai.OpenAIChatClient(model="m-1", base_url=url, api_key="none")
-    return client.as_agent(name="calculator", tools=[add]).run
-
-
 FINAL = [AskFor("final_answer", {"answer": "It is 3."}, "c2")]
 """How the model of smolagents answers: by a tool."""
+EXAMPLES = ["live/with_smolagents.py", "live/with_strands.py", "live/with_agent_framework.py"]
 
 
 @pytest.mark.parametrize(
-    ("make", "last", "question", "output"),
-    [
-        (smolagents_agent, FINAL, "What is 1 + 2?", 3),
-        (strands_agent, "It is 3.", "What is 1 + 2?", "3"),
-        (framework_agent, "It is 3.", "What is 1 + 2?", "3"),
-    ],
+    ("example", "last", "output"), zip(EXAMPLES, (FINAL, "It is 3.", "It is 3."), (3, "3", "3"), strict=True)
 )
-def test_a_run_is_recorded(make: Callable[[str], Callable[[str], Any]], last: Any, question: str, output: Any) -> None:
+def test_a_run_is_recorded(example: str, last: Any, output: Any) -> None:
     """With the question, the call, its result and the answer."""
     with FakeOpenAI([ADD], last) as server:
-        run = asyncio.run(as_agent(make(server.base_url))(question, Conversation()))
+        agent = load(example).make_agent(server.base_url)
+        run = asyncio.run(as_agent(agent)("What is 1 + 2?", Conversation()))
 
     calls = [(call.name, call.input_parameters, call.output) for call in run.tools_called]
     assert calls[0] == ("add", {"a": 1, "b": 2}, output)
     assert len(calls) == 1
-    assert (run.input, run.actual_output, run.status.value, run.warnings) == (question, "It is 3.", "ok", [])
+    assert (run.input, run.actual_output, run.status.value, run.warnings) == ("What is 1 + 2?", "It is 3.", "ok", [])
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_example_is_scored(example: str, tmp_path: Path) -> None:
+    """As a program."""
+    assert REPORT in printed_by(example, tmp_path)

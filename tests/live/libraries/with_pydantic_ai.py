@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from library_examples import REPORT, printed_by
 from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate
 from toolmark.live.otel import as_agent, record_spans
 
@@ -80,3 +82,8 @@ async def answer(target: Agent[None, str], question: str) -> str:
     """Return the answer of an agent."""
     await asyncio.sleep(0)
     return (await target.run(question)).output
+
+
+def test_the_example_is_scored(tmp_path: Path) -> None:
+    """As a program."""
+    assert REPORT in printed_by("live/with_pydantic_ai.py", tmp_path)

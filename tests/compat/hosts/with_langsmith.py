@@ -1,0 +1,16 @@
+"""toolmark's metrics as evaluators of LangSmith; `tests/compat/test_langsmith.py` has the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from library_examples import printed_by
+
+
+def test_the_example_is_scored(tmp_path: Path) -> None:
+    """As a program, which LangSmith's client runs without its server."""
+    printed = printed_by("runners/with_langsmith.py", tmp_path)
+
+    assert (
+        printed.splitlines()[-1] == "tool_correctness(input_parameters): 1. 1 matched / 1 expected = 1 (passed at 0.5)."
+    )

@@ -1,0 +1,28 @@
+"""Adapters for runners whose packages are not installed; `tests/compat/hosts` has those that are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolmark import ToolCorrectnessMetric
+from toolmark.compat import inspect, langfuse
+from toolmark.errors import MissingPackageError
+
+
+@pytest.mark.parametrize(
+    ("make", "module", "package"),
+    [(inspect.scorer, "inspect_ai.scorer", "inspect-ai"), (langfuse.evaluator, "langfuse", "langfuse")],
+)
+def test_the_package_must_be_installed(
+    make: Callable[..., Any], module: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says how, when the adapter is made."""
+    monkeypatch.setitem(sys.modules, module, None)
+
+    with pytest.raises(MissingPackageError, match=f"pip install {package}") as raised:
+        make(ToolCorrectnessMetric())
+    assert raised.value.name == module.partition(".")[0]
