@@ -4,6 +4,9 @@
 # SECONDS=... time for `make fuzz`
 
 SHELL := /bin/sh
+# Where it is set, as in many containers, each of the thousands of programs that tests start compiles toolmark and its
+# dependencies again.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON_SOURCES := $(wildcard src tests adapters examples benchmarks fuzz faults .ci)
 
 # Editable installs point at this very folder, so a copied or moved .venv must not pass for this folder's own.

@@ -7,6 +7,7 @@ import gc
 import ipaddress
 import os
 import sys
+from pathlib import Path
 
 from hypothesis import Phase, settings
 
@@ -50,6 +51,11 @@ def refuse_network(event: str, args: tuple[object, ...]) -> None:
 
 
 sys.addaudithook(refuse_network)
+
+# Servers on this machine speak HTTP without TLS, but each HTTP client reads all certificates of the machine when it is
+# created, which takes longer than most tests. In a folder it would look for them only when it needs one.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent / "no certificates")
 
 # All tests and frameworks together are more than a million objects, which the garbage collector need not look through
 # again and again: neither while they are imported nor afterwards.

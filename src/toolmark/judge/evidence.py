@@ -38,6 +38,9 @@ MOST_RESULT_IMAGES = 20
 """Images in results that one question sends, those of the latest calls; of others it shows type and hash."""
 LARGEST = 20_000_000
 """Bytes of the largest image that is sent."""
+_PARALLEL = {"asked_at_once_with_the_call": True}
+"""Field of a call that the model asked for together with the call in question."""
+_PARALLEL_CHARACTERS = len(canonical_json(_PARALLEL)) - len("{}") + len(",")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class EvidenceBuilder:
         self._tools = [redactor.model(tool) for tool in tools]
         self._redactor = redactor
         self._images = images
-        self._calls: dict[tuple[int, bool, bool, bool], tuple[JsonObject, list[Picture]]] = {}
+        self._calls: dict[tuple[int, bool, bool, bool], tuple[JsonObject, list[Picture], int]] = {}
 
     def for_call(self, unit: Unit, call: CaseCall, *, all_tools: bool) -> Evidence:
         """Return the evidence about one call: what led to it, and nothing that came after it.
@@ -108,7 +111,7 @@ class EvidenceBuilder:
         if messages:
             document["said"] = self._messages(messages, pictures)
         document["tools"] = self._tool_specs(None if all_tools else call.call.name)
-        document["call"], _ = self._call(call, is_short=False, with_result=False)
+        document["call"], _, _ = self._call(call, is_short=False, with_result=False)
         return _evidence(document, pictures)
 
     def for_unit(self, unit: Unit) -> Evidence:
@@ -185,21 +188,25 @@ class EvidenceBuilder:
         for call in reversed(calls[-MOST_DONE:]):
             is_parallel = judged is not None and _in_parallel(call, judged)
             shape = {"is_short": used >= ALL_CALLS, "with_result": not is_parallel}
-            entry, images_of_call = self._call(call, **shape, sends_images=self._sends_images)
+            entry, images_of_call, size = self._call(call, **shape, sends_images=self._sends_images)
             if len(images) + len(images_of_call) > MOST_RESULT_IMAGES:
-                entry, images_of_call = self._call(call, **shape)
+                entry, images_of_call, size = self._call(call, **shape)
             images = images_of_call + images
             if is_parallel:
-                entry = {**entry, "asked_at_once_with_the_call": True}
-            used += len(canonical_json(entry))
+                entry = {**entry, **_PARALLEL}
+                size += _PARALLEL_CHARACTERS
+            used += size
             entries.append(entry)
         pictures += images
         return entries[::-1]
 
     def _call(
         self, call: CaseCall, *, is_short: bool, with_result: bool, sends_images: bool = False
-    ) -> tuple[JsonObject, list[Picture]]:
-        """Return a call and the images to send; without `sends_images`, an image is shown as its type and hash."""
+    ) -> tuple[JsonObject, list[Picture], int]:
+        """Return a call, the images to send, and the characters of the call in a document.
+
+        Without `sends_images`, an image is shown as its type and hash.
+        """
         # Each entry is built once: in a case of many calls, the evidence of every later call shows the earlier ones.
         key = (call.number, is_short, with_result, sends_images)
         if key not in self._calls:
@@ -207,7 +214,7 @@ class EvidenceBuilder:
             replace = partial(_result_image, number=call.number, pictures=pictures, sends_images=sends_images)
             entry = self._build_call(call, replace, is_short=is_short, with_result=with_result)
             text = canonical_json(entry)  # without the pictures that are cut off
-            self._calls[key] = entry, [picture for picture in pictures if picture.id in text]
+            self._calls[key] = entry, [picture for picture in pictures if picture.id in text], len(text)
         return self._calls[key]
 
     def _build_call(

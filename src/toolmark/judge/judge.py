@@ -257,16 +257,17 @@ class Judge:
             ToolmarkError: The judge cannot be asked at all: a package is missing, a setting is wrong, the cache is
                 unusable. A failure of a single question is an outcome instead.
         """
-        result = self._cached_result(prompt)
-        if result is not None:
-            return result
         if self._cache is None:
             return await self._request(prompt, abort)
-        pending, key = self._pending(), self.key_of(prompt)
+        key = self.key_of(prompt)
+        result = self._cached_result(prompt, self._cache.get(key))
+        if result is not None:
+            return result
+        pending = self._pending()
         if key in pending:
             # Only verdicts are shared: if the other request fails, each waiting one asks for itself.
             await asyncio.wait([pending[key]])
-            return self._cached_result(prompt) or await self._request(prompt, abort)
+            return self._cached_result(prompt, self._cache.get(key)) or await self._request(prompt, abort)
         pending[key] = asyncio.get_running_loop().create_future()
         try:
             return await self._request(prompt, abort)
@@ -278,8 +279,7 @@ class Judge:
         with self._lock:
             return self._pending_by_loop.setdefault(asyncio.get_running_loop(), {})
 
-    def _cached_result(self, prompt: Prompt) -> PromptResult | None:
-        reply = self.cached(prompt)
+    def _cached_result(self, prompt: Prompt, reply: Reply | None) -> PromptResult | None:
         if reply is None:
             return None
         result = self._result(prompt, reply)
