@@ -61,18 +61,18 @@ def _read_assistant(blocks: list[object], path: str, transcript: TranscriptBuild
             answers.append((_read_answer(object_of(block), place, transcript.notes), place))
             parts.append("")  # the text after a result is a text of its own
         elif kind not in _SILENT_BLOCKS:
-            _append_text(parts, read_text([block], place, transcript.notes))
+            _append_text(parts, read_text([block], place, transcript.notes) or "")
     transcript.add_model_message(parts)
     for answer, place in answers:
         transcript.add_answer(answer, place)
 
 
-def _append_text(parts: list[str | Request], text: str | None) -> None:
+def _append_text(parts: list[str | Request], text: str) -> None:
     """Add a text to the parts of a message; it continues a text before it."""
     if parts and isinstance(parts[-1], str):
-        parts[-1] += text or ""
+        parts[-1] += text
     else:
-        parts.append(text or "")
+        parts.append(text)
 
 
 def _read_user(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:

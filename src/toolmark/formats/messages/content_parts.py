@@ -166,15 +166,19 @@ def _server_call(fields: Fields, path: str) -> Request | None:
 def _typed_answer(fields: Fields, kind: str) -> Answer:
     """Return the answer of a part with the type of an answer."""
     if kind == "server_tool_call_response":
-        response = as_object(fields.get("server_tool_call_response"))
-        content = ABSENT if response is None else dict(response)
-        return Answer(text_of(fields.get("id")), None, content, ran=True)
+        return _server_answer(fields)
     answer = answer_of(fields, call_id=fields.get("call_id"))
     output = object_of(answer.content)
     if kind == "tool_result" and "toolCallId" in fields and "value" in output:  # Vercel's
         failed = str(output.get("type", "")).startswith("error")
         return replace(answer, content=output["value"], failed=answer.failed or failed)
     return replace(answer, ran=_RUN_BY_AGENT.search(kind) is None)
+
+
+def _server_answer(fields: Fields) -> Answer:
+    """Return the answer of a tool that the provider ran, in OpenTelemetry's form."""
+    response = as_object(fields.get("server_tool_call_response"))
+    return Answer(text_of(fields.get("id")), None, ABSENT if response is None else dict(response), ran=True)
 
 
 def _haystack_answer(body: Fields, _path: str) -> Answer:

@@ -8,7 +8,7 @@ unreadable arguments under `invalid_tool_calls`, those that the provider ran in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from toolmark._internal.json import short_repr
@@ -57,17 +57,12 @@ def _is_message(kind: str, fields: Fields) -> bool:
 
 def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
     """Add messages to a transcript; problems go to its notes."""
-    notes = transcript.notes
     for path, message in entries:
         fields = message_fields(message)
         if fields is None:
-            notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
-        elif fields["type"] == "ai":
-            _read_model(fields, path, transcript)
-        elif fields["type"] in ("tool", "function"):
-            transcript.add_answer(result_of(fields, path, notes), path)
-        elif fields["type"] == "human":
-            transcript.add_user_input(read_user_input(fields.get("content"), path, notes))
+            transcript.notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
+        elif fields["type"] in _READERS:
+            _READERS[fields["type"]](fields, path, transcript)
 
 
 def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
@@ -79,6 +74,23 @@ def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> Non
         transcript.add_model_use(model, counts)
     for answer in answers:
         transcript.add_answer(replace(answer, ran=True), path)
+
+
+def _read_result(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
+    transcript.add_answer(result_of(fields, path, transcript.notes), path)
+
+
+def _read_user(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
+    transcript.add_user_input(read_user_input(fields.get("content"), path, transcript.notes))
+
+
+_READERS: dict[str, Callable[[Fields, str, TranscriptBuilder], None]] = {
+    "ai": _read_model,
+    "tool": _read_result,
+    "function": _read_result,
+    "human": _read_user,
+}
+"""Readers of messages, by their type; the others have neither calls nor texts of the user."""
 
 
 def _text_in(fields: Fields, path: str) -> str:
