@@ -17,15 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from toolmark._internal.json import parse_json, short_repr
-from toolmark._internal.message_content import (
-    Fields,
-    as_object,
-    object_of,
-    part_type,
-    parts_of,
-    text_of,
-    text_or_empty,
-)
+from toolmark._internal.message_content import Fields, as_object, object_of, part_type, parts_of, text_of, text_or_empty
 from toolmark._internal.text import plural
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.field_readers import Notes, list_of
