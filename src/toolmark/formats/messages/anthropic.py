@@ -94,17 +94,11 @@ def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
     if name and kind not in _CALL_TYPES:
         notes.warn(path, f"the type {kind!r} is unknown; it was read as a call of {name!r}")
     arguments, error = read_arguments(fields.get("input"), path, notes)
-    return Request(
-        name,
-        arguments,
-        id=read_id(fields, "id", path, notes),
-        type=_CALL_TYPES.get(kind),
-        server=text_of(fields.get("server_name") or fields.get("toolset_name")),
-        caller=read_id(object_of(fields.get("caller")), "tool_id", f"{path}.caller", notes),
-        error=error,
-        source=path,
-        is_parsed=isinstance(arguments, dict),
-    )
+    call_id, server = read_id(fields, "id", path, notes), fields.get("server_name") or fields.get("toolset_name")
+    request = Request(name, arguments, call_id, _CALL_TYPES.get(kind), text_of(server), error, source=path)
+    request.caller = read_id(object_of(fields.get("caller")), "tool_id", f"{path}.caller", notes)
+    request.is_parsed = isinstance(arguments, dict)
+    return request
 
 
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:

@@ -22,7 +22,9 @@ from toolmark.formats.messages.field_readers import (
     Notes,
     arguments_of,
     output_of,
+    output_or_absent,
     plain,
+    present_keys,
     read_content,
     read_list,
     read_name,
@@ -106,7 +108,7 @@ def _call_output(fields: Fields) -> Answer:
 
 
 def _answer(fields: Fields, call_id: str | None, output: object) -> Answer:
-    content = ABSENT if output is None else output_of(output)
+    content = output_or_absent(output)
     failed = text_of(fields.get("status")) in _FAILED
     error = _error_text(content, fields) if failed else None
     return Answer(call_id, text_of(fields.get("name")), content, failed=failed, error=error)
@@ -322,7 +324,7 @@ def _without_nulls(value: object) -> dict[str, Any]:
 
 def _some(fields: Fields, *keys: str) -> dict[str, Any]:
     """Return the values under these keys that are not `None`."""
-    return {key: plain(fields[key]) for key in keys if fields.get(key) is not None}
+    return {key: plain(fields[key]) for key in present_keys(fields, keys)}
 
 
 _FUNCTION, _CUSTOM, _HOSTED = ToolCallType.FUNCTION, ToolCallType.CUSTOM, ToolCallType.HOSTED

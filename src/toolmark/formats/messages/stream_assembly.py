@@ -20,7 +20,7 @@ from toolmark._internal.json import parse_json, short_repr
 from toolmark._internal.message_content import Fields, as_object, object_of, part_type, parts_of, text_of, text_or_empty
 from toolmark._internal.text import plural
 from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.field_readers import Notes, list_of
+from toolmark.formats.messages.field_readers import Notes, list_of, present_keys
 
 _JsonObject: TypeAlias = dict[str, Any]
 
@@ -104,8 +104,7 @@ def assemble_responses(values: Sequence[object], path: str, notes: Notes) -> lis
     events = [object_of(value) for value in values]
     if not any(map(_stream_type_of, events)):
         return None
-    _warn_of_errors(events, path, notes)
-    _warn_of_other_values(values, events, path, notes)
+    _warn_of_events(values, events, path, notes)
     streams = _split_streams(events, path)
     if len(streams) > 1:
         notes.warn(path, f"holds {len(streams)} streams; each was read as one response, in the order of their starts")
@@ -137,26 +136,21 @@ def _split_streams(events: Sequence[Fields], path: str) -> list[_Stream]:
     return streams
 
 
-def _warn_of_errors(events: Sequence[Fields], path: str, notes: Notes) -> None:
-    """Warn of errors that the provider sent."""
-    for index, event in enumerate(events):
-        if _is_error(event):
-            reason = event.get("error") or event.get("message") or dict(event)
-            notes.warn(f"{path}[{index}]", f"the stream broke off with an error: {short_repr(reason, 500)}")
-
-
-def _warn_of_other_values(values: Sequence[object], events: Sequence[Fields], path: str, notes: Notes) -> None:
-    """Warn of values that are neither events nor errors."""
+def _warn_of_events(values: Sequence[object], events: Sequence[Fields], path: str, notes: Notes) -> None:
+    """Warn of errors that the provider sent, and of values that are not events."""
     others: list[str] = []
     for index, event in enumerate(events):
-        is_event = _stream_type_of(event) is not None or _type_of(event) in _SILENT_EVENTS
-        if not (is_event or _is_error(event)) and values[index] != _END_OF_STREAM:
-            others.append(f"{path}[{index}]")
+        place = f"{path}[{index}]"
+        if event.get("error") or _type_of(event) == "error":
+            reason = event.get("error") or event.get("message") or dict(event)
+            notes.warn(place, f"the stream broke off with an error: {short_repr(reason, 500)}")
+        elif not _is_event(event) and values[index] != _END_OF_STREAM:
+            others.append(place)
     notes.warn_once(others, "is not an event of a stream; it was left out")
 
 
-def _is_error(event: Fields) -> bool:
-    return bool(event.get("error")) or _type_of(event) == "error"
+def _is_event(event: Fields) -> bool:
+    return _stream_type_of(event) is not None or _type_of(event) in _SILENT_EVENTS
 
 
 def _stream_type_of(event: Fields) -> type[_Stream] | None:
@@ -276,7 +270,7 @@ class _ChatStream(_Stream):
     def add(self, event: Fields) -> None:
         """Add a chunk."""
         self.has_id = self.has_id or text_of(event.get("id")) is not None
-        self.body |= {key: event[key] for key in ("model", "usage") if event.get(key) is not None}
+        self.body |= {key: event[key] for key in present_keys(event, ("model", "usage"))}
         for piece in self.objects(event.get("choices"), "choices"):
             self.choices.setdefault(str(piece.get("index", 0)), _Choice()).add(piece, self)
         self.is_complete = all(choice.finish_reason for choice in self.choices.values())

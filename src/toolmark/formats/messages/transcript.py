@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 from toolmark._internal.model import drop_none
@@ -313,14 +312,10 @@ class TranscriptBuilder:
 
     def _start_run(self) -> None:
         """Set the input of the run: the messages of the user up to the first with a text."""
-        first: list[UserInput] = []
-        text = ""
-        for user in chain.from_iterable(exchange.user_inputs for exchange in self._exchanges):
-            first.append(user)
-            text = user[0]
-            if text:
-                break
-        self._runs.started(text or None, parts=_joined_parts(first))
+        inputs = [user for exchange in self._exchanges for user in exchange.user_inputs]
+        number = next((number for number, (text, _) in enumerate(inputs, 1) if text), len(inputs))
+        text = inputs[number - 1][0] if inputs else ""
+        self._runs.started(text or None, parts=_joined_parts(inputs[:number]))
 
     def _dialogue(self) -> list[dict[str, str]]:
         """Return the turns of the user and the agent."""
