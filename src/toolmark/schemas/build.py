@@ -336,7 +336,7 @@ def _options(name: str, kind: type[Matcher]) -> Schema:
     entries = [entry for entry in fields(kind) if entry.init]  # type: ignore[arg-type]
     required = [entry.name for entry in entries if entry.default is MISSING]
     description = inspect.cleandoc(kind.__doc__ or "").partition("\n")[0]
-    options = {(entry.name,): schemas[entry.name] for entry in entries}
+    options: dict[tuple[str, ...], Schema] = {(entry.name,): schemas[entry.name] for entry in entries}
     return _closed({(MARK,): {"description": description}, **options}, required)
 
 
