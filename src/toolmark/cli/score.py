@@ -198,12 +198,9 @@ def _score_by_parts(
     ):
         from toolmark.scale.files import report_file, score_files  # noqa: PLC0415 - most files are small
 
-        scores: Report | Totals
         if "full" in options:
-            scores = report_file(files[0], metrics, progress=progress, **options)
-        else:
-            scores = score_files(files, metrics, progress=progress, **options)
-    return scores, caught
+            return report_file(files[0], metrics, progress=progress, **options), caught
+        return score_files(files, metrics, progress=progress, **options), caught
 
 
 def _score_cases(
