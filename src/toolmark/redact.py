@@ -272,11 +272,14 @@ class Redactor:
         if isinstance(value, list) and any(isinstance(item, BaseModel) for item in value):
             return [self._redact_field(item, (*path, index), done) for index, item in enumerate(value)]
         if _is_matcher(value):
-            # The expected answer: a redacted matcher could not be compared any more, so it becomes a text.
-            plain = value.to_json()  # type: ignore[attr-defined]
-            safe = self(plain, path)
-            return value if safe == plain else json.dumps(safe)
+            return self._redact_matcher(value, path)
         return self(value, path)  # type: ignore[arg-type]
+
+    def _redact_matcher(self, matcher: Any, path: Path) -> object:  # noqa: ANN401 - its class is above this module
+        """Return an expected answer: a redacted matcher could not be compared any more, so it becomes a text."""
+        plain = matcher.to_json()
+        safe = self(plain, path)
+        return matcher if safe == plain else json.dumps(safe)
 
     def _redact_value(self, value: JsonValue, path: Path) -> JsonValue:
         if type(value) is dict:

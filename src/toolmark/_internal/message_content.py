@@ -69,6 +69,11 @@ def text_of(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def text_or_empty(value: object) -> str:
+    """Return a text; an empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
 def first_of(fields: Fields, *keys: str) -> Any:  # noqa: ANN401 - a JSON value
     """Return the first value under one of these keys that is not `None`."""
     return next((fields[key] for key in keys if fields.get(key) is not None), None)

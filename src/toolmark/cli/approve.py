@@ -10,7 +10,7 @@ from toolmark._internal.text import plural, printable
 from toolmark._pytest.approval import approved_calls
 from toolmark.cases import TestCase
 from toolmark.cli.help import command
-from toolmark.cli.io import exit_on_error, is_torn, stop
+from toolmark.cli.io import exit_on_error, is_torn, name_of, stop
 from toolmark.cli.options import reading_options, source_argument
 from toolmark.cli.path_types import Target
 from toolmark.dataset import Golden, read_cases, write_cases
@@ -38,8 +38,7 @@ def approve(*, file: str, target: str, reading: dict[str, bool]) -> None:
         try:
             goldens.append(_golden(case))
         except (InvalidDataError, MissingFieldError) as error:
-            name = case.id or case.name or f"#{index}"
-            click.echo(f"left out {printable(name)}: {printable(str(error))}", err=True)
+            click.echo(f"left out {printable(name_of(case, index))}: {printable(str(error))}", err=True)
     if not goldens:
         stop("no case can be approved; nothing was written")
     with exit_on_error(target, action="write"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
@@ -12,7 +12,7 @@ from toolmark.analysis.comparison import Difference
 from toolmark.analysis.comparison import compare as compare_reports
 from toolmark.cli.help import command
 from toolmark.cli.io import exit_on_error, stop, title_of, write_json
-from toolmark.cli.options import is_given, json_option, options_in, resamples_option, seed_option
+from toolmark.cli.options import is_given, json_option, options_in, resampling_options
 from toolmark.cli.path_types import Source
 
 _gate_option = options_in("When B is worse")
@@ -42,8 +42,7 @@ _gate_option = options_in("When B is worse")
     type=click.Choice(get_args(Difference)),
     help="Compare even if the evaluations differ in this; may be repeated.",
 )
-@resamples_option
-@seed_option("resamples")
+@resampling_options
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Changed cases listed; 0 for all.")
 @json_option("Write all numbers and cases as JSON.")
 def compare(
@@ -54,8 +53,7 @@ def compare(
     fail_on_regression: bool,
     alpha: float | None,
     allow_missing: bool,
-    resamples: int,
-    seed: int,
+    resampling: dict[str, Any],
     limit: int,
     json_path: str | None,
 ) -> None:
@@ -72,7 +70,7 @@ def compare(
     if not fail_on_regression and (is_given("alpha") or is_given("allow_missing")):
         stop("--alpha and --allow-missing need --fail-on-regression")
     with exit_on_error(a, "nothing was compared"):
-        comparison = compare_reports(a, b, allow_different=allow_different, resamples=resamples, seed=seed)
+        comparison = compare_reports(a, b, allow_different=allow_different, **resampling)
     if not write_json(comparison.to_dict(), json_path):
         from toolmark.report.terminal import print_comparison  # noqa: PLC0415 - not loaded for --help
 

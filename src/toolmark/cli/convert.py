@@ -93,12 +93,7 @@ def convert(
 
     Exit code 2 if the command line or a FILE is wrong; nothing is written then.
     """
-    options: dict[str, Any] = {
-        "format": format,
-        "handoff_names": handoffs,
-        "skip_invalid": skip_invalid,
-        **reading,
-    }
+    options: dict[str, Any] = {"format": format, "handoff_names": handoffs, "skip_invalid": skip_invalid, **reading}
     inputs = expand(files, "nothing was written")
     summary = Summary()
     with exit_on_error(target, action="write"), _output(target) as output:

@@ -63,11 +63,7 @@ def feedback(*, results: str, form: str, target: str | None, send: bool) -> None
     Exit code 0 whatever the scores are, 1 if a collector rejected some of them, 2 if the command line, the environment
     or RESULTS is wrong; nothing is written or sent then.
     """
-    if send == (target is not None):
-        problem = "--send and --out cannot be combined; run the command twice."
-        raise click.UsageError(problem if send else "Missing option '--out' or '--send'.")
-    if send and form not in _SENDERS:
-        raise click.UsageError(f"--send takes --as {' or '.join(_SENDERS)}; write {form} with --out.")
+    _check_destination(form, target, send=send)
     with exit_on_error(results, "nothing was sent" if send else "nothing was written"):
         report = read_results(results)
     with exit_on_error(results):
@@ -79,6 +75,15 @@ def feedback(*, results: str, form: str, target: str | None, send: bool) -> None
     if target != "-":
         action = "sent" if target is None else f"wrote {printable(target)}"
         click.echo(f"{action}: {_summary(report, form)}", err=True)
+
+
+def _check_destination(form: str, target: str | None, *, send: bool) -> None:
+    """Refuse a command line without one destination, or with one that does not take the format."""
+    if send == (target is not None):
+        problem = "--send and --out cannot be combined; run the command twice."
+        raise click.UsageError(problem if send else "Missing option '--out' or '--send'.")
+    if send and form not in _SENDERS:
+        raise click.UsageError(f"--send takes --as {' or '.join(_SENDERS)}; write {form} with --out.")
 
 
 def _summary(report: Report, form: str) -> str:

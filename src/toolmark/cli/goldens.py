@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from toolmark._internal.text import join_first, plural, printable
 from toolmark.analysis.field_paths import value_at
 from toolmark.cases import TestCase
-from toolmark.cli.io import stop, title_of, warn
+from toolmark.cli.io import name_of, stop, title_of, warn
 from toolmark.dataset import Golden
 from toolmark.formats.file_kind import has_calls, kind_of_file
 
@@ -35,7 +35,7 @@ def joined(cases: Sequence[TestCase], goldens: Sequence[Golden], file: str, fiel
     for number, case in enumerate(cases, 1):
         golden = _golden_of(case, by_id, by_input, field)
         if golden is None:
-            without.append(case.id or case.name or f"#{number}")
+            without.append(name_of(case, number))
             results.append(case)
         else:
             used.add(id(golden))
@@ -67,7 +67,8 @@ def _warn_of_missing_partners(names: Sequence[str], noun: str, problem: str) -> 
 
 def _by_id(goldens: Sequence[Golden], name: str) -> dict[str, Golden]:
     """Return the goldens that have an id by it; exit if two have the same."""
-    counts = Counter(golden.id for golden in goldens if golden.id is not None)
+    counts = Counter(golden.id for golden in goldens)
+    del counts[None]
     repeated = [repr(golden_id) for golden_id, count in counts.items() if count > 1]
     if repeated:
         stop(f"{name} has several goldens with one id: {join_first(repeated, _NAMED)}; ids of goldens must differ")

@@ -19,6 +19,7 @@ from toolmark._internal.text import plural, printable, printable_lines
 from toolmark.errors import DataFileError, NotSentError, ToolmarkError, TornLineWarning
 
 if TYPE_CHECKING:
+    from toolmark.cases import TestCase
     from toolmark.dataset import Source
     from toolmark.report.terminal.progress import ProgressBar
 
@@ -75,6 +76,17 @@ def exit_on_error(
         except OSError as error:
             stop(f"cannot {action} {printable(str(error.filename or path))}: {reason_of(error)}")
     warn(*dict.fromkeys(str(warning.message) for warning in caught))
+
+
+@contextmanager
+def exit_if_interrupted(consequence: str) -> Generator[None, None, None]:
+    """Exit if the user interrupts the block, and print what follows from that unless it is empty."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if consequence:
+            click.echo(f"interrupted; {consequence}", err=True)
+        sys.exit(INTERRUPTED)
 
 
 def _problem_lines(error: DataFileError) -> str:
@@ -155,6 +167,11 @@ def write_text(target: str, text: str) -> None:
         return
     with exit_on_error(target, action="write"):
         atomic_files.write_text(Path(target), text)
+
+
+def name_of(case: TestCase, number: int) -> str:
+    """Return the name of a case in messages: its id or its name, or else its number in the file."""
+    return case.id or case.name or f"#{number}"
 
 
 def title_of(file: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from toolmark._internal.model import drop_none
 from toolmark._internal.text import printable
 from toolmark.calls import ToolCallParams
 from toolmark.cli.options import Decorator, bundle, clear_settings, is_given, options_in
@@ -52,15 +53,8 @@ _METRICS: dict[str, Callable[..., MetricLike]] = {
 _SHARED = ("threshold", "evaluation_params", "should_consider_ordering", "should_exact_match", "denominator")
 """Parameters of metrics that are options; a metric that does not have one ignores it."""
 _SPECIAL = (
-    "max_calls",
-    "max_seconds",
-    "only",
-    "ignore_failed",
-    "forbidden",
-    "compare",
-    "effects",
-    "guess_effects",
-    "error_pattern",
+    *("max_calls", "max_seconds", "only", "ignore_failed", "forbidden"),
+    *("compare", "effects", "guess_effects", "error_pattern"),
 )
 """Further ones. It is an error to give one that no chosen metric has."""
 
@@ -108,6 +102,14 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     names = list(dict.fromkeys(arguments.pop("metric_names")))
     strict: bool = arguments.pop("strict")
     options = {name: arguments.pop(name) for name in (*_SHARED, *_SPECIAL)}
+    _check_combinations(names, options)
+    if options["threshold"] is not None:
+        options["max_rate"] = 1 - options["threshold"]
+    return {**arguments, "metrics": [_metric(name, options, strict=strict) for name in names]}
+
+
+def _check_combinations(names: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Refuse options that contradict each other, or that no chosen metric has."""
     if options["should_consider_ordering"] and options["should_exact_match"]:
         raise click.UsageError("--ordered and --exact cannot be combined: an exact match is ordered")
     _check_special(names)
@@ -115,9 +117,6 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     if options["error_pattern"] and not leaves_out_failed and is_given("error_pattern"):
         message = "--error-pattern must be used with --ignore-failed, or with --metric task-effect or task-success"
         raise click.UsageError(message)
-    if options["threshold"] is not None:
-        options["max_rate"] = 1 - options["threshold"]
-    return {**arguments, "metrics": [_metric(name, options, strict=strict) for name in names]}
 
 
 def _check_special(names: Sequence[str]) -> None:
@@ -140,7 +139,7 @@ def _parameters(name: str) -> set[str]:
 def _metric(name: str, options: Mapping[str, Any], *, strict: bool) -> MetricLike:
     """Return the metric of a name with those of the options that it has."""
     accepted = _parameters(name)
-    parameters = {option: value for option, value in options.items() if option in accepted and value is not None}
+    parameters = drop_none({option: value for option, value in options.items() if option in accepted})
     if not parameters.get("ignore_failed", True):
         # tool-correctness takes an error pattern only with ignore_failed; beside a metric of tasks it is for that one.
         parameters.pop("error_pattern", None)

@@ -96,9 +96,11 @@ def seed_option(subject: str) -> Decorator:
 
 
 source_argument = click.argument("file", type=Source(allow_dash=True))
-resamples_option = click.option(
+_resamples_option = click.option(
     "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
 )
+resampling_options = grouped("resampling", ("resamples", "seed"), _resamples_option, seed_option("resamples"))
+"""Options of intervals; the command gets them as `resampling`, arguments of the function that estimates them."""
 samples_option = click.option(
     "--samples",
     type=click.IntRange(1),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolmark._internal.model import drop_none
 from toolmark._internal.text import printable
 from toolmark.cli.io import exit_on_error, json_document, title_of, write_text
 from toolmark.cli.options import Decorator, bundle, clear_settings, options_in
@@ -40,17 +41,20 @@ class ReportOptions:
         """
         title = self.title or title_of(source)
         comparison = self._comparison(report)
-        # Everything is rendered before the first file is written, and files come before standard output, whose reader
-        # may close the pipe.
-        texts = [(target, self._render(kind, report, title, comparison)) for kind, target in self.targets.items()]
-        for target, text in sorted(texts, key=lambda pair: pair[0] == "-"):
-            write_text(target, text)
-        if "-" not in self.targets.values() and (always or not texts):
+        self._write(report, title, comparison)
+        if "-" not in self.targets.values() and (always or not self.targets):
             self._print(report, title, comparison)
         elif not always:
             for target in self.targets.values():
                 if target != "-":
                     click.echo(f"wrote {printable(target)}", err=True)
+
+    def _write(self, report: Report, title: str, comparison: Comparison | None) -> None:
+        # Everything is rendered before the first file is written, and files come before standard output, whose reader
+        # may close the pipe.
+        texts = [(target, self._render(kind, report, title, comparison)) for kind, target in self.targets.items()]
+        for target, text in sorted(texts, key=lambda pair: pair[0] == "-"):
+            write_text(target, text)
 
     def _comparison(self, report: Report) -> Comparison | None:
         """Return how the report differs from the baseline; `None` without one."""
@@ -140,8 +144,7 @@ _FORMATS = {
 def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     """Replace the options of a report by `display`."""
     clear_settings(arguments, "quiet", "verbose")
-    paths = {kind: arguments.pop(f"{kind}_path") for kind in _FORMATS}
-    targets = {kind: path for kind, path in paths.items() if path is not None}
+    targets = drop_none({kind: arguments.pop(f"{kind}_path") for kind in _FORMATS})
     others = {name: arguments.pop(name) for name in ("title", "limit", "details", "quiet", "verbose", "baseline")}
     if others["quiet"] and others["verbose"]:
         raise click.UsageError("--quiet and --verbose cannot be combined")

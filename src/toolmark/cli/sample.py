@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from toolmark._internal.text import printable, printable_lines
 from toolmark.cli.help import command
-from toolmark.cli.io import INTERRUPTED, byte_progress, exit_on_error, write_json
+from toolmark.cli.io import byte_progress, exit_if_interrupted, exit_on_error, write_json
 from toolmark.cli.options import json_option, reading_options, seed_option
 from toolmark.cli.path_types import Source, Target
 from toolmark.results import read_results
@@ -52,14 +50,12 @@ def sample(
     """
     from toolmark.scale import sample_files  # noqa: PLC0415 - not loaded for --help
 
-    try:
-        with exit_on_error(out, "nothing was drawn", action="read or write"), byte_progress("reading") as progress:
-            drawn = sample_files(
-                files, size, out=out, seed=seed, by=by, processes=processes, progress=progress, **reading
-            )
-    except KeyboardInterrupt:
-        click.echo("interrupted; nothing was written", err=True)
-        sys.exit(INTERRUPTED)
+    with (
+        exit_if_interrupted("nothing was written"),
+        exit_on_error(out, "nothing was drawn", action="read or write"),
+        byte_progress("reading") as progress,
+    ):
+        drawn = sample_files(files, size, out=out, seed=seed, by=by, processes=processes, progress=progress, **reading)
     total, *strata = str(drawn).split("\n")
     click.echo(printable_lines("\n".join([f"{total} drawn into {out}", *strata])))
 

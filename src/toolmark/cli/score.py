@@ -13,7 +13,7 @@ from toolmark._internal.text import number_text, plural, printable
 from toolmark.cases import TestCase
 from toolmark.cli.help import command
 from toolmark.cli.inputs import expand, read_input, refuse_results, with_file_names
-from toolmark.cli.io import INTERRUPTED, byte_progress, exit_on_error, is_torn, stop, title_of, write_json
+from toolmark.cli.io import byte_progress, exit_if_interrupted, exit_on_error, is_torn, stop, title_of, write_json
 from toolmark.cli.metric_options import metric_options
 from toolmark.cli.options import is_given, options_in, reading_options
 from toolmark.cli.path_types import Source, Target
@@ -103,36 +103,30 @@ def score(
     line, FILE or the file of --results is wrong, 130 if interrupted.
     """
     files = tuple(expand(files, "nothing was scored"))
-    file = files[0]
-    if goldens_path is None and is_given("golden_id"):
+    has_goldens = goldens_path is not None
+    if not has_goldens and is_given("golden_id"):
         raise click.UsageError("--golden-id must be used with --goldens")
     by_engine = (engine, cluster) != (None, None) or no_contents
-    in_memory = _is_read_at_once(files, by_engine=by_engine, has_goldens=goldens_path is not None)
-    shows_totals = not in_memory and (by_engine or len(files) > 1 or is_parquet(file))
+    in_memory = _is_read_at_once(files, by_engine=by_engine, has_goldens=has_goldens)
+    shows_totals = not in_memory and (by_engine or len(files) > 1 or is_parquet(files[0]))
     json_path = display.totals_target() if shows_totals else None
     scores: Report | Totals
-    by_parts = not in_memory and (shows_totals or is_scored_by_parts(file, results, resume=resume))
-    options: dict[str, Any] = {"full": display.full}
-    if shows_totals:
-        options = {"engine": engine or "local", "cluster": cluster, "contents": not no_contents}
-    try:
-        if by_parts:
-            options |= {"results": results, "resume": resume, "processes": processes, **reading}
-            scores, caught = _score_by_parts(files, metrics, options)
-        else:
-            with exit_on_error(file, "nothing was scored") as caught:
+    if in_memory or not (shows_totals or is_scored_by_parts(files[0], results, resume=resume)):
+        with exit_if_interrupted(""):  # `evaluate` has printed what is done
+            with exit_on_error(files[0], "nothing was scored") as caught:
                 cases = _read(files, reading, goldens_path, golden_id)
-            scores = _score_cases(cases, metrics, file, results, resume=resume)
-    except KeyboardInterrupt:
-        if by_parts:  # `evaluate` has printed what is done
-            remedy = "resume with --resume" if results else "use --results FILE to be able to resume"
-            click.echo(f"interrupted; {remedy}", err=True)
-        sys.exit(INTERRUPTED)
+            scores = _score_cases(cases, metrics, files[0], results, resume=resume)
+    else:
+        options: dict[str, Any] = {"full": display.full}
+        if shows_totals:
+            options = {"engine": engine or "local", "cluster": cluster, "contents": not no_contents}
+        options |= {"results": results, "resume": resume, "processes": processes, **reading}
+        scores, caught = _score_by_parts(files, metrics, options)
     if isinstance(scores, Report):
-        display.show(scores, file if len(files) == 1 else plural(len(files), "file"), always=True)
+        display.show(scores, files[0] if len(files) == 1 else plural(len(files), "file"), always=True)
     else:
         _show_totals(scores, files, json_path)
-    unscored = _unscored_metrics(scores, has_goldens=goldens_path is not None)
+    unscored = _unscored_metrics(scores, has_goldens=has_goldens)
     for text in unscored:
         click.echo(text, err=True)
     sys.exit(_exit_code(scores, fail_under, is_unscored=bool(unscored), is_incomplete=is_torn(caught)))
@@ -196,19 +190,17 @@ def _score_by_parts(
     files: Sequence[str], metrics: Sequence[MetricLike], options: dict[str, Any]
 ) -> tuple[Report | Totals, Sequence[WarningMessage]]:
     """Return the report of one large file (with the option `full`), or the totals of all files, and the warnings."""
-    path = options["results"] or files[0]
+    remedy = "resume with --resume" if options["results"] else "use --results FILE to be able to resume"
     with (
-        exit_on_error(path, "nothing was scored", action="read or write") as caught,
+        exit_if_interrupted(remedy),
+        exit_on_error(options["results"] or files[0], "nothing was scored", action="read or write") as caught,
         byte_progress("scoring") as progress,
     ):
         from toolmark.scale.files import report_file, score_files  # noqa: PLC0415 - most files are small
 
-        scores: Report | Totals
         if "full" in options:
-            scores = report_file(files[0], metrics, progress=progress, **options)
-        else:
-            scores = score_files(files, metrics, progress=progress, **options)
-    return scores, caught
+            return report_file(files[0], metrics, progress=progress, **options), caught
+        return score_files(files, metrics, progress=progress, **options), caught
 
 
 def _score_cases(

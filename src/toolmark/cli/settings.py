@@ -49,9 +49,10 @@ def options_of(command: click.Command) -> dict[str, click.Option]:
     options: dict[str, click.Option] = {}
     for param in command.params:
         if isinstance(param, click.Option):
-            long_name = next(text for text in param.opts if text.startswith("--"))
-            options[long_name.removeprefix("--")] = param
-    return {name: option for name, option in options.items() if name not in ONLY_ON_COMMAND_LINE}
+            name = next(text for text in param.opts if text.startswith("--")).removeprefix("--")
+            if name not in ONLY_ON_COMMAND_LINE:
+                options[name] = param
+    return options
 
 
 def _values(
@@ -101,15 +102,20 @@ def _checked(settings: ProjectSettings, key: str, value: Any, option: click.Opti
         return settings.path(key, value)
     if option.multiple and not isinstance(value, list):
         raise settings.error(key, f"must be a list, got {value!r}")
-    types, requirement = _types_of(option)
-    for item in value if option.multiple else [value]:
-        if type(item) not in types or (isinstance(item, float) and not math.isfinite(item)):
-            raise settings.error(key, f"must be {requirement}, got {item!r}")
+    _check_types(settings, key, value if option.multiple else [value], option)
     try:
         option.process_value(click.Context(click.Command(None)), value)
     except click.BadParameter as error:
         raise settings.error(key, f"is wrong: {error.message.rstrip('.')}") from None
     return value
+
+
+def _check_types(settings: ProjectSettings, key: str, values: list[Any], option: click.Option) -> None:
+    """Raise if a value of an option has the wrong type, or is not finite."""
+    types, requirement = _types_of(option)
+    for value in values:
+        if type(value) not in types or (isinstance(value, float) and not math.isfinite(value)):
+            raise settings.error(key, f"must be {requirement}, got {value!r}")
 
 
 def _types_of(option: click.Option) -> tuple[set[type], str]:

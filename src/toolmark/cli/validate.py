@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from typing import Any
 
 import click
 
@@ -18,9 +19,8 @@ from toolmark.cli.options import (
     json_option,
     options_in,
     reading_options,
-    resamples_option,
+    resampling_options,
     samples_option,
-    seed_option,
     source_argument,
 )
 from toolmark.cli.path_types import Target
@@ -85,8 +85,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
     "their verdicts are added.",
 )
 @samples_option
-@resamples_option
-@seed_option("resamples")
+@resampling_options
 @json_option("Write all numbers as JSON.")
 @reading_options
 def validate(
@@ -101,8 +100,7 @@ def validate(
     model: str | None,
     cache: str | None,
     samples: int,
-    resamples: int,
-    seed: int,
+    resampling: dict[str, Any],
     json_path: str | None,
     reading: dict[str, bool],
 ) -> None:
@@ -126,8 +124,7 @@ def validate(
             cluster=cluster,
             positive_from=threshold_label,
             min_runs=min_runs,
-            resamples=resamples,
-            seed=seed,
+            **resampling,
         )
     if not write_json(validity.to_dict(), json_path):
         from toolmark.report.terminal import print_validity  # noqa: PLC0415 - not loaded for --help

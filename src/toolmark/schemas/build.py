@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import Enum
 from itertools import pairwise
@@ -152,7 +152,7 @@ def _first_that_has(branches: Mapping[tuple[str, ...], Schema], otherwise: Schem
     """Return a schema that applies the first branch with a key that the object has, else `otherwise`."""
     schema = otherwise
     for keys, branch in reversed(list(branches.items())):
-        schema = {"if": {"anyOf": [{"required": [key]} for key in keys]}, "then": branch, "else": schema}
+        schema = {"if": _has_one_of(keys), "then": branch, "else": schema}
     return {"type": "object", **schema}
 
 
@@ -164,22 +164,24 @@ def _closed(entries: Mapping[tuple[str, ...], Schema], required: Sequence[str] =
         required: Keys that an object must have.
         description: What the object is.
     """
-    schema: Schema = {"type": "object", "additionalProperties": False}
-    if description:
-        schema["description"] = description
-    schema["properties"] = {name: value for names, value in entries.items() for name in names}
-    if required:
-        schema["required"] = list(required)
     exclusions: dict[str, Schema] = {}
     for names in entries:
-        earlier: list[Schema] = []
-        for name in names:  # each name excludes those before it
-            if earlier:
-                exclusions[name] = {"not": {"anyOf": list(earlier)}}
-            earlier.append({"required": [name]})
-    if exclusions:
-        schema["dependencies"] = exclusions
-    return schema
+        for at, name in enumerate(names[1:], 1):  # each name excludes those before it
+            exclusions[name] = {"not": _has_one_of(names[:at])}
+    schema: Schema = {
+        "type": "object",
+        "additionalProperties": False,
+        "description": description,
+        "properties": {name: value for names, value in entries.items() for name in names},
+        "required": list(required),
+        "dependencies": exclusions,
+    }
+    return {keyword: value for keyword, value in schema.items() if value not in ("", [], {})}
+
+
+def _has_one_of(keys: Iterable[str]) -> Schema:
+    """Return the schema of an object that has at least one of these keys."""
+    return {"anyOf": [{"required": [key]} for key in keys]}
 
 
 # Models
@@ -193,7 +195,7 @@ def _model(model: type[Model]) -> Schema:
     replaced = {**_FIELDS, **_FIELDS_OF.get(model, {})}
     descriptions = _field_docstrings(model)
     entries: dict[tuple[str, ...], Schema] = {}
-    if model in (LLMTestCase, MLLMTestCase, ConversationalTestCase, Golden):
+    if model in _FIELDS_OF:  # it can be the root of a file
         entries["$schema",] = _TEXT
     for name, field in model.model_fields.items():
         schema = replaced.get(name) or _cleaned(generated["properties"][name])
@@ -212,9 +214,9 @@ def _cleaned(schema: Any) -> Any:  # noqa: ANN401 - a JSON value
         return list(map(_cleaned, schema))
     if not isinstance(schema, dict):
         return schema
-    keywords = {key: _cleaned(value) for key, value in schema.items() if key != "title"}
-    if "default" in keywords and keywords["default"] is None:
-        del keywords["default"]
+    keywords = {
+        key: _cleaned(value) for key, value in schema.items() if key != "title" and (key, value) != ("default", None)
+    }
     return _any_of(keywords, _NONFINITE) if keywords.get("type") == "number" else keywords
 
 
@@ -282,10 +284,9 @@ def _title(name: str) -> str:
 
 def _plan_object(name: str) -> Schema:
     """Return the schema of one kind of object in a plan, which the key `name` identifies."""
-    spellings = _spellings([name])
     summary = inspect.cleandoc(KINDS[name].__doc__ or "").partition("\n")[0]
     entries = {tuple(_spellings([key])): _KEYS[key] for key in keys_of(name)}
-    return {**_closed(entries, description=summary), "anyOf": [{"required": [one]} for one in spellings]}
+    return {**_closed(entries, description=summary), **_has_one_of(_spellings([name]))}
 
 
 def _spellings(keys: Sequence[str] | frozenset[str]) -> list[str]:
@@ -335,10 +336,8 @@ def _options(name: str, kind: type[Matcher]) -> Schema:
     entries = [entry for entry in fields(kind) if entry.init]  # type: ignore[arg-type]
     required = [entry.name for entry in entries if entry.default is MISSING]
     description = inspect.cleandoc(kind.__doc__ or "").partition("\n")[0]
-    options: dict[tuple[str, ...], Schema] = {(MARK,): {"description": description}}
-    for entry in entries:
-        options[entry.name,] = schemas[entry.name]
-    return _closed(options, required)
+    options: dict[tuple[str, ...], Schema] = {(entry.name,): schemas[entry.name] for entry in entries}
+    return _closed({(MARK,): {"description": description}, **options}, required)
 
 
 # Records

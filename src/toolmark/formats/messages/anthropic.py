@@ -61,18 +61,18 @@ def _read_assistant(blocks: list[object], path: str, transcript: TranscriptBuild
             answers.append((_read_answer(object_of(block), place, transcript.notes), place))
             parts.append("")  # the text after a result is a text of its own
         elif kind not in _SILENT_BLOCKS:
-            _append_text(parts, read_text([block], place, transcript.notes))
+            _append_text(parts, read_text([block], place, transcript.notes) or "")
     transcript.add_model_message(parts)
     for answer, place in answers:
         transcript.add_answer(answer, place)
 
 
-def _append_text(parts: list[str | Request], text: str | None) -> None:
+def _append_text(parts: list[str | Request], text: str) -> None:
     """Add a text to the parts of a message; it continues a text before it."""
     if parts and isinstance(parts[-1], str):
-        parts[-1] += text or ""
+        parts[-1] += text
     else:
-        parts.append(text or "")
+        parts.append(text)
 
 
 def _read_user(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:
@@ -94,17 +94,11 @@ def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
     if name and kind not in _CALL_TYPES:
         notes.warn(path, f"the type {kind!r} is unknown; it was read as a call of {name!r}")
     arguments, error = read_arguments(fields.get("input"), path, notes)
-    return Request(
-        name,
-        arguments,
-        id=read_id(fields, "id", path, notes),
-        type=_CALL_TYPES.get(kind),
-        server=text_of(fields.get("server_name") or fields.get("toolset_name")),
-        caller=read_id(object_of(fields.get("caller")), "tool_id", f"{path}.caller", notes),
-        error=error,
-        source=path,
-        is_parsed=isinstance(arguments, dict),
-    )
+    call_id, server = read_id(fields, "id", path, notes), fields.get("server_name") or fields.get("toolset_name")
+    request = Request(name, arguments, call_id, _CALL_TYPES.get(kind), text_of(server), error, source=path)
+    request.caller = read_id(object_of(fields.get("caller")), "tool_id", f"{path}.caller", notes)
+    request.is_parsed = isinstance(arguments, dict)
+    return request
 
 
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:

@@ -16,7 +16,7 @@ from toolmark._internal.message_content import Fields, as_object, first_of, obje
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.field_readers import arguments_of, decoded, id_of, output_of
+from toolmark.formats.messages.field_readers import arguments_of, decoded, id_of, output_or_absent
 from toolmark.formats.messages.transcript import Answer
 from toolmark.matching.json_compare import ABSENT
 
@@ -100,9 +100,9 @@ def answer_of(fields: Fields, *, call_id: object = None, name: object = None) ->
         call_id = first_of(fields, "tool_call_id", "toolCallId", "tool_use_id", "id")
     if name is None:
         name = first_of(fields, *_NAME_KEYS)
-    content = first_of(fields, *_CONTENT_KEYS)
+    content = output_or_absent(first_of(fields, *_CONTENT_KEYS))
     failed = any(fields.get(key) is True for key in ("is_error", "isError")) or str(fields.get("status")) in _FAILED
-    return Answer(id_of(call_id), text_of(name), ABSENT if content is None else output_of(content), failed)
+    return Answer(id_of(call_id), text_of(name), content, failed)
 
 
 def piece_of(part: object, path: str) -> Piece | None:
@@ -153,28 +153,29 @@ def _typed_call(fields: Fields, kind: str, path: str) -> Request | None:
 
 def _server_call(fields: Fields, path: str) -> Request | None:
     """Return a call of a tool that the provider runs, in OpenTelemetry's form."""
-    details = object_of(fields.get("server_tool_call"))
-    arguments = {key: value for key, value in details.items() if key != "type"}
-    call = {
-        "name": fields.get("name") or details.get("type"),
-        "id": fields.get("id"),
-        "arguments": fields.get("arguments", arguments or None),
-    }
+    details = dict(object_of(fields.get("server_tool_call")))
+    kind = details.pop("type", None)
+    arguments = fields.get("arguments", details or None)
+    call = {"name": fields.get("name") or kind, "id": fields.get("id"), "arguments": arguments}
     return call_of(call, path=path, type=ToolCallType.HOSTED, sure=True)
 
 
 def _typed_answer(fields: Fields, kind: str) -> Answer:
     """Return the answer of a part with the type of an answer."""
     if kind == "server_tool_call_response":
-        response = as_object(fields.get("server_tool_call_response"))
-        content = ABSENT if response is None else dict(response)
-        return Answer(text_of(fields.get("id")), None, content, ran=True)
+        return _server_answer(fields)
     answer = answer_of(fields, call_id=fields.get("call_id"))
     output = object_of(answer.content)
     if kind == "tool_result" and "toolCallId" in fields and "value" in output:  # Vercel's
         failed = str(output.get("type", "")).startswith("error")
         return replace(answer, content=output["value"], failed=answer.failed or failed)
     return replace(answer, ran=_RUN_BY_AGENT.search(kind) is None)
+
+
+def _server_answer(fields: Fields) -> Answer:
+    """Return the answer of a tool that the provider ran, in OpenTelemetry's form."""
+    response = as_object(fields.get("server_tool_call_response"))
+    return Answer(text_of(fields.get("id")), None, ABSENT if response is None else dict(response), ran=True)
 
 
 def _haystack_answer(body: Fields, _path: str) -> Answer:

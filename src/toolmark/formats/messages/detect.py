@@ -23,19 +23,9 @@ _CALL_PART = re.compile("tool|function_call")
 
 _ITEM_TYPES = frozenset(
     {
-        "additional_tools",
-        "compaction",
-        "compaction_trigger",
-        "configuration_update",
-        "item_reference",
-        "mcp_approval_request",
-        "mcp_approval_response",
-        "mcp_list_tools",
-        "message",
-        "program",
-        "program_output",
-        "reasoning",
-        "tool_search_output",
+        *("additional_tools", "compaction", "compaction_trigger", "configuration_update", "item_reference"),
+        *("mcp_approval_request", "mcp_approval_response", "mcp_list_tools", "message", "program", "program_output"),
+        *("reasoning", "tool_search_output"),
     }
 )
 

@@ -14,6 +14,7 @@ from toolmark._internal.json import parse_json, parse_json_value, short_repr, to
 from toolmark._internal.message_content import Fields, as_object, part_text, part_type
 from toolmark.capture.input_parts import image_parts, read_image
 from toolmark.errors import InvalidDataError, Problem
+from toolmark.matching.json_compare import ABSENT
 
 _SILENT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Types of content parts that are not part of the message's text."""
@@ -102,6 +103,11 @@ def output_of(content: object) -> Any:  # noqa: ANN401 - a JSON value
     if None not in texts:
         return "".join(map(str, texts))
     return [plain(part) if text is None else text for part, text in zip(content, texts, strict=True)]
+
+
+def output_or_absent(content: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the output of a tool as `output_of` does, `ABSENT` if there is none."""
+    return ABSENT if content is None else output_of(content)
 
 
 def arguments_of(value: object) -> tuple[Any, str | None]:

@@ -8,7 +8,7 @@ unreadable arguments under `invalid_tool_calls`, those that the provider ran in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from toolmark._internal.json import short_repr
@@ -16,9 +16,8 @@ from toolmark._internal.message_content import Fields, first_of, object_of, part
 from toolmark.calls import ToolCallType
 from toolmark.capture import Request
 from toolmark.formats.messages.content_parts import call_of, piece_of
-from toolmark.formats.messages.field_readers import Notes, list_of, output_of, read_id
+from toolmark.formats.messages.field_readers import Notes, list_of, output_or_absent, read_id
 from toolmark.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
-from toolmark.matching.json_compare import ABSENT
 
 _CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)?$")
 _TYPES = frozenset({"ai", "human", "tool", "function", "system", "chat", "remove", "developer"})
@@ -30,7 +29,7 @@ _RUN_BY_PROVIDER = frozenset({ToolCallType.HOSTED, ToolCallType.MCP})
 def message_fields(value: object) -> Fields | None:
     """Return the fields of a message of LangChain, with its `type` (`ai`, `human`, ...); `None` for anything else."""
     fields = object_of(value)
-    if not fields or "role" in fields:
+    if "role" in fields:
         return None
     name, inner = _kind_and_fields(fields)
     kind = "".join(_CLASS_NAME.findall(name)).lower() or name
@@ -57,17 +56,12 @@ def _is_message(kind: str, fields: Fields) -> bool:
 
 def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
     """Add messages to a transcript; problems go to its notes."""
-    notes = transcript.notes
     for path, message in entries:
         fields = message_fields(message)
         if fields is None:
-            notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
-        elif fields["type"] == "ai":
-            _read_model(fields, path, transcript)
-        elif fields["type"] in ("tool", "function"):
-            transcript.add_answer(result_of(fields, path, notes), path)
-        elif fields["type"] == "human":
-            transcript.add_user_input(read_user_input(fields.get("content"), path, notes))
+            transcript.notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
+        elif fields["type"] in _READERS:
+            _READERS[fields["type"]](fields, path, transcript)
 
 
 def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
@@ -79,6 +73,23 @@ def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> Non
         transcript.add_model_use(model, counts)
     for answer in answers:
         transcript.add_answer(replace(answer, ran=True), path)
+
+
+def _read_result(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
+    transcript.add_answer(result_of(fields, path, transcript.notes), path)
+
+
+def _read_user(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
+    transcript.add_user_input(read_user_input(fields.get("content"), path, transcript.notes))
+
+
+_READERS: dict[str, Callable[[Fields, str, TranscriptBuilder], None]] = {
+    "ai": _read_model,
+    "tool": _read_result,
+    "function": _read_result,
+    "human": _read_user,
+}
+"""Readers of messages, by their type; the others have neither calls nor texts of the user."""
 
 
 def _text_in(fields: Fields, path: str) -> str:
@@ -95,10 +106,8 @@ def calls_of(fields: Fields, path: str, notes: Notes) -> tuple[list[Request], li
 
     Blocks that repeat an entry of `tool_calls` are skipped. A call without a name is a problem.
     """
-    requests = [
-        *_listed_calls(fields, "tool_calls", path, notes),
-        *_listed_calls(fields, "invalid_tool_calls", path, notes),
-    ]
+    requests = list(_listed_calls(fields, "tool_calls", path, notes))
+    requests += _listed_calls(fields, "invalid_tool_calls", path, notes)
     requests = requests or _provider_calls(fields, path)
     answers: list[Answer] = []
     for index, block in enumerate(parts_of(fields.get("content"))):
@@ -135,10 +144,5 @@ def _provider_calls(fields: Fields, path: str) -> list[Request]:
 
 def result_of(fields: Fields, path: str, notes: Notes) -> Answer:
     """Return the answer in a message of a tool."""
-    content = fields.get("content")
-    return Answer(
-        read_id(fields, "tool_call_id", path, notes),
-        text_of(fields.get("name")),
-        ABSENT if content is None else output_of(content),
-        failed=fields.get("status") == "error",
-    )
+    call_id, content = read_id(fields, "tool_call_id", path, notes), output_or_absent(fields.get("content"))
+    return Answer(call_id, text_of(fields.get("name")), content, failed=fields.get("status") == "error")

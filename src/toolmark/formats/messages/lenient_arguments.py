@@ -35,24 +35,25 @@ def read_tolerantly(raw: object) -> tuple[JsonObject, str] | None:
     """
     if not isinstance(raw, str) or len(raw) > LONGEST:
         return None
-    text = raw
+    value: Any = raw
     steps: list[str] = []
     for _ in range(_LAYERS):
-        text = text.strip()
-        fence = _FENCE.fullmatch(text)
-        if fence is not None:
-            steps.append("inside a code fence")
-            text = fence[2]
-            continue
-        value, step = _value_of(text)
-        steps += step
+        value, how = _unwrapped(value.strip())
+        steps += how
         if isinstance(value, dict):
             return value, ", ".join(steps) or "as JSON"
         if not isinstance(value, str):
             return None
-        steps.append("as JSON text inside JSON text")
-        text = value
     return None
+
+
+def _unwrapped(text: str) -> tuple[Any, list[str]]:
+    """Return the text inside a code fence or the value of a text, and how it was read."""
+    fence = _FENCE.fullmatch(text)
+    if fence is not None:
+        return fence[2], ["inside a code fence"]
+    value, how = _value_of(text)
+    return value, [*how, "as JSON text inside JSON text"] if isinstance(value, str) else how
 
 
 def repair_arguments(raw: object, name: str, path: str, notes: Notes) -> JsonObject | None:

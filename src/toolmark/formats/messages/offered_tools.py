@@ -59,7 +59,11 @@ def _openai_specs(tool: Fields) -> list[ToolSpec]:
         return [_spec(as_object(tool.get(kind)) or tool, _DESCRIBED.get(kind, ToolCallType.FUNCTION))]
     if kind == "mcp" and "inputSchema" in tool:  # one tool, as toolmark's recorder of MCP sessions writes it
         return [_spec(tool, ToolCallType.MCP)]
-    name = _DATED.sub("", kind)
+    return _provider_specs(_DATED.sub("", kind))
+
+
+def _provider_specs(name: str) -> list[ToolSpec]:
+    """Return the tool of OpenAI with this type; none for a set of tools."""
     if name in _SETS_OF_TOOLS:
         return []
     runner = ToolCallType.FUNCTION if name in _RUN_BY_AGENT else ToolCallType.HOSTED

@@ -126,9 +126,6 @@ def _read_body(body: Fields, path: str, source: str, type: ToolCallType, notes: 
 
 
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:
-    content = fields.get("content")
-    return Answer(
-        read_id(fields, "tool_call_id", path, notes),
-        text_of(fields.get("name", fields.get("tool_name"))),
-        ABSENT if content is None else output_of(content),
-    )
+    call_id, content = read_id(fields, "tool_call_id", path, notes), fields.get("content")
+    name = text_of(fields.get("name", fields.get("tool_name")))
+    return Answer(call_id, name, ABSENT if content is None else output_of(content))

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from toolmark._internal.json import json_text, short_repr
-from toolmark._internal.message_content import Fields, first_of, object_of, text_of
+from toolmark._internal.message_content import Fields, first_of, object_of, text_of, text_or_empty
 from toolmark.calls import ToolCallType, ToolSpec
 from toolmark.capture import Request
 from toolmark.errors import InvalidDataError
@@ -22,7 +22,9 @@ from toolmark.formats.messages.field_readers import (
     Notes,
     arguments_of,
     output_of,
+    output_or_absent,
     plain,
+    present_keys,
     read_content,
     read_list,
     read_name,
@@ -88,24 +90,28 @@ def read_responses_answer(item: object) -> Answer | None:
         item: The item; anything that is not an object, or has no type, is not an answer.
     """
     kind = _type_of(item)
-    if kind not in ("mcp_approval_response", "program_output") and not kind.endswith("_call_output"):
-        return None
-    fields = object_of(item)
-    if kind == "mcp_approval_response":
-        return _approval(fields)
-    output = fields.get("result" if kind == "program_output" else "output")
-    content = ABSENT if output is None else output_of(output)
-    call_id = _local_shell_id(fields) if kind == "local_shell_call_output" else text_of(fields.get("call_id"))
-    failed = text_of(fields.get("status")) in _FAILED
-    error = _error_text(content, fields) if failed else None
-    return Answer(call_id, text_of(fields.get("name")), content, failed=failed, error=error)
+    read = _ANSWER_READERS.get(kind)
+    if read is None and kind.endswith("_call_output"):
+        read = _call_output
+    return None if read is None else read(object_of(item))
 
 
 def _type_of(item: object) -> str:
     """Return the type of an item, an empty text without one."""
     # Most items are of another type than the caller looks for, and all fields of an SDK object take long to read.
     kind = getattr(item, "type", None) if isinstance(item, BaseModel) else object_of(item).get("type")
-    return text_of(kind) or ""
+    return text_or_empty(kind)
+
+
+def _call_output(fields: Fields) -> Answer:
+    return _answer(fields, text_of(fields.get("call_id")), fields.get("output"))
+
+
+def _answer(fields: Fields, call_id: str | None, output: object) -> Answer:
+    content = output_or_absent(output)
+    failed = text_of(fields.get("status")) in _FAILED
+    error = _error_text(content, fields) if failed else None
+    return Answer(call_id, text_of(fields.get("name")), content, failed=failed, error=error)
 
 
 def _approval(fields: Fields) -> Answer:
@@ -158,23 +164,29 @@ class _ModelMessage:
 
 
 def _read_item(fields: Fields, path: str, message: _ModelMessage) -> None:
-    notes, role = message.transcript.notes, fields.get("role")
+    notes = message.transcript.notes
     kind = None if fields.get("type") is None else str(fields["type"])
     request, answer = read_responses_call(fields), read_responses_answer(fields)
     if request is not None:
-        if not request.name:
-            read_name(fields, path, notes)
-        if kind not in _CALL_READERS:
-            notes.warn(path, f"the type {kind!r} is unknown; it was read as a call of {request.name!r}")
+        _check_call(request, fields, path, notes)
         message.add_call(replace(request, source=path), for_approval=kind == "mcp_approval_request")
     elif answer is not None:
         message.end().add_answer(replace(answer, ran=answer.call_id in message.provider_calls), path)
-    elif role is not None and kind in (None, "message"):
+    elif fields.get("role") is not None and kind in (None, "message"):
         _read_message(fields, path, message)
     elif kind in _TOOL_LISTS:
         message.transcript.offer_tools(_tools_of(fields, path, notes), all_known=False)
     elif kind not in _SILENT:
         notes.warn(path, _reason_left_out(kind))
+
+
+def _check_call(request: Request, fields: Fields, path: str, notes: Notes) -> None:
+    """Note a problem if a call has no name, and a warning if its type is newer than this reader."""
+    if not request.name:
+        read_name(fields, path, notes)
+    kind = str(fields["type"])
+    if kind not in _CALL_READERS:
+        notes.warn(path, f"the type {kind!r} is unknown; it was read as a call of {request.name!r}")
 
 
 def _reason_left_out(kind: str | None) -> str:
@@ -207,7 +219,7 @@ def _named_call(
     fields: Fields, arguments: object, *, id: object, type: ToolCallType | None = None, server: object = None
 ) -> Request:
     """Return a call of a tool with its own name; the arguments are an object or the text of one."""
-    name, group = text_of(fields.get("name")) or "", text_of(server or fields.get("namespace"))
+    name, group = text_or_empty(fields.get("name")), text_of(server or fields.get("namespace"))
     if group == name and server is None:  # a tool that is loaded late is its own namespace
         group = None
     reason = None
@@ -312,7 +324,7 @@ def _without_nulls(value: object) -> dict[str, Any]:
 
 def _some(fields: Fields, *keys: str) -> dict[str, Any]:
     """Return the values under these keys that are not `None`."""
-    return {key: plain(fields[key]) for key in keys if fields.get(key) is not None}
+    return {key: plain(fields[key]) for key in present_keys(fields, keys)}
 
 
 _FUNCTION, _CUSTOM, _HOSTED = ToolCallType.FUNCTION, ToolCallType.CUSTOM, ToolCallType.HOSTED
@@ -337,3 +349,10 @@ _CALL_READERS: dict[str, Callable[[Fields], Request]] = {
     "mcp_approval_request": _mcp_request,
 }
 """Readers of calls, by the type of the item."""
+
+_ANSWER_READERS: dict[str, Callable[[Fields], Answer]] = {
+    "local_shell_call_output": lambda item: _answer(item, _local_shell_id(item), item.get("output")),
+    "program_output": lambda item: _answer(item, text_of(item.get("call_id")), item.get("result")),
+    "mcp_approval_response": _approval,
+}
+"""Readers of answers, by the type of the item; all others are of the kind of `_call_output`."""

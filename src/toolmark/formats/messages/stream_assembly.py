@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from toolmark._internal.json import parse_json, short_repr
-from toolmark._internal.message_content import Fields, as_object, object_of, part_type, parts_of, text_of
+from toolmark._internal.message_content import Fields, as_object, object_of, part_type, parts_of, text_of, text_or_empty
 from toolmark._internal.text import plural
 from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.field_readers import Notes, list_of
+from toolmark.formats.messages.field_readers import Notes, list_of, present_keys
 
 _JsonObject: TypeAlias = dict[str, Any]
 
 _CHUNK = "chat.completion.chunk"
-_ANTHROPIC_EVENT = re.compile(r"(?:message|content_block)_(?:start|delta|stop)")
 _SILENT_EVENTS = frozenset({"ping", "keepalive", "error"})
 """Types of events that belong to any stream and hold nothing of the response; an error is a warning of its own."""
 _END_OF_STREAM = "[DONE]"
@@ -159,13 +158,13 @@ def _stream_type_of(event: Fields) -> type[_Stream] | None:
     kind = _type_of(event)
     if event.get("object") == _CHUNK:
         return _ChatStream
-    if _ANTHROPIC_EVENT.fullmatch(kind):
+    if kind in _ANTHROPIC_EVENTS:
         return _AnthropicStream
     return _ResponsesStream if kind.startswith("response.") else None
 
 
 def _type_of(event: Fields) -> str:
-    return text_of(event.get("type")) or ""
+    return text_or_empty(event.get("type"))
 
 
 def _ids_identify_streams(events: Sequence[Fields]) -> bool:
@@ -212,10 +211,9 @@ class _Choice:
 
     def has_call_of(self, delta: Fields) -> bool:
         """Return whether a delta begins a call that was read already."""
-        for call in map(object_of, list_of(delta.get("tool_calls"))):
-            if object_of(call.get("function")).get("name") and (None, text_of(call.get("id")) or "") in self._by_id:
-                return True
-        return False
+        calls = map(object_of, list_of(delta.get("tool_calls")))
+        named = [call for call in calls if object_of(call.get("function")).get("name")]
+        return any((None, text_or_empty(call.get("id"))) in self._by_id for call in named)
 
     def assembled(self) -> _JsonObject:
         """Return the choice of a response."""
@@ -272,7 +270,7 @@ class _ChatStream(_Stream):
     def add(self, event: Fields) -> None:
         """Add a chunk."""
         self.has_id = self.has_id or text_of(event.get("id")) is not None
-        self.body |= {key: event[key] for key in ("model", "usage") if event.get(key) is not None}
+        self.body |= {key: event[key] for key in present_keys(event, ("model", "usage"))}
         for piece in self.objects(event.get("choices"), "choices"):
             self.choices.setdefault(str(piece.get("index", 0)), _Choice()).add(piece, self)
         self.is_complete = all(choice.finish_reason for choice in self.choices.values())
@@ -290,22 +288,27 @@ def _has_content(delta: Fields) -> bool:
 
 
 def _merge(message: _JsonObject, delta: Fields, mixed_keys: list[str]) -> None:
-    """Add one delta to a message: texts and content parts grow, objects are merged, other values are replaced."""
+    """Add one delta to a message."""
     for key, value in delta.items():
         old = message.get(key)
-        if key == "content" and (isinstance(value, list) or isinstance(old, list)):
-            # Mistral sends thoughts as lists of parts, and the answer after them as text.
-            message[key] = _content_parts(old) + _content_parts(value)
-        elif isinstance(value, Mapping):
-            message[key] = dict(old) if isinstance(old, dict) else {}
-            _merge(message[key], value, mixed_keys)
-        elif key in _GROWING_TEXTS and isinstance(value, str):
-            message[key] = (text_of(old) or "") + value
-        elif not old or value not in (None, ""):
-            # Later chunks of some servers have empty names and ids, which replace nothing.
-            message[key] = value
-        if old and type(message[key]) is not type(old) and not isinstance(message[key], list):
+        new = message[key] = _merged(key, old, value, mixed_keys)
+        if old and type(new) is not type(old) and not isinstance(new, list):
             mixed_keys.append(key)
+
+
+def _merged(key: str, old: object, value: object, mixed_keys: list[str]) -> object:
+    """Return a value with one more piece: texts and content parts grow, objects are merged, others are replaced."""
+    if key == "content" and (isinstance(value, list) or isinstance(old, list)):
+        # Mistral sends thoughts as lists of parts, and the answer after them as text.
+        return _content_parts(old) + _content_parts(value)
+    if isinstance(value, Mapping):
+        merged = dict(old) if isinstance(old, dict) else {}
+        _merge(merged, value, mixed_keys)
+        return merged
+    if key in _GROWING_TEXTS and isinstance(value, str):
+        return text_or_empty(old) + value
+    # Later chunks of some servers have empty names and ids, which replace nothing.
+    return old if old and value in (None, "") else value
 
 
 def _content_parts(content: object) -> list[Any]:
@@ -349,12 +352,8 @@ class _ResponsesStream(_Stream):
         """Add an item, or replace the beginning of the same item."""
         item, index = event.get("item"), str(event.get("output_index"))
         item_id = text_of(object_of(item).get("id"))
-        position = self._positions.get((index, item_id))
-        if position is None and item_id is not None:
-            position = self._positions.get((index, None))
-            if position is not None and text_of(object_of(self.items[position]).get("id")):
-                position = None  # another item has this index, too
-        if position is None or (item_id is None and position not in self._unfinished):
+        position = self._begun_position(index, item_id)
+        if position is None:
             position = len(self.items)
             self.items.append(item)
         self.items[position] = item
@@ -364,17 +363,26 @@ class _ResponsesStream(_Stream):
         else:
             self._unfinished.add(position)
 
+    def _begun_position(self, index: str, item_id: str | None) -> int | None:
+        """Return the position of the beginning of an item, `None` if the item has none."""
+        position, last = self._positions.get((index, item_id)), self._positions.get((index, None))
+        if item_id is None:
+            return last if last in self._unfinished else None
+        if position is None and last is not None and text_of(object_of(self.items[last]).get("id")) is None:
+            return last  # any other item with this index has an id
+        return position
+
     def _add_arguments(self, event: Fields, key: str) -> None:
         """Add a piece of the arguments of a call, or all of them, to its item."""
         index = str(event.get("output_index"))
         item_id = text_of(event.get("item_id"))
         position = self._positions.get((index, item_id), self._positions.get((index, None)))
-        item = None if position is None else as_object(self.items[position])
-        if position is None or item is None or not str(item.get("type")).endswith("_call"):
+        item = {} if position is None else object_of(self.items[position])
+        if position is None or not str(item.get("type")).endswith("_call"):
             self.calls_without_start.add(f"{index} {item_id}")
         elif position in self._unfinished:
-            whole, piece = text_of(event.get(key)), text_of(event.get("delta")) or ""
-            self.items[position] = {**item, key: whole or (text_of(item.get(key)) or "") + piece}
+            longer = text_or_empty(item.get(key)) + text_or_empty(event.get("delta"))
+            self.items[position] = {**item, key: text_of(event.get(key)) or longer}
 
     def response(self) -> _JsonObject:
         """Return the response; items that its last form does not have are added."""
@@ -424,41 +432,67 @@ class _AnthropicStream(_Stream):
 
     def add(self, event: Fields) -> None:
         """Add an event."""
-        kind, index = _type_of(event), str(event.get("index"))
         self.is_begun = True
-        if kind == "message_start":
-            self.body |= self.object(event.get("message"), "message")
-            self.blocks += map(dict, self.objects(parts_of(self.body.get("content")), "content"))
-        elif kind == "content_block_start":
-            block = dict(self.object(event.get("content_block"), "content_block"))
-            self._open[index] = block
-            self.blocks.append(block)
-        elif kind == "content_block_delta":
-            self._extend(index, self.object(event.get("delta"), "delta"))
-        elif kind == "content_block_stop":
-            self._open.pop(index, None)
-        elif kind == "message_delta":
-            self.body["usage"] = {**object_of(self.body.get("usage")), **object_of(event.get("usage"))}
-            self.body |= self.object(event.get("delta"), "delta")
-        else:
-            self.is_complete = True
+        _ANTHROPIC_EVENTS[_type_of(event)](self, event)
 
-    def _extend(self, index: str, delta: Fields) -> None:
-        """Add the texts of a delta to the block with this index."""
-        block = self._open.get(index)
+    def start_message(self, event: Fields) -> None:
+        """Read the message, which may already have content."""
+        self.body |= self.object(event.get("message"), "message")
+        self.blocks += map(dict, self.objects(parts_of(self.body.get("content")), "content"))
+
+    def change_message(self, event: Fields) -> None:
+        """Read the usage and the reason of the end."""
+        self.body["usage"] = {**object_of(self.body.get("usage")), **object_of(event.get("usage"))}
+        self.body |= self.object(event.get("delta"), "delta")
+
+    def end_message(self, _event: Fields) -> None:
+        """End the stream."""
+        self.is_complete = True
+
+    def start_block(self, event: Fields) -> None:
+        """Begin a block."""
+        self._begin(event, dict(self.object(event.get("content_block"), "content_block")))
+
+    def extend_block(self, event: Fields) -> None:
+        """Add the texts of a delta to the open block with its index; a text may begin one."""
+        delta = self.object(event.get("delta"), "delta")
+        block = self._open.get(str(event.get("index")))
         if "partial_json" in delta and not str(part_type(block)).endswith("tool_use"):
-            self.calls_without_start.add(index)
+            self.calls_without_start.add(str(event.get("index")))
             return
         if block is None:
-            block = self._open[index] = {"type": "text"}
-            self.blocks.append(block)
-        for key, block_key in _BLOCK_KEYS.items():
+            block = self._begin(event, {"type": "text"})
+        for key in _BLOCK_KEYS:
             if isinstance(delta.get(key), str):
-                old = block.get(block_key)
-                if old and not isinstance(old, str):
-                    self.mixed_keys.append(key)
-                block[block_key] = (text_of(old) or "") + delta[key]
+                self._extend(block, key, delta[key])
+
+    def end_block(self, event: Fields) -> None:
+        """End the block with this index."""
+        self._open.pop(str(event.get("index")), None)
+
+    def _begin(self, event: Fields, block: _JsonObject) -> _JsonObject:
+        self._open[str(event.get("index"))] = block
+        self.blocks.append(block)
+        return block
+
+    def _extend(self, block: _JsonObject, key: str, text: str) -> None:
+        """Add a text to the value of a block that grows by this key of a delta."""
+        old = block.get(_BLOCK_KEYS[key])
+        if old and not isinstance(old, str):
+            self.mixed_keys.append(key)
+        block[_BLOCK_KEYS[key]] = text_or_empty(old) + text
 
     def response(self) -> _JsonObject:
         """Return a message of Anthropic's Messages API."""
         return {**self.body, "content": self.blocks}
+
+
+_ANTHROPIC_EVENTS: dict[str, Callable[[_AnthropicStream, Fields], None]] = {
+    "message_start": _AnthropicStream.start_message,
+    "message_delta": _AnthropicStream.change_message,
+    "message_stop": _AnthropicStream.end_message,
+    "content_block_start": _AnthropicStream.start_block,
+    "content_block_delta": _AnthropicStream.extend_block,
+    "content_block_stop": _AnthropicStream.end_block,
+}
+"""Readers of Anthropic's events, by their type."""

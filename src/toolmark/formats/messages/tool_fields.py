@@ -10,7 +10,7 @@ from toolmark._internal.message_content import Fields, as_object, object_of, tex
 from toolmark.calls import CallStatus, ToolCall, ToolCallType
 from toolmark.errors import InvalidDataError
 from toolmark.formats.messages.content_parts import call_body
-from toolmark.formats.messages.field_readers import Notes, arguments_of, present_keys, read_id, read_list
+from toolmark.formats.messages.field_readers import Notes, arguments_of, present_keys, read_id, read_list, read_name
 from toolmark.formats.messages.lenient_arguments import repair_arguments
 from toolmark.matching.json_compare import ABSENT
 
@@ -91,9 +91,8 @@ def _with_requested(execution: Any, raw: object) -> JsonObject:  # noqa: ANN401 
 def _read_tool(fields: Fields, path: str, notes: Notes, *, expected: bool) -> JsonObject | None:
     """Return the fields of the `ToolCall` that an entry describes; `None`, with a problem, if it has no name."""
     body, kind = call_body(fields)
-    name = body.get("name")
-    if not isinstance(name, str) or not name:
-        notes.problem(f"{path}.name", f"a call needs the name of its tool, got {short_repr(name)}")
+    name = read_name(body, path, notes)
+    if not name:
         return None
     tool: JsonObject = {"name": name}
     for key in _PLAIN_KEYS:
@@ -111,8 +110,8 @@ def _read_tool(fields: Fields, path: str, notes: Notes, *, expected: bool) -> Js
         tool["type"] = call_type
     arguments = _one_of(_ARGUMENT_KEYS, body, path, notes)
     if kind is ToolCallType.CUSTOM and body.get("input") is not None:
-        tool["input_parameters"] = {"input": body["input"]}
-    elif isinstance(arguments, dict):
+        arguments = {"input": body["input"]}
+    if isinstance(arguments, dict):
         tool["input_parameters"] = arguments
     elif arguments is not None:
         _set_other_arguments(tool, arguments, path, notes, expected=expected)
@@ -166,14 +165,17 @@ def _set_other_arguments(tool: JsonObject, value: object, path: str, notes: Note
     tool["input_parameters"] = arguments or {}
     if not expected:
         tool["execution"] = {**object_of(tool.get("execution")), "requested_parameters": value}
-    if arguments is not None:
-        return
-    if expected:
+    if arguments is None and expected:
         notes.problem(path, f"the arguments of {name!r} are not a JSON object: {reason}")
-        return
-    notes.warn(path, f"the arguments of {name!r} are not a JSON object ({reason}); they count as {{}}")
+    elif arguments is None:
+        notes.warn(path, f"the arguments of {name!r} are not a JSON object ({reason}); they count as {{}}")
+        _set_invalid(tool)
+
+
+def _set_invalid(tool: JsonObject) -> None:
+    """Set that the arguments of a called tool are invalid; it cannot have run, even if the model saw an answer."""
     tool["execution"]["status"] = CallStatus.INVALID_ARGUMENTS
-    if "output" in tool:  # the model saw an answer, but the tool cannot have run
+    if "output" in tool:
         tool["execution"]["model_output"] = tool.pop("output")
 
 

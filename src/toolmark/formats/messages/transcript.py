@@ -86,6 +86,10 @@ class _Exchange:
         return "\n".join([text for text, _ in self.user_inputs]) or None
 
     @property
+    def last_text(self) -> str:
+        return self.texts[-1] if self.texts else ""
+
+    @property
     def input_parts(self) -> list[str | MLLMImage] | None:
         return _joined_parts(self.user_inputs)
 
@@ -125,8 +129,7 @@ class Transcript:
             if exchange.user_inputs:
                 turns.append(Turn(role="user", content=exchange.input or ""))
             if exchange.has_agent:
-                last_text = exchange.texts[-1] if exchange.texts else ""
-                turns.append(Turn(role="assistant", content=last_text, tools_called=run.tools_called))
+                turns.append(Turn(role="assistant", content=exchange.last_text, tools_called=run.tools_called))
         metadata = {"warnings": warnings} if warnings else None
         fields = {"turns": turns, "available_tools": self.run.available_tools or None, "metadata": metadata}
         return ConversationalTestCase(**drop_none(fields))
@@ -144,8 +147,9 @@ class Transcript:
         }
         # Only the last turn ends as the run.
         status, error = (self.run.status, self.run.error) if is_last else (RunStatus.OK, None)
-        if status is not RunStatus.OK or exchange.output is None:
-            fields |= {"status": RunStatus.STOPPED if status is RunStatus.OK else status, "error": error}
+        status = _status_with(exchange.output, status)
+        if status is not RunStatus.OK:
+            fields |= {"status": status, "error": error}
         return Run(**drop_none(fields))
 
     def _handoffs_of(self, indices: list[int]) -> list[Handoff]:
@@ -290,13 +294,9 @@ class TranscriptBuilder:
         """Return the transcript; the warnings are in the notes, and on every run."""
         self._flush_answers()
         self._warn_of_ids()
+        self._start_run()
         status, error = self._end
-        if self._approvals:
-            status = RunStatus.OK
-        elif status is RunStatus.OK and self._output is None:
-            status = RunStatus.STOPPED
-        inputs = self._first_inputs()
-        self._runs.started(inputs[-1][0] or None if inputs else None, parts=_joined_parts(inputs))
+        status = RunStatus.OK if self._approvals else _status_with(self._output, status)
         self._runs.ended(self._output, status=status, error=error, may_wait=bool(self._approvals))
         # If the user spoke only once, the run says it all.
         has_turns = sum(bool(exchange.user_inputs) for exchange in self._exchanges) > 1
@@ -310,11 +310,12 @@ class TranscriptBuilder:
         run = Run(**{name: value for name, value in fields.items() if value not in ([], {}, RunStatus.OK)})
         return Transcript(format, run, self._exchanges)
 
-    def _first_inputs(self) -> list[UserInput]:
-        """Return the messages of the user up to the first with a text."""
+    def _start_run(self) -> None:
+        """Set the input of the run: the messages of the user up to the first with a text."""
         inputs = [user for exchange in self._exchanges for user in exchange.user_inputs]
         number = next((number for number, (text, _) in enumerate(inputs, 1) if text), len(inputs))
-        return inputs[:number]
+        text = inputs[number - 1][0] if inputs else ""
+        self._runs.started(text or None, parts=_joined_parts(inputs[:number]))
 
     def _dialogue(self) -> list[dict[str, str]]:
         """Return the turns of the user and the agent."""
@@ -357,12 +358,17 @@ class TranscriptBuilder:
         reason = f" ({request.error})" if request.error else ""
         self.notes.warn(path, f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}")
 
-    def _warn_of_ids(self) -> None:
+    def _paths_by_id(self) -> dict[str | None, list[str]]:
+        """Return the paths of the calls by their ids; none at all if each call has an id of its own."""
         paths_by_id: dict[str | None, list[str]] = {}
         if len({request.id or None for request, _ in self._places} - {None}) < len(self._places):
             for request, path in self._places:
                 if request.id or not request.ran:
                     paths_by_id.setdefault(request.id or None, []).append(path)
+        return paths_by_id
+
+    def _warn_of_ids(self) -> None:
+        paths_by_id = self._paths_by_id()
         self.notes.warn_once(paths_by_id.pop(None, []), f"the call has no id; {_BY_ORDER}")
         self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
         legacy = "'function_call' is the old form without ids; answers were paired with calls by name and order"
@@ -380,8 +386,13 @@ def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:
         return None
     joined: list[str | MLLMImage] = []
     for text, parts in inputs:
-        joined += [text] if parts is None and text else parts or []
+        joined += parts or ([text] if text else [])
     return joined
+
+
+def _status_with(output: str | None, status: RunStatus) -> RunStatus:
+    """Return how a run ended that has this output; without one it stopped, if nothing else is known."""
+    return RunStatus.STOPPED if status is RunStatus.OK and output is None else status
 
 
 def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:

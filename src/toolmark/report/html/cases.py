@@ -57,7 +57,6 @@ def case_view(
     if case.available_tools is not None:
         tools = _toolset(case.available_tools, toolsets)
         links |= _numbered_links("t", tools["anchor"], len(tools["tools"]))
-    repeated = {text for result in entry.own_results for text in result.warnings}
     return {
         "entry": entry,
         "anchor": anchor,
@@ -74,8 +73,14 @@ def case_view(
         "times": timeline([message.calls for message in messages]),
         "tools": tools,
         "run": run,
-        "warnings": [text for text in (run.notes if run else ()) if text not in repeated],
+        "warnings": [] if run is None else _notes_beside(entry.own_results, run),
     }
+
+
+def _notes_beside(results: Sequence[MetricResult], run: Run) -> list[str]:
+    """Return the notes of a run without those that a result repeats."""
+    repeated = {text for result in results for text in result.warnings}
+    return [text for text in run.notes if text not in repeated]
 
 
 def _call_labels(messages: Sequence[Message], anchor: str) -> tuple[dict[tuple[int | None, int], str], dict[str, str]]:

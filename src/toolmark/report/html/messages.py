@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from toolmark._internal.images import DATA_URL, hash_images, image_type
 from toolmark._internal.json import json_text, replace_nonfinite
+from toolmark._internal.message_content import parts_of
 from toolmark._internal.text import number_text, shorten
 from toolmark.calls import CallStatus, Execution, ToolCall
 from toolmark.cases import (
@@ -257,7 +258,7 @@ class Pictures:
         numbers = count(1)
         if isinstance(content, Matcher):
             content = content.describe()
-        for part in [content] if isinstance(content, str) else content or ():
+        for part in parts_of(content):
             yield part if isinstance(part, str) else self.show(part, f"image {next(numbers)} of {place}")
 
     def show(self, image: MLLMImage, place: str) -> Picture:
