@@ -144,6 +144,7 @@ def test_an_ambiguous_input_joins_nothing() -> None:
         (lines(golden(1, output="3")), "$.output: unknown field 'output'"),
         (lines({"metrics": [], "cases": []}), "two.jsonl has results, not goldens; name the file that says "),
         (lines(golden(7)), "no case has a golden in two.jsonl, by id, name or input; name the field"),
+        (lines(golden(7, id="")), "no case has a golden in two.jsonl, by id, name or input; name the field"),
         (lines(golden(1, id="a"), golden(2, id="a")), "two.jsonl has several goldens with one id: 'a'"),
         (lines({"id": "a"}), "two.jsonl:1: $.input: is required"),
     ],

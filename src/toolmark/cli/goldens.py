@@ -72,7 +72,7 @@ def _by_id(goldens: Sequence[Golden], name: str) -> dict[str, Golden]:
     repeated = [repr(golden_id) for golden_id, count in counts.items() if count > 1]
     if repeated:
         stop(f"{name} has several goldens with one id: {join_first(repeated, _NAMED)}; ids of goldens must differ")
-    return {golden.id: golden for golden in goldens if golden.id is not None}
+    return {golden.id: golden for golden in goldens if golden.id}
 
 
 def _by_input(goldens: Sequence[Golden]) -> dict[str, Golden]:
