@@ -25,7 +25,9 @@ _NOT_OBJECTS = frozenset({type(None), str, int, float, bool, list})
 """Types of JSON values that are not objects. Most lookups end here, and `isinstance` of an abstract class is slow."""
 
 _IMAGE_TYPES = frozenset({"image", "image_url", "input_image"})
+
 MIME_KEYS = ("mime_type", "mimeType", "media_type", "mediaType", "image_mimetype")
+"""Names of the MIME type in the forms of images."""
 
 
 def as_object(value: object) -> Fields | None:
@@ -95,7 +97,7 @@ def part_text(part: object) -> str | None:
 
 
 def image_fields(part: object) -> dict[str, Any] | None:
-    """Return one of `url`, `path` and `data`, and `mime_type` if known, of a part that is an image; else `None`.
+    """Return the `url`, `path` or `data`, and the `mime_type` if known, of a part that is an image; else `None`.
 
     The part has the form of OpenAI's chat or Responses API, Anthropic, LangChain, LlamaIndex, MCP, or the GenAI
     conventions of OpenTelemetry. An image that a provider stores under an id is not in the part, and gives `None`.
@@ -103,8 +105,9 @@ def image_fields(part: object) -> dict[str, Any] | None:
     """
     fields = object_of(part)
     if fields.get("modality") == "image":  # OpenTelemetry's types are `blob` and `uri`
-        place = {"data": fields.get("content"), "url": fields.get("uri")}
-        return drop_none({**place, "mime_type": fields.get("mime_type")})
+        data, url = fields.get("content"), fields.get("uri")
+        is_image = data is not None or url is not None
+        return drop_none({"data": data, "url": url, "mime_type": fields.get("mime_type")}) if is_image else None
     return _typed_image_fields(fields) if first_of(fields, "type", "block_type") in _IMAGE_TYPES else None
 
 
@@ -114,7 +117,7 @@ def _typed_image_fields(fields: Fields) -> dict[str, Any] | None:
     data, url, path = first_of(holder, "data", "base64", "image"), holder.get("url"), holder.get("path")
     mime_type = text_of(first_of(holder, *MIME_KEYS) or first_of(fields, *MIME_KEYS))
     if data:
-        # LlamaIndex's `image` holds base64 text as bytes; other bytes are those of the image.
+        # Under LlamaIndex's `image`, bytes are base64 text; under another key they are the image itself.
         data = data.decode("ascii") if isinstance(data, bytes) and "image" in holder else data
         return drop_none({"data": data, "mime_type": mime_type})
     if url:

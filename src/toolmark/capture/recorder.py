@@ -26,6 +26,7 @@ _MAX_WARNINGS: Final = 1_000
 """Different warnings that belong to no run and are stored."""
 
 _labels: ContextVar[Mapping[int, str]] = ContextVar("toolmark_conversations", default={})  # noqa: B039 - never changed
+"""The conversation of new runs, by the `id` of the recorder."""
 
 
 class Recording(Protocol):
@@ -57,9 +58,9 @@ class RunRecorder(Generic[R]):
         """Start without recordings.
 
         Args:
-            sink: Receives each run when it ends. The recorder then stores a run only while it is interrupted, and the
-                sink receives it again, complete and under the same `run_id`, when it was resumed. Without a sink, runs
-                are stored until `pop`.
+            sink: Receives each run when it ends. The recorder then stores a run only while it is open or interrupted,
+                and the sink receives it again, complete and under the same `run_id`, when it was resumed. Without a
+                sink, runs are stored until `pop`.
             limit: Maximum number of stored runs; beyond it the oldest that have ended are dropped, with a warning.
             conversation: Conversation of every run; by default, the one that the framework names.
 
@@ -180,7 +181,7 @@ class RunRecorder(Generic[R]):
             self._drop_oldest()
 
     def _write(self, recording: R) -> None:
-        """Pass a run to the sink; one that waits is stored as well."""
+        """Pass a run that ended to the sink, and drop it unless it is interrupted: a resumed run continues it."""
         with self._lock:
             run = recording.run()
         if self._sink is not None:
@@ -193,7 +194,7 @@ class RunRecorder(Generic[R]):
         """Drop the oldest runs beyond the limit."""
         with self._lock:
             while len(self._recordings) > self._limit:
-                # An open run is never dropped: its end would then be an event of nothing.
+                # An open run is never dropped: its end would then belong to no run.
                 ended = (recording for recording in self._recordings.values() if not recording.builder.is_open)
                 oldest = next(ended, None)
                 if oldest is None:

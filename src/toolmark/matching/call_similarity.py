@@ -2,6 +2,9 @@
 
 Calls are gated by type and output (all or nothing) and weighed by their arguments (partial credit). A redacted value is
 not known, so it is left out on both sides; a field that either side does not have is not compared.
+
+Expected arguments are an object, a `Template` (an object with matchers of `toolmark.expect` inside), or a text that is
+not JSON. Positions in the two lists are `e` and `c`, those of a group `left` (expected) and `right` (called).
 """
 
 from __future__ import annotations
@@ -48,9 +51,9 @@ class ExactValues(NamedTuple):
 
     Attributes:
         expected: The values of each expected call; `None` where it is equal to no other.
-        called: Those of each called tool.
+        called: The values of each call that was made.
         complete: Whether equal calls may be paired first: every call has values, and calls of unequal values have a
-            similarity below 1 (no text equals a value, for example).
+            similarity below 1. It is false where a text may equal an object or a number once it is read as JSON.
     """
 
     expected: Sequence[Any]
@@ -105,7 +108,7 @@ class Comparison:
 
     def surely_equal(self, e: int, c: int) -> bool:
         """Return whether two calls of equal name are seen to be equal at once; false is not certain."""
-        forms = self._serialized
+        forms = self._serialized  # the arguments of the expected calls, then those of the others
         return self.plain and bool(forms) and forms[e] == forms[len(self.expected) + c]
 
     def by_name(self, expected: Sequence[int], called: Sequence[int]) -> list[tuple[list[int], list[int]]]:
@@ -141,7 +144,7 @@ class Comparison:
         return self._argument_ratio(expected.arguments, called.arguments)
 
     def _argument_ratio(self, expected: dict[str, Any] | Template | str, called: object) -> Ratio:
-        """Return the similarity of two argument objects, without redacted values; a broken text equals only itself."""
+        """Return the similarity of two argument objects, without redacted values; other texts equal only themselves."""
         if isinstance(expected, str) or not isinstance(called, dict):
             return ONE if expected == called else ZERO
         if isinstance(expected, Template):
@@ -186,12 +189,12 @@ class Comparison:
 
     def packed_matrix(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
         """Return the similarities of all pairs of two groups of one name, with the smaller group as rows."""
-        is_turned = len(left) > len(right)
+        is_transposed = len(left) > len(right)
         if self.plain:
             expected, called = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
-            return common(called, expected) if is_turned else common(expected, called)
+            return common(called, expected) if is_transposed else common(expected, called)
         matrix = self.matrix(left, right)
-        rows = list(zip(*matrix.rows, strict=True)) if is_turned else matrix.rows
+        rows = list(zip(*matrix.rows, strict=True)) if is_transposed else matrix.rows
         lanes = Lanes(max(len(left), len(right)), greatest_price(matrix.unit))
         return PackedMatrix(list(map(lanes.packed, rows)), lanes, matrix.unit)
 
@@ -221,7 +224,7 @@ class Comparison:
         return not json_equal(e.output, c.output) and not forms_equal(self._forms(e.output), self._forms(c.output))
 
     def _forms(self, output: object) -> Sequence[object]:
-        """Return the forms of an output; each text is read once, and not once for each pair."""
+        """Return what an output may mean, itself and as JSON; each text is read once, and not once for each pair."""
         if type(output) is not str:
             return (output,)
         forms = self._text_forms.get(output)
@@ -338,8 +341,10 @@ class Comparison:
     def _of_one_form(self, outputs: list[object]) -> bool:
         """Return whether no text among the outputs equals another output only when it is read as JSON."""
         texts = {output for output in outputs if type(output) is str}
-        if not texts or any(type(output) is not str for output in outputs):
-            return not texts
+        if not texts:
+            return True
+        if any(type(output) is not str for output in outputs):
+            return False
         forms = [form for text in texts for form in {*map(frozen, self._forms(text))}]
         return len(forms) == len(set(forms))
 

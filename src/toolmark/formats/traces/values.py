@@ -127,7 +127,7 @@ def time_of(value: object, *, unit: str | None = "ns") -> datetime | None:
         # OTLP writes 0 for a time that was not set.
         if not is_number(count) or not count:
             return None
-        return _EPOCH + timedelta(microseconds=int(count * 1_000_000 // _PARTS_PER_SECOND[unit or _unit_of(value)]))
+        return _EPOCH + timedelta(microseconds=int(count * 1_000_000 // _PARTS_PER_SECOND[unit or _unit_of(count)]))
     except (OverflowError, TypeError, ValueError):
         return None
 

@@ -64,7 +64,7 @@ class Batches:
     """The files and batches of one endpoint."""
 
     plans: Sequence[BatchPlan]
-    """For the batches in the order of their creation; later ones are completed at the first status request."""
+    """For the batches in the order of their creation; later ones are completed after one status request."""
     play: Play
     _files: dict[str, str] = field(default_factory=dict[str, str])
     _batches: dict[str, _Batch] = field(default_factory=dict[str, _Batch])
@@ -136,7 +136,7 @@ class Batches:
         return plan.create_fault or _json(batch.state())
 
     def _play_lines(self, lines: Sequence[JsonObject], plan: BatchPlan) -> JsonObject:
-        """Answer the lines in reverse order, as a client must not rely on their order; return the batch fields."""
+        """Answer the lines, write that in reverse order (no client must rely on it), and return the batch fields."""
         done = len(lines) if plan.answered is None else plan.answered
         good: list[JsonObject] = []
         bad: list[JsonObject] = []
