@@ -48,6 +48,17 @@ class Conversation:
     Attributes:
         id: The `conversation_id` of its runs.
         memory: State that an adapter stores between turns, by keys of its choice.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark import Run
+        >>> from toolmark.agents import Conversation
+        >>> async def agent(question: str, conversation: Conversation) -> Run:
+        ...     number = conversation.memory["turns"] = conversation.memory.get("turns", 0) + 1
+        ...     return Run(input=question, actual_output=f"answer {number}", conversation_id=conversation.id)
+        >>> conversation = Conversation()
+        >>> [asyncio.run(agent(question, conversation)).actual_output for question in ("Paris?", "And Rome?")]
+        ['answer 1', 'answer 2']
     """
 
     id: str = field(default_factory=lambda: str(uuid4()))

@@ -15,7 +15,18 @@ from toolmark.errors import InvalidDataError
 
 
 class ToolCallParams(str, Enum):
-    """Fields of a call that are compared. The name is always compared, so `TOOL` adds nothing."""
+    """Fields of a call that are compared. The name is always compared, so `TOOL` adds nothing.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="get_weather", input_parameters={"city": "Rome"})],
+        ...     expected_tools=[ToolCall(name="get_weather", input_parameters={"city": "Paris"})],
+        ... )
+        >>> metric = ToolCorrectnessMetric(evaluation_params=[ToolCallParams.INPUT_PARAMETERS])
+        >>> metric.measure(case).score
+        0.0
+    """
 
     TOOL = "tool"
     INPUT_PARAMETERS = "input_parameters"
@@ -23,7 +34,13 @@ class ToolCallParams(str, Enum):
 
 
 class ToolCallType(str, Enum):
-    """Who runs the tool, and how it takes its input. MCP wins over HOSTED if both are true."""
+    """Who runs the tool, and how it takes its input. MCP wins over HOSTED if both are true.
+
+    Example:
+        >>> from toolmark import ToolCall, ToolCallType
+        >>> ToolCall(name="web_search", type="hosted").type
+        <ToolCallType.HOSTED: 'hosted'>
+    """
 
     FUNCTION = "function"
     """The agent's own code, called with an argument object."""
@@ -36,7 +53,16 @@ class ToolCallType(str, Enum):
 
 
 class CallStatus(str, Enum):
-    """Outcome of a recorded call."""
+    """Outcome of a recorded call.
+
+    Example:
+        >>> from toolmark import CallStatus, ToolCall
+        >>> call = ToolCall(name="get_weather", execution={"status": "error", "error": "TimeoutError: no answer"})
+        >>> call.execution.status
+        <CallStatus.ERROR: 'error'>
+        >>> call.execution.status is CallStatus.ERROR
+        True
+    """
 
     OK = "ok"
     """It ran, or was answered, without an observed error."""
@@ -57,7 +83,14 @@ class CallStatus(str, Enum):
 
 
 class ToolEffect(str, Enum):
-    """Effect of a tool's calls on the world outside of the conversation."""
+    """Effect of a tool's calls on the world outside of the conversation.
+
+    Example:
+        >>> from toolmark import ToolEffect, ToolSpec
+        >>> tools = [ToolSpec(name="get_weather", effect="read"), ToolSpec(name="book_flight", effect="write")]
+        >>> [tool.name for tool in tools if tool.effect is ToolEffect.WRITE]
+        ['book_flight']
+    """
 
     READ = "read"
     """They only look something up or compute it."""
@@ -66,7 +99,15 @@ class ToolEffect(str, Enum):
 
 
 class CallOrigin(str, Enum):
-    """Who requested the call."""
+    """Who requested the call.
+
+    Example:
+        >>> from toolmark import CallOrigin, Execution
+        >>> Execution().origin
+        <CallOrigin.MODEL: 'model'>
+        >>> Execution(origin="code").origin is CallOrigin.CODE
+        True
+    """
 
     MODEL = "model"
     CODE = "code"
@@ -103,7 +144,21 @@ Arguments = Annotated[JsonObject | None, PlainValidator(_arguments)]
 
 
 class Execution(Model):
-    """How a recorded call was executed. An expected call has none."""
+    """How a recorded call was executed. An expected call has none.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolmark import Execution, ToolCall
+        >>> call = ToolCall(
+        ...     name="get_weather",
+        ...     input_parameters={"city": "Paris"},
+        ...     execution=Execution(status="error", executed=True, error="TimeoutError: no answer", duration=30.0),
+        ... )
+        >>> print(call.execution.status.value, call.execution.error, call.execution.duration)
+        error TimeoutError: no answer 30.0
+    """
 
     status: CallStatus = CallStatus.OK
     executed: bool = False
@@ -146,6 +201,19 @@ class ToolCall(Model):
     `input_parameters`, `inputParameters`, `args` and `arguments`, as an object or as the JSON text of one.
 
     The identity of a call is its position in its list; two equal calls are still two calls.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolmark import ToolCall
+        >>> call = ToolCall(name="get_weather", input_parameters={"city": "Paris"}, output="sunny")
+        >>> call.arguments["city"]
+        'Paris'
+        >>> print(call.to_json())
+        {"name": "get_weather", "input_parameters": {"city": "Paris"}, "output": "sunny"}
+        >>> ToolCall.from_json('{"name": "get_weather", "args": {"city": "Paris"}}').arguments
+        {'city': 'Paris'}
     """
 
     name: Annotated[str, Field(min_length=1)]
@@ -178,7 +246,18 @@ class ToolCall(Model):
 
 
 class ToolSpec(Model):
-    """A tool that an agent could call."""
+    """A tool that an agent could call.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolmark import ToolSpec
+        >>> schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+        >>> tool = ToolSpec(name="get_weather", description="Weather of a city", input_schema=schema, effect="read")
+        >>> tool.input_schema["required"]
+        ['city']
+    """
 
     name: Annotated[str, Field(min_length=1)]
     description: str | None = None
@@ -204,6 +283,15 @@ def read_tool_spec(value: object) -> ToolSpec:
 
     Raises:
         InvalidDataError: It has none of these forms.
+
+    Example:
+        >>> from toolmark.calls import read_tool_spec
+        >>> openai_tool = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
+        >>> read_tool_spec(openai_tool).name
+        'get_weather'
+        >>> mcp_tool = {"name": "get_weather", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+        >>> read_tool_spec(mcp_tool).effect
+        <ToolEffect.READ: 'read'>
     """
     if isinstance(value, ToolSpec):
         return value

@@ -116,7 +116,18 @@ def _base64(value: object) -> str | None:
 
 
 class MLLMImage(Model):
-    """An image, by reference or as bytes: exactly one of `url`, `path`, `data`. Nothing is read or fetched here."""
+    """An image, by reference or as bytes: exactly one of `url`, `path`, `data`. Nothing is read or fetched here.
+
+    Raises:
+        InvalidDataError: It has none of these, or several.
+
+    Example:
+        >>> from toolmark import MLLMImage
+        >>> print(MLLMImage(url="https://example.com/paris.png").to_json())
+        {"url": "https://example.com/paris.png"}
+        >>> MLLMImage(data=b"GIF89a", mime_type="image/gif").data
+        'R0lGODlh'
+    """
 
     url: str | None = None
     """`https:`, `http:` or `data:`."""
@@ -189,7 +200,16 @@ ExpectedTextOrImages: TypeAlias = Annotated[
 
 
 class RunStatus(str, Enum):
-    """How a recorded run ended."""
+    """How a recorded run ended.
+
+    Example:
+        >>> from toolmark import Run, RunStatus
+        >>> run = Run(input="Book a flight to Paris.", status="stopped", error="limit of 10 steps reached")
+        >>> run.status is RunStatus.STOPPED
+        True
+        >>> run.notes
+        ['the run was stopped: limit of 10 steps reached']
+    """
 
     OK = "ok"
     """It answered."""
@@ -216,7 +236,15 @@ def _with_arguments_of(
 
 
 class Handoff(Model):
-    """Control passed from one agent to another."""
+    """Control passed from one agent to another.
+
+    Example:
+        >>> from toolmark import Handoff, Run, ToolCall
+        >>> calls = [ToolCall(name="get_weather"), ToolCall(name="transfer_to_booking")]
+        >>> run = Run(calls=calls, handoffs=[Handoff(call=1, from_agent="travel", to_agent="booking")])
+        >>> [call.name for call in run.tools_called]
+        ['get_weather']
+    """
 
     call: Annotated[int, Field(ge=0)] | None = None
     """Position of the call in the run's `calls`; `None` if no call was observed."""
@@ -225,7 +253,15 @@ class Handoff(Model):
 
 
 class Turn(Model):
-    """One message of a conversation; only turns of the assistant have calls."""
+    """One message of a conversation; only turns of the assistant have calls.
+
+    Example:
+        >>> from toolmark import ToolCall, Turn
+        >>> question = Turn(role="user", content="What is the weather in Paris?")
+        >>> answer = Turn(role="assistant", content="Sunny.", tools_called=[ToolCall(name="get_weather")])
+        >>> print(f"{question.content} -> {answer.tools_called[0].name}")
+        What is the weather in Paris? -> get_weather
+    """
 
     role: Literal["user", "assistant"]
     content: str
@@ -239,6 +275,17 @@ class Run(Model):
 
     `calls` has every call at the top level of the run, whether it succeeded or not, including calls that hand over to
     another agent; `tools_called` is the part of it that is scored.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolmark import Run, ToolCall
+        >>> call = ToolCall(name="get_weather", input_parameters={"city": "Paris"}, output="sunny")
+        >>> run = Run(input="What is the weather in Paris?", actual_output="It is sunny in Paris.", calls=[call])
+        >>> case = run.to_test_case(expected_tools=[ToolCall(name="get_weather")])
+        >>> print(case.input, [call.name for call in case.tools_called])
+        What is the weather in Paris? ['get_weather']
     """
 
     input: str | None = None
@@ -386,6 +433,19 @@ class LLMTestCase(Model):
     list, and `expected_output` a matcher of the answer (see `toolmark.expect`).
 
     The fields from `context` on are those of DeepEval's cases; they are stored and written, and no metric reads them.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = LLMTestCase(
+        ...     input="What is the weather in Paris?",
+        ...     tools_called=[ToolCall(name="get_weather", input_parameters={"city": "Paris"})],
+        ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
+        ... )
+        >>> ToolCorrectnessMetric().measure(case).score
+        0.5
     """
 
     id: Identifier | None = None
@@ -417,7 +477,21 @@ class LLMTestCase(Model):
 
 
 class MLLMTestCase(Model):
-    """An `LLMTestCase` whose input and outputs may hold images."""
+    """An `LLMTestCase` whose input and outputs may hold images.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolmark import MLLMImage, MLLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = MLLMTestCase(
+        ...     input=["What is the weather in this city?", MLLMImage(url="https://example.com/paris.png")],
+        ...     tools_called=[ToolCall(name="get_weather", input_parameters={"city": "Paris"})],
+        ...     expected_tools=[ToolCall(name="get_weather")],
+        ... )
+        >>> ToolCorrectnessMetric().measure(case).score
+        1.0
+    """
 
     id: Identifier | None = None
     name: str | None = None
@@ -450,7 +524,21 @@ def input_with_images(case: LLMTestCase | MLLMTestCase) -> str | list[str | MLLM
 
 
 class ConversationalTestCase(Model):
-    """A conversation of several turns."""
+    """A conversation of several turns.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolmark import ConversationalTestCase, ToolCall, Turn
+        >>> turns = [
+        ...     Turn(role="user", content="What is the weather in Paris?"),
+        ...     Turn(role="assistant", content="Sunny.", tools_called=[ToolCall(name="get_weather")]),
+        ... ]
+        >>> case = ConversationalTestCase(id="paris", turns=turns).to_test_cases()[0]
+        >>> print(f"{case.id}: {case.input} -> {case.tools_called[0].name}")
+        paris, turn 1: What is the weather in Paris? -> get_weather
+    """
 
     turns: list[Turn]
     id: Identifier | None = None

@@ -187,6 +187,16 @@ def read_transcripts(
         DataFileError: The file holds no conversation, or some that cannot be read; `problems` has every place, with its
             line if each line is a conversation.
         OSError: The file cannot be opened or read.
+
+    Example:
+        >>> import json
+        >>> from pathlib import Path
+        >>> from toolmark.convert import read_transcripts
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+        >>> messages = [{"role": "user", "content": "Weather in Paris?"}, {"role": "assistant", "tool_calls": [call]}]
+        >>> _ = Path("log.jsonl").write_text(json.dumps({"messages": messages}), encoding="utf-8")
+        >>> [call.name for case in read_transcripts("log.jsonl")[0].cases() for call in case.tools_called]
+        ['get_weather']
     """
     options: dict[str, Any] = {
         "format": format,

@@ -59,7 +59,21 @@ _MAX_PROBLEMS = 10
 
 
 class Golden(Model):
-    """A question and the expected result; running an agent on it gives a test case."""
+    """A question and the expected result; running an agent on it gives a test case.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolmark import Golden, ToolCall, write_cases
+        >>> golden = Golden(
+        ...     input="What is the weather in Paris?",
+        ...     expected_tools=[ToolCall(name="get_weather", input_parameters={"city": "Paris"})],
+        ... )
+        >>> write_cases("goldens.jsonl", [golden])
+        >>> Golden.load("goldens.jsonl")[0].input
+        'What is the weather in Paris?'
+    """
 
     input: str
     id: Identifier | None = None
@@ -103,12 +117,15 @@ class EvaluationDataset:
         test_cases: Answers to measure.
 
     Example:
-        >>> from toolmark import Golden, LLMTestCase
-        >>> dataset = EvaluationDataset(goldens=[Golden(input="What is the weather in Paris?")])
+        >>> from toolmark import Golden, LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.dataset import EvaluationDataset
+        >>> weather = ToolCall(name="get_weather")
+        >>> dataset = EvaluationDataset([Golden(input="What is the weather in Paris?", expected_tools=[weather])])
         >>> for golden in dataset.goldens:
-        ...     dataset.add_test_case(LLMTestCase(input=golden.input, tools_called=[], expected_tools=[]))
-        >>> len(dataset.test_cases)
-        1
+        ...     case = LLMTestCase(input=golden.input, tools_called=[], expected_tools=golden.expected_tools)
+        ...     dataset.add_test_case(case)
+        >>> evaluate(dataset.test_cases, [ToolCorrectnessMetric()]).summaries[0].mean
+        0.0
     """
 
     goldens: list[Golden] = field(default_factory=list[Golden])
@@ -146,6 +163,15 @@ def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: b
         DataFileError: Some lines cannot be read; `problems` has all of them with line and path.
         MissingPackageError: It is zstd data, and zstandard is not installed.
         OSError: The file cannot be opened or read.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from toolmark import read_cases
+        >>> line = '{"input": "What is the weather in Paris?", "tools_called": [{"name": "get_weather"}]}'
+        >>> _ = Path("cases.jsonl").write_text(line, encoding="utf-8")
+        >>> case = read_cases("cases.jsonl")[0]
+        >>> print(f"{case.name}: {case.input} -> {case.tools_called[0].name}")
+        line 1: What is the weather in Paris? -> get_weather
     """
     groups = _read_file(source, partial(read_cases_of, tolerant_arguments=tolerant_arguments), allow_nan=allow_nan)
     return [case for group in groups for case in group]
@@ -314,6 +340,16 @@ def write_cases(path: str | os.PathLike[str], cases: Iterable[TestCase | Convers
     """Write the set fields of cases, conversations or goldens as JSON Lines; gzipped if the name ends in `.gz`.
 
     The file appears whole or not at all: it is written to a temporary file and then moved into place.
+
+    Raises:
+        OSError: The file cannot be written.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, read_cases, write_cases
+        >>> case = LLMTestCase(input="What is the weather in Paris?", tools_called=[ToolCall(name="get_weather")])
+        >>> write_cases("cases.jsonl.gz", [case])
+        >>> read_cases("cases.jsonl.gz")[0].tools_called[0].name
+        'get_weather'
     """
     with case_file(Path(path)) as file:
         for case in cases:

@@ -67,6 +67,15 @@ class Problem:
         path: JSON path, e.g. `$.tools_called[0].name`; `$` is the whole value, and `""` a file that is not JSON.
         message: What is wrong, and what is accepted.
         line: Line of the file, counted from 1; `None` without a file.
+
+    Example:
+        >>> from toolmark import InvalidDataError, LLMTestCase
+        >>> try:
+        ...     LLMTestCase.from_json('{"tools_called": [{"name": "get_weather", "argumens": {}}]}')
+        ... except InvalidDataError as error:
+        ...     problem = error.problems[0]
+        >>> print(problem.path, problem.message)
+        $.tools_called[0].argumens unknown field 'argumens'; remove it, or put it into `metadata` of the case
     """
 
     path: str
@@ -156,7 +165,13 @@ class NotSentError(ToolmarkError):
 
 
 class JudgeOutcome(str, Enum):
-    """Outcome of one question to a judge. Only `ok` has a verdict; no other outcome is ever a score."""
+    """Outcome of one question to a judge. Only `ok` has a verdict; no other outcome is ever a score.
+
+    Example:
+        >>> from toolmark.errors import JudgeOutcome
+        >>> JudgeOutcome("timeout") is JudgeOutcome.TIMEOUT
+        True
+    """
 
     OK = "ok"
     REFUSAL = "refusal"

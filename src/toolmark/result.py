@@ -62,7 +62,16 @@ FindingKind: TypeAlias = Literal[
 
 
 class ResultStatus(str, Enum):
-    """Whether there is a score. A case that was not measured does not count as zero."""
+    """Whether there is a score. A case that was not measured does not count as zero.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ResultStatus, ToolErrorRate
+        >>> result = ToolErrorRate().measure(LLMTestCase(tools_called=[]))
+        >>> result.status is ResultStatus.SKIPPED
+        True
+        >>> result.reason
+        'Skipped: no call was made.'
+    """
 
     SCORED = "scored"
     SKIPPED = "skipped"
@@ -97,6 +106,18 @@ class Finding(NamedTuple):
         path: JSON path within the call, e.g. `$.input_parameters.city`; `None` for a whole call.
         expected_value: The value expected there, a matcher (see `toolmark.expect`), or `ABSENT`.
         called_value: The value found there, or `ABSENT`.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="get_weather", input_parameters={"city": "Rome"})],
+        ...     expected_tools=[ToolCall(name="get_weather", input_parameters={"city": "Paris"})],
+        ... )
+        >>> finding = ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).findings[0]
+        >>> print(finding.kind, finding.path, finding.expected_value, finding.called_value)
+        wrong_argument $.input_parameters.city Paris Rome
+        >>> print(finding.message)
+        'get_weather' (expected #1, called #1): $.input_parameters.city expected "Paris", called with "Rome".
     """
 
     kind: FindingKind
@@ -216,6 +237,19 @@ class MetricResult:
             different judges or prompts are not comparable.
         usage: Tokens of the judge by name, including failed attempts, and `requests`; cached answers count none.
         cost: Cost at the prices of the judge; `None` if they are unknown.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="get_weather")],
+        ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
+        ... )
+        >>> result = ToolCorrectnessMetric(threshold=0.8).measure(case)
+        >>> print(result.score, result.passed)
+        0.5 False
+        >>> print(result.reason)
+        1 matched / 2 expected = 0.5 (failed at 0.8).
+        Missing: expected #2 'book_flight' was not called.
     """
 
     metric: str

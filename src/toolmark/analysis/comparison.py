@@ -69,6 +69,15 @@ def compare(
             an option is out of range.
         DataFileError: One is not a report; `problems` has every wrong place.
         OSError: A file cannot be opened or read.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
+        >>> weather, metrics = ToolCall(name="get_weather"), [ToolCorrectnessMetric()]
+        >>> before = LLMTestCase(id="weather", tools_called=[weather], expected_tools=[weather])
+        >>> after = LLMTestCase(id="weather", tools_called=[], expected_tools=[weather])
+        >>> comparison = compare(evaluate([before], metrics), evaluate([after], metrics))
+        >>> comparison.failures()
+        ('tool_correctness: 1 case passed in A and failed in B',)
     """
     check_bootstrap(resamples, confidence)
     allowed = _check_allowed(allow_different)

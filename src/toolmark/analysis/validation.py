@@ -92,6 +92,17 @@ def validate(
         ConfigurationError: There is no case or no metric, an option is out of range, or no case has the label or the
             cluster; the message suggests the nearest path.
         InvalidDataError: A label is not a number, true or false; `problems` lists all of them.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, validate
+        >>> weather = ToolCall(name="get_weather")
+        >>> cases = [
+        ...     LLMTestCase(tools_called=calls, expected_tools=[weather], metadata={"reward": reward})
+        ...     for calls, reward in [([weather], 1), ([weather], 1), ([], 0), ([weather], 0)]
+        ... ]
+        >>> validity = validate(cases, [ToolCorrectnessMetric()], label="metadata.reward", min_runs=2, resamples=100)
+        >>> validity.metrics[0].auc
+        0.75
     """
     require(_is_finite(positive_from), "positive_from must be a finite number", positive_from)
     check_positive(min_runs, "min_runs")

@@ -94,6 +94,17 @@ def evaluate(
             agent, or trials of cases are passed; the file of results exists or belongs to a different evaluation.
         DataFileError: The file to resume is not a file of results, or broken.
         OSError: The file cannot be opened or written; its complete lines can be resumed.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> weather, flight = ToolCall(name="get_weather"), ToolCall(name="book_flight")
+        >>> cases = [
+        ...     LLMTestCase(id="weather", tools_called=[weather], expected_tools=[weather]),
+        ...     LLMTestCase(id="trip", tools_called=[weather], expected_tools=[weather, flight]),
+        ... ]
+        >>> report = evaluate(cases, [ToolCorrectnessMetric(threshold=0.8)])
+        >>> print(report.passed, report.summaries[0].mean)
+        False 0.75
     """
     source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, "measure")
     session: Session | None = None
@@ -125,6 +136,16 @@ async def evaluate_async(
     """Do what `evaluate` does, inside a running event loop.
 
     Cancelling it prints nothing; `partial_report` extracts the report of the completed cases from the `CancelledError`.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate_async
+        >>> async def agent(question, conversation):
+        ...     return Run(input=question, calls=[ToolCall(name="get_weather", input_parameters={"city": "Paris"})])
+        >>> goldens = [Golden(input="What is the weather in Paris?", expected_tools=[ToolCall(name="get_weather")])]
+        >>> report = asyncio.run(evaluate_async(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()]))
+        >>> report.summaries[0].mean
+        1.0
     """
     source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, "a_measure")
     with _session(source, chosen, trials, results, resume, max_concurrency, show_progress, is_async=True) as session:
@@ -145,6 +166,22 @@ def partial_report(stopped: BaseException) -> Report | None:
 
     Returns:
         The report, whose `interrupted` is true; `None` for any other exception.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark import Golden, Run, ToolErrorRate, evaluate_async
+        >>> from toolmark.evaluation import partial_report
+        >>> async def agent(question, conversation):
+        ...     if question == "Weather in Rome?":
+        ...         raise asyncio.CancelledError  # as a timeout does; Ctrl-C raises KeyboardInterrupt
+        ...     return Run(input=question, actual_output="Sunny.")
+        >>> goldens = [Golden(id=city, input=f"Weather in {city}?") for city in ("Paris", "Rome")]
+        >>> try:
+        ...     report = asyncio.run(evaluate_async(goldens=goldens, agent=agent, metrics=[ToolErrorRate()]))
+        ... except asyncio.CancelledError as stopped:
+        ...     report = partial_report(stopped)
+        >>> print(report.interrupted, [case.name for case in report.cases])
+        True ['Paris']
     """
     visited: set[int] = set()  # the causes of an exception can form a circle
     error: BaseException | None = stopped
@@ -291,6 +328,16 @@ def assert_test(test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[Metr
         MetricAssertionError: A score is below its threshold, or could not be measured; the message has every reason.
             Test runners report it as a failed test, since it is an `AssertionError`.
         ConfigurationError: There is no metric.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, assert_test
+        >>> def test_weather() -> None:
+        ...     call = ToolCall(name="get_weather", input_parameters={"city": "Paris"})
+        ...     case = LLMTestCase(tools_called=[call], expected_tools=[ToolCall(name="get_weather")])
+        ...     results = assert_test(case, [ToolCorrectnessMetric()])
+        ...     print(results[0].reason)
+        >>> test_weather()
+        1 matched / 1 expected = 1 (passed at 0.5).
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     return passed_results(evaluate([test_case], metrics, show_progress=False))
@@ -319,7 +366,7 @@ class Evaluator(Generic[T]):
 
     Example:
         >>> from toolmark import Evaluator, LLMTestCase, ToolCall
-        >>> rows = [{"called": ["lookup"], "expected": ["lookup"]}]
+        >>> rows = [{"called": ["get_weather"], "expected": ["get_weather", "book_flight"]}]
         >>> evaluator = Evaluator.from_data(
         ...     rows,
         ...     lambda row: LLMTestCase(
@@ -327,8 +374,8 @@ class Evaluator(Generic[T]):
         ...         expected_tools=[ToolCall(name=name) for name in row["expected"]],
         ...     ),
         ... )
-        >>> evaluator.add_tool_correctness(should_consider_ordering=True).run().passed
-        True
+        >>> print(evaluator.add_tool_correctness(should_consider_ordering=True).run())
+        tool_correctness(ordered): mean 0.5 over 1 case; 1 passed, 0 failed (at 0.5), 0 skipped, 0 errored
     """
 
     def __init__(self, data: Iterable[T], to_case: Callable[[T], AnyCase]) -> None:

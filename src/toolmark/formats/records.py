@@ -82,6 +82,16 @@ def case_from_record(
 
     Raises:
         InvalidDataError: The record is invalid; `problems` has every wrong place.
+
+    Example:
+        >>> from toolmark import ToolCorrectnessMetric, case_from_record
+        >>> record = {
+        ...     "query": "What is the weather in Paris?",
+        ...     "tools_called": [{"name": "get_weather", "args": {"city": "Paris"}}],
+        ...     "expected_tools": [{"name": "get_weather"}],
+        ... }
+        >>> ToolCorrectnessMetric().measure(case_from_record(record)).score
+        1.0
     """
     fields = as_object(record)
     if fields is None:

@@ -51,11 +51,21 @@ def align(
     """Return the best alignment of the called tools with the expected ones.
 
     Args:
-        expected: What should have been called.
-        called: What was called.
+        expected: What should have been called, as `toolmark.matching.alignment.Item`.
+        called: What was called, likewise.
         ordered: Pairs must keep the order of both sides.
         arguments: Compare the argument objects, with partial credit.
         output: Compare the outputs, all or nothing.
+
+    Example:
+        >>> from toolmark.matching import align
+        >>> from toolmark.matching.alignment import Item
+        >>> weather = Item("get_weather", type=None, arguments={"city": "Paris"}, output=None)
+        >>> flight = Item("book_flight", type=None, arguments={"to": "Paris"}, output=None)
+        >>> align([weather, flight], [flight, weather]).recall
+        1.0
+        >>> align([weather, flight], [flight, weather], ordered=True).recall
+        0.5
     """
     sides = Comparison(expected, called, arguments=arguments, output=output)
     every_expected, every_called = range(len(expected)), range(len(called))

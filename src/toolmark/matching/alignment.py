@@ -57,6 +57,16 @@ class Pair(NamedTuple):
         respelled: Where a called argument is another spelling of the expected one, and counts as equal.
         breaks: The rule of a plan that the pair breaks (`after`, `parallel`) and an explanation of it; such a pair adds
             nothing to the score. `None` if it breaks no rule.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="get_weather", input_parameters={"city": "Paris", "days": 1})],
+        ...     expected_tools=[ToolCall(name="get_weather", input_parameters={"city": "Paris", "days": 3})],
+        ... )
+        >>> pair = ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).alignment.pairs[0]
+        >>> print(pair.expected, pair.called, pair.similarity, pair.differences[0].path)
+        0 0 0.5 ('days',)
     """
 
     expected: int
@@ -92,6 +102,18 @@ class Alignment:
         extras: Whether the plan allows calls that it does not name, so that they break no exact match; `None` if it
             does not say.
         gap: How much greater w can be at most; 0 unless the search for the best order of a plan stopped early.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="search_hotels"), ToolCall(name="get_weather")],
+        ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
+        ... )
+        >>> alignment = ToolCorrectnessMetric().measure(case).alignment
+        >>> [(pair.expected, pair.called) for pair in alignment.pairs]
+        [(0, 1)]
+        >>> print(alignment.missing, alignment.unexpected, alignment.f1)
+        (1,) (0,) 0.5
     """
 
     expected_count: int

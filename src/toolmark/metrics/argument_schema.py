@@ -62,10 +62,11 @@ class ArgumentSchemaMetric(CallMetric):
 
     Example:
         >>> from toolmark import ArgumentSchemaMetric, LLMTestCase, ToolCall
-        >>> tool = {"name": "book", "parameters": {"properties": {"seats": {"type": "integer"}}, "required": ["seats"]}}
-        >>> case = LLMTestCase(tools_called=[ToolCall(name="book", input_parameters={"seats": "two"})])
-        >>> ArgumentSchemaMetric([tool]).measure(case).score
-        0.0
+        >>> schema = {"properties": {"seats": {"type": "integer"}}, "required": ["seats"]}
+        >>> case = LLMTestCase(tools_called=[ToolCall(name="book_flight", input_parameters={"seats": "two"})])
+        >>> metric = ArgumentSchemaMetric([{"name": "book_flight", "parameters": schema}])
+        >>> metric.measure(case).findings[0].path
+        '$.input_parameters.seats'
     """
 
     _name: ClassVar[str] = "argument_schema"

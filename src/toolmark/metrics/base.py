@@ -48,7 +48,23 @@ _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class MetricLike(Protocol):
-    """The interface that `evaluate` needs of a metric."""
+    """The interface that `evaluate` needs of a metric; a class with these members needs no base.
+
+    Example:
+        >>> from toolmark import LLMTestCase, MetricResult, ResultStatus, ToolCall, evaluate
+        >>> class AnyCall:
+        ...     label, threshold = "any_call", 1.0
+        ...
+        ...     def measure(self, case):
+        ...         score = 1.0 if case.tools_called else 0.0
+        ...         fields = {"metric": self.label, "status": ResultStatus.SCORED, "threshold": self.threshold}
+        ...         return MetricResult(**fields, score=score, passed=score >= self.threshold)
+        ...
+        ...     async def a_measure(self, case):
+        ...         return self.measure(case)
+        >>> print(evaluate([LLMTestCase(tools_called=[ToolCall(name="get_weather")])], [AnyCall()]))
+        any_call: mean 1 over 1 case; 1 passed, 0 failed (at 1), 0 skipped, 0 errored
+    """
 
     @property
     def label(self) -> str:
@@ -70,7 +86,25 @@ class MetricLike(Protocol):
 
 
 class Metric(ABC):
-    """Base of toolmark's metrics: frozen dataclasses, all of which have these four options."""
+    """Base of toolmark's metrics: frozen dataclasses, all of which have these four options.
+
+    `score`, `reason`, `success` and `result` are those of the last case that this thread or task measured. For a metric
+    of your own, see `toolmark.metrics.MetricLike`.
+
+    Attributes:
+        threshold: The lowest score that passes, in [0, 1].
+        strict_mode: Threshold 1, and any score below 1 becomes 0.
+        include_reason: Put the arithmetic and the findings into words.
+        verbose_mode: Print the result of each measured case.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> metric = ToolCorrectnessMetric(threshold=0.8, strict_mode=True)
+        >>> case = LLMTestCase(tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> result = metric.measure(case)
+        >>> print(metric.label, metric.threshold, metric.score, metric.is_successful())
+        tool_correctness(strict) 1.0 0.0 False
+    """
 
     _name: ClassVar[str]
     """The name of the metric, without options."""

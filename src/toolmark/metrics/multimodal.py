@@ -13,6 +13,16 @@ class MultimodalToolCorrectnessMetric(ToolCorrectnessMetric):
     """`ToolCorrectnessMetric` without a judge, under a name of its own.
 
     The images of a case do not affect its score. Args, errors and edge cases are those of `ToolCorrectnessMetric`.
+
+    Example:
+        >>> from toolmark import MLLMImage, MLLMTestCase, MultimodalToolCorrectnessMetric, ToolCall
+        >>> case = MLLMTestCase(
+        ...     input=["What is the weather in this city?", MLLMImage(url="https://example.com/paris.png")],
+        ...     tools_called=[ToolCall(name="get_weather")],
+        ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
+        ... )
+        >>> MultimodalToolCorrectnessMetric().measure(case).score
+        0.5
     """
 
     _name: ClassVar[str] = "multimodal_tool_correctness"

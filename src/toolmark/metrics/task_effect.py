@@ -74,10 +74,13 @@ class TaskEffectMetric(CallMetric):
     Example:
         >>> from toolmark import LLMTestCase, TaskEffectMetric, ToolCall
         >>> case = LLMTestCase(
-        ...     expected_tools=[ToolCall(name="book", input_parameters={"seats": [1, 2]})],
-        ...     tools_called=[ToolCall(name="look"), ToolCall(name="book", input_parameters={"seats": [1, 3]})],
+        ...     expected_tools=[ToolCall(name="book_flight", input_parameters={"to": "Paris", "seats": 2})],
+        ...     tools_called=[
+        ...         ToolCall(name="get_weather"),
+        ...         ToolCall(name="book_flight", input_parameters={"to": "Paris", "seats": 1}),
+        ...     ],
         ... )
-        >>> TaskEffectMetric(effects={"look": "read", "book": "write"}).measure(case).score
+        >>> TaskEffectMetric(effects={"get_weather": "read", "book_flight": "write"}).measure(case).score
         0.5
     """
 

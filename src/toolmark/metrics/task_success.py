@@ -88,8 +88,8 @@ class TaskSuccessMetric(Metric):
     Example:
         >>> from toolmark import LLMTestCase, TaskSuccessMetric, ToolCall
         >>> case = LLMTestCase(
-        ...     expected_tools=[ToolCall(name="book", input_parameters={"city": "New York", "seats": [1, 2]})],
-        ...     tools_called=[ToolCall(name="book", input_parameters={"city": "new york", "seats": [2, 1]})],
+        ...     expected_tools=[ToolCall(name="book_flight", input_parameters={"to": "New York", "seats": [1, 2]})],
+        ...     tools_called=[ToolCall(name="book_flight", input_parameters={"to": "new york", "seats": [2, 1]})],
         ...     required_texts=["120", "aisle"],
         ...     actual_output="Booked for $120.00.",
         ... )

@@ -89,11 +89,13 @@ class ToolCorrectnessMetric(Metric):
     Example:
         >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
         >>> case = LLMTestCase(
-        ...     tools_called=[ToolCall(name="WebSearch"), ToolCall(name="ToolQuery")],
-        ...     expected_tools=[ToolCall(name="WebSearch")],
+        ...     tools_called=[ToolCall(name="get_weather"), ToolCall(name="search_hotels")],
+        ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
         ... )
-        >>> ToolCorrectnessMetric().measure(case).score
-        1.0
+        >>> print(ToolCorrectnessMetric().measure(case).reason)
+        1 matched / 2 expected = 0.5 (passed at 0.5).
+        Missing: expected #2 'book_flight' was not called.
+        Unexpected: called #2 'search_hotels'.
     """
 
     _name: ClassVar[str] = "tool_correctness"

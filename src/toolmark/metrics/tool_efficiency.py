@@ -63,9 +63,10 @@ class ToolEfficiencyMetric(CallMetric):
 
     Example:
         >>> from toolmark import LLMTestCase, ToolCall, ToolEfficiencyMetric
-        >>> case = LLMTestCase(tools_called=[ToolCall(name="look"), ToolCall(name="look")])
-        >>> ToolEfficiencyMetric().measure(case).score
-        0.5
+        >>> case = LLMTestCase(tools_called=[ToolCall(name="get_weather"), ToolCall(name="get_weather")])
+        >>> result = ToolEfficiencyMetric().measure(case)
+        >>> print(result.score, result.findings[0].kind)
+        0.5 redundant
     """
 
     _name: ClassVar[str] = "tool_efficiency"

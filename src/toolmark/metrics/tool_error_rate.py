@@ -48,8 +48,8 @@ class ToolErrorRate(CallMetric):
     Example:
         >>> from toolmark import LLMTestCase, ToolCall, ToolErrorRate
         >>> calls = [
-        ...     {"name": "book", "execution": {"status": "error", "error": "Full"}},
-        ...     {"name": "book", "execution": {"status": "ok"}},
+        ...     {"name": "book_flight", "execution": {"status": "error", "error": "the flight is full"}},
+        ...     {"name": "book_flight", "execution": {"status": "ok"}},
         ... ]
         >>> ToolErrorRate(max_rate=0.5).measure(LLMTestCase(tools_called=calls)).score
         0.5

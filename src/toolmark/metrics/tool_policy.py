@@ -63,8 +63,8 @@ class ToolPolicyMetric(CallMetric):
 
     Example:
         >>> from toolmark import LLMTestCase, ToolCall, ToolPolicyMetric
-        >>> case = LLMTestCase(tools_called=[ToolCall(name="change"), ToolCall(name="look_up")])
-        >>> ToolPolicyMetric(required_before={"change": ["look_up"]}).measure(case).score
+        >>> case = LLMTestCase(tools_called=[ToolCall(name="book_flight"), ToolCall(name="get_weather")])
+        >>> ToolPolicyMetric(required_before={"book_flight": ["get_weather"]}).measure(case).score
         0.5
     """
 

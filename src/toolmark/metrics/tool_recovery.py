@@ -50,8 +50,8 @@ class ToolRecoveryMetric(CallMetric):
     Example:
         >>> from toolmark import LLMTestCase, ToolCall, ToolRecoveryMetric
         >>> calls = [
-        ...     {"name": "book", "args": {"day": 31}, "execution": {"status": "error", "error": "no such day"}},
-        ...     {"name": "book", "args": {"day": 30}, "execution": {"status": "ok"}},
+        ...     {"name": "book_flight", "args": {"day": 31}, "execution": {"status": "error", "error": "no such day"}},
+        ...     {"name": "book_flight", "args": {"day": 30}, "execution": {"status": "ok"}},
         ... ]
         >>> ToolRecoveryMetric().measure(LLMTestCase(tools_called=calls)).score
         1.0

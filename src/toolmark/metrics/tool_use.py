@@ -40,6 +40,22 @@ class ToolUseMetric(Metric):
     Raises:
         ConfigurationError: An option is out of range, both `judge` and `model` are given, or the judge is
             not one of these.
+
+    Example:
+        >>> import json
+        >>> from toolmark import ConversationalTestCase, ToolCall, ToolUseMetric, Turn
+        >>> def judge(messages):
+        ...     reply = {"evidence": ["m1"], "reasoning": "The user asked for it.", "verdict": "yes"}
+        ...     return json.dumps(reply | {"missing": []} if '"missing"' in messages[0]["content"] else reply)
+        >>> turns = [
+        ...     Turn(role="user", content="What is the weather in Paris?"),
+        ...     Turn(role="assistant", content="Sunny.", tools_called=[ToolCall(name="get_weather")]),
+        ... ]
+        >>> metric = ToolUseMetric(available_tools=[{"name": "get_weather"}], judge=judge)
+        >>> print(metric.measure(ConversationalTestCase(turns=turns)).reason)
+        min(selection 1, arguments 1) = 1 (passed at 0.5).
+        Selection: 1 yes / (1 yes + 0 no) = 1.
+        Arguments: 1 yes / (1 yes + 0 no) = 1.
     """
 
     _name: ClassVar[str] = "tool_use"

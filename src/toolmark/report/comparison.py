@@ -46,6 +46,15 @@ class CaseChange(_CaseInBoth):
         finding: The first finding of the result that failed; `None` if there is none.
         tool: The tool that this finding is about; `None` if it is about none.
         kind: The kind of this finding; `None` if there is none.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
+        >>> weather, metrics = ToolCall(name="get_weather"), [ToolCorrectnessMetric()]
+        >>> a = evaluate([LLMTestCase(id="weather", tools_called=[weather], expected_tools=[weather])], metrics)
+        >>> b = evaluate([LLMTestCase(id="weather", tools_called=[], expected_tools=[weather])], metrics)
+        >>> change = compare(a, b).metrics[0].regressions[0]
+        >>> print(change.case, change.score_a, change.score_b, change.finding)
+        weather 1.0 0.0 Missing: expected #1 'get_weather' was not called.
     """
 
     score_a: float
@@ -69,6 +78,15 @@ class CaseGap(_CaseInBoth):
         passed_a: Whether it passed in A; `None` without a score.
         passed_b: Whether it passed in B; `None` without a score.
         reason: Why there is no score, in B if it has none there, else in A; `None` if no reason was recorded.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
+        >>> weather, metrics = ToolCall(name="get_weather"), [ToolCorrectnessMetric()]
+        >>> a = evaluate([LLMTestCase(id="weather", tools_called=[weather], expected_tools=[weather])], metrics)
+        >>> b = evaluate([LLMTestCase(id="weather", expected_tools=[weather])], metrics)
+        >>> gap = compare(a, b).metrics[0].unscored[0]
+        >>> print(gap.case, gap.status_a.value, gap.status_b.value)
+        weather scored failed
     """
 
     status_a: ResultStatus
@@ -107,6 +125,15 @@ class MetricComparison:
         missing: Cases that passed in A and are not in B.
         warned_a: Pairs whose result in A has warnings, such as of an incomplete recording.
         warned_b: Pairs whose result in B has warnings.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
+        >>> weather, metrics = ToolCall(name="get_weather"), [ToolCorrectnessMetric()]
+        >>> a = evaluate([LLMTestCase(id="weather", tools_called=[weather], expected_tools=[weather])], metrics)
+        >>> b = evaluate([LLMTestCase(id="weather", tools_called=[], expected_tools=[weather])], metrics)
+        >>> difference = compare(a, b).metrics[0]
+        >>> print(difference.mean_a, difference.mean_b, [change.case for change in difference.regressions])
+        1.0 0.0 ['weather']
     """
 
     metric: str
@@ -183,6 +210,15 @@ class Comparison:
         resamples: Number of resamples.
         seed: Seed of the random numbers.
         notes: Caveats, such as differences that were allowed.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
+        >>> weather, metrics = ToolCall(name="get_weather"), [ToolCorrectnessMetric()]
+        >>> a = evaluate([LLMTestCase(id="weather", tools_called=[weather], expected_tools=[weather])], metrics)
+        >>> b = evaluate([LLMTestCase(id="weather", tools_called=[], expected_tools=[weather])], metrics)
+        >>> comparison = compare(a, b)
+        >>> print(comparison)
+        tool_correctness: -1 over 1 case; 1 worse, 0 better, p 1
     """
 
     cases_a: int

@@ -34,6 +34,16 @@ def evaluation_events(report: Report, *, at: datetime | None = None, redactor: R
 
     Raises:
         InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; `problems` has all.
+
+    Example:
+        >>> from toolmark import Run, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.feedback import evaluation_events
+        >>> weather, ids = ToolCall(name="get_weather"), {"run_id": "a" * 32, "metadata": {"span_id": "b" * 16}}
+        >>> run = Run(**ids, calls=[weather])  # as `read_traces` returns it
+        >>> report = evaluate([run.to_test_case(expected_tools=[weather])], [ToolCorrectnessMetric()])
+        >>> event = evaluation_events(report)["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]
+        >>> print(event["eventName"], event["spanId"])
+        gen_ai.evaluation.result bbbbbbbbbbbbbbbb
     """
     moment = str(nanoseconds(at))
     number, text = WARN
@@ -55,7 +65,25 @@ def evaluation_events(report: Report, *, at: datetime | None = None, redactor: R
 def evaluation_spans(report: Report, *, at: datetime | None = None, redactor: Redactor = DEFAULT) -> dict[str, Any]:
     """Return a report as OpenInference spans of kind `EVALUATOR`, each with one link to the span it is about.
 
-    Only scores become spans. Arguments and errors as in `evaluation_events`.
+    Only scores become spans.
+
+    Args:
+        report: A report of cases that were read from OpenTelemetry traces.
+        at: Start and end of the spans; now by default.
+        redactor: Redacts reasons.
+
+    Raises:
+        InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; `problems` has all.
+
+    Example:
+        >>> from toolmark import Run, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.feedback import evaluation_spans
+        >>> weather, ids = ToolCall(name="get_weather"), {"run_id": "a" * 32, "metadata": {"span_id": "b" * 16}}
+        >>> run = Run(**ids, calls=[weather])  # as `read_traces` returns it
+        >>> report = evaluate([run.to_test_case(expected_tools=[weather])], [ToolCorrectnessMetric()])
+        >>> span = evaluation_spans(report)["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+        >>> print(span["name"], span["links"][0]["spanId"])
+        tool_correctness bbbbbbbbbbbbbbbb
     """
     moment = str(nanoseconds(at))
     spans: list[dict[str, Any]] = []
@@ -80,8 +108,22 @@ def evaluation_spans(report: Report, *, at: datetime | None = None, redactor: Re
 def langsmith_feedback(report: Report, *, redactor: Redactor = DEFAULT) -> list[dict[str, Any]]:
     """Return a report as LangSmith feedback, one entry a score, as its API and `create_feedback` accept it.
 
+    Args:
+        report: A report of cases that were read from traces of LangSmith.
+        redactor: Redacts reasons.
+
     Raises:
         InvalidDataError: A case names no trace; `problems` has all of them.
+
+    Example:
+        >>> from toolmark import Run, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.feedback import langsmith_feedback
+        >>> weather = ToolCall(name="get_weather")
+        >>> run = Run(run_id="trace-1", metadata={"span_id": "run-1"}, calls=[weather])  # as `read_traces` returns it
+        >>> report = evaluate([run.to_test_case(expected_tools=[weather])], [ToolCorrectnessMetric()])
+        >>> feedback = langsmith_feedback(report)[0]
+        >>> print(feedback["run_id"], feedback["key"], feedback["score"])
+        run-1 tool_correctness 1.0
     """
     return [
         {
@@ -101,8 +143,22 @@ def langsmith_feedback(report: Report, *, redactor: Redactor = DEFAULT) -> list[
 def langfuse_scores(report: Report, *, redactor: Redactor = DEFAULT) -> list[dict[str, Any]]:
     """Return a report as Langfuse scores, one entry a score, as its API and `create_score` accept it.
 
+    Args:
+        report: A report of cases that were read from traces of Langfuse.
+        redactor: Redacts reasons.
+
     Raises:
         InvalidDataError: A case names no trace; `problems` has all of them.
+
+    Example:
+        >>> from toolmark import Run, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.feedback import langfuse_scores
+        >>> weather = ToolCall(name="get_weather")
+        >>> run = Run(run_id="trace-1", metadata={"span_id": "span-1"}, calls=[weather])  # as `read_traces` returns it
+        >>> report = evaluate([run.to_test_case(expected_tools=[weather])], [ToolCorrectnessMetric()])
+        >>> score = langfuse_scores(report)[0]
+        >>> print(score["traceId"], score["name"], score["value"])
+        trace-1 tool_correctness 1.0
     """
     return [
         {
@@ -121,8 +177,24 @@ def langfuse_scores(report: Report, *, redactor: Redactor = DEFAULT) -> list[dic
 def phoenix_annotations(report: Report, *, redactor: Redactor = DEFAULT) -> dict[str, Any]:
     """Return a report as Phoenix annotations, one a score: the body of its `POST /v1/span_annotations`.
 
-    Phoenix replaces an annotation of the same span, metric and `identifier`, which is `toolmark`. Arguments and errors
-    as in `evaluation_events`.
+    Phoenix replaces an annotation of the same span, metric and `identifier`, which is `toolmark`.
+
+    Args:
+        report: A report of cases that were read from OpenTelemetry traces.
+        redactor: Redacts reasons.
+
+    Raises:
+        InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; `problems` has all.
+
+    Example:
+        >>> from toolmark import Run, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.feedback import phoenix_annotations
+        >>> weather, ids = ToolCall(name="get_weather"), {"run_id": "a" * 32, "metadata": {"span_id": "b" * 16}}
+        >>> run = Run(**ids, calls=[weather])  # as `read_traces` returns it
+        >>> report = evaluate([run.to_test_case(expected_tools=[weather])], [ToolCorrectnessMetric()])
+        >>> annotation = phoenix_annotations(report)["data"][0]
+        >>> print(annotation["span_id"], annotation["name"], annotation["result"]["score"])
+        bbbbbbbbbbbbbbbb tool_correctness 1.0
     """
     return {
         "data": [

@@ -39,6 +39,16 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         report: The report.
         title: A name, such as that of a file.
         redactor: Redacts values and texts.
+
+    Example:
+        >>> from xml.etree import ElementTree
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.junit import render_junit
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> text = render_junit(evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent")
+        >>> test = ElementTree.fromstring(text).find("testsuite/testcase")
+        >>> print(test.get("name"), "-", test.find("failure").get("message"))
+        weather - e1 get_weather: not called
     """
     report = redact(report, redactor)
     results = list(report.results())

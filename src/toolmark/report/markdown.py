@@ -57,6 +57,14 @@ def render_markdown(
 
     Raises:
         ConfigurationError: `max_bytes` or `limit` is too small.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.markdown import render_markdown
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> page = render_markdown(evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent")
+        >>> [line for line in page.splitlines() if line.startswith("#")]
+        ['# `Weather agent`', '## Findings by tool', '## 1 failure']
     """
     require(max_bytes >= _MIN_BYTES, f"max_bytes must be {_MIN_BYTES} or more", max_bytes)
     require(limit >= 0, "limit must be 0 or more", limit)

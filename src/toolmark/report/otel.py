@@ -45,6 +45,18 @@ def emit_events(
         ConfigurationError: The provider sends nothing, because none is configured or it is turned off.
         InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; nothing was emitted.
         NotSentError: The provider rejected some events, or could not send them in time.
+
+    Example:
+        >>> from opentelemetry.sdk._logs import LoggerProvider
+        >>> from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+        >>> from toolmark import Run, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.otel import emit_events
+        >>> weather, provider = ToolCall(name="get_weather"), LoggerProvider()
+        >>> provider.add_log_record_processor(SimpleLogRecordProcessor(InMemoryLogRecordExporter()))
+        >>> run = Run(run_id="a" * 32, metadata={"span_id": "b" * 16}, calls=[weather])  # as `read_traces` returns it
+        >>> report = evaluate([run.to_test_case(expected_tools=[weather])], [ToolCorrectnessMetric()])
+        >>> emit_events(report, provider=provider)
+        1
     """
     return emit_as_events(records_of(report, redactor, scores_only=False), nanoseconds(at), provider)
 
@@ -71,5 +83,18 @@ def emit_spans(
         ConfigurationError: The provider sends nothing, because none is configured or it is turned off.
         InvalidDataError: A case names no trace, or one whose ids are not OpenTelemetry ids; nothing was emitted.
         NotSentError: The sampler of the provider dropped some spans, or it could not send them in time.
+
+    Example:
+        >>> from opentelemetry.sdk.trace import TracerProvider
+        >>> from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        >>> from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+        >>> from toolmark import Run, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.otel import emit_spans
+        >>> weather, provider = ToolCall(name="get_weather"), TracerProvider()
+        >>> provider.add_span_processor(SimpleSpanProcessor(InMemorySpanExporter()))
+        >>> run = Run(run_id="a" * 32, metadata={"span_id": "b" * 16}, calls=[weather])  # as `read_traces` returns it
+        >>> report = evaluate([run.to_test_case(expected_tools=[weather])], [ToolCorrectnessMetric()])
+        >>> emit_spans(report, provider=provider)
+        1
     """
     return emit_as_spans(records_of(report, redactor), nanoseconds(at), provider)

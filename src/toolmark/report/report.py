@@ -38,6 +38,13 @@ class CaseResult:
         golden: Position of the golden, from 0, if it may have several rows, because of trials or components; otherwise
             `None`.
         key: `content_key` of the case, if it was read from a file without the content; otherwise `None`.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> row = evaluate([case], [ToolCorrectnessMetric()]).cases[0]
+        >>> print(row.name, [result.score for result in row.results])
+        weather [0.0]
     """
 
     index: int
@@ -169,6 +176,14 @@ class MetricSummary:
         usage: Tokens and requests of the judge, by name.
         cost: Cost of the judge; `None` if it is not known in full.
         error: Why a case could not be measured, without secrets: of several errors, the first in the alphabet.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> weather = ToolCall(name="get_weather")
+        >>> cases = [LLMTestCase(tools_called=calls, expected_tools=[weather]) for calls in ([weather], [])]
+        >>> summary = evaluate(cases, [ToolCorrectnessMetric()]).summaries[0]
+        >>> print(summary.metric, summary.mean, summary.passed, summary.failed)
+        tool_correctness 0.5 1 1
     """
 
     metric: str
@@ -294,6 +309,17 @@ class Flaky:
         name: Its id, else its position as `#3`.
         passed: Trials that passed.
         scored: Trials that have a score.
+
+    Example:
+        >>> from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> answers = iter([[ToolCall(name="get_weather")], []])
+        >>> async def agent(question, conversation):
+        ...     return Run(input=question, calls=next(answers))
+        >>> goldens = [Golden(id="weather", input="Is it sunny?", expected_tools=[ToolCall(name="get_weather")])]
+        >>> report = evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], trials=2)
+        >>> flaky = report.trial_summaries[0].flaky[0]
+        >>> print(f"{flaky.name}: {flaky.passed} of {flaky.scored} trials passed")
+        weather: 1 of 2 trials passed
     """
 
     name: str
@@ -334,6 +360,17 @@ class TrialSummary:
         pass_hat: Likewise the chance that all of k trials pass (pass^k).
         counted: By k, the number of goldens with at least k scored trials.
         flaky: Goldens of which some trials passed and some did not, in their order.
+
+    Example:
+        >>> from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> answers = iter([[ToolCall(name="get_weather")], []])
+        >>> async def agent(question, conversation):
+        ...     return Run(input=question, calls=next(answers))
+        >>> goldens = [Golden(id="weather", input="Is it sunny?", expected_tools=[ToolCall(name="get_weather")])]
+        >>> report = evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], trials=2)
+        >>> summary = report.trial_summaries[0]
+        >>> print(summary.pass_at[2], summary.pass_hat[2], [flaky.name for flaky in summary.flaky])
+        1.0 0.0 ['weather']
     """
 
     metric: str
@@ -384,6 +421,17 @@ class Report:
         interrupted: Whether the evaluation was stopped before all cases were measured.
         about: Facts about the evaluation, as JSON values: `toolmark` (version), `python`, `started_at` (ISO 8601),
             `seconds`, and more from the caller. It does not count when reports are compared with `==`.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> weather = ToolCall(name="get_weather")
+        >>> paris = LLMTestCase(id="paris", tools_called=[weather], expected_tools=[weather])
+        >>> rome = LLMTestCase(id="rome", tools_called=[], expected_tools=[weather])
+        >>> report = evaluate([paris, rome], [ToolCorrectnessMetric()])
+        >>> print(report)
+        tool_correctness: mean 0.5 over 2 cases; 1 passed, 1 failed (at 0.5), 0 skipped, 0 errored
+        >>> [case.name for case, result in report.results() if not result.passed]
+        ['rome']
     """
 
     metrics: tuple[str, ...]

@@ -35,6 +35,18 @@ class MetricValidity:
         balanced_accuracy: At the threshold, in [0, 1]; `None` without good and bad runs.
         mean_good: Mean score of the good ones; `None` without any.
         mean_bad: Mean score of the bad ones; `None` without any.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, validate
+        >>> weather = ToolCall(name="get_weather")
+        >>> cases = [
+        ...     LLMTestCase(tools_called=calls, expected_tools=[weather], metadata={"reward": reward})
+        ...     for calls, reward in [([weather], 1), ([weather], 1), ([], 0), ([weather], 0)]
+        ... ]
+        >>> validity = validate(cases, [ToolCorrectnessMetric()], label="metadata.reward", min_runs=2, resamples=100)
+        >>> row = validity.metrics[0]
+        >>> print(row.auc, row.balanced_accuracy, row.good_passed, row.bad_passed)
+        0.75 0.75 2 1
     """
 
     metric: str
@@ -87,6 +99,17 @@ class AUCDifference:
             missing.
         interval: Paired interval of the difference; `None` if it cannot be computed. See
             `toolmark.stats.auc_difference_interval`.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, validate
+        >>> paris = ToolCall(name="get_weather", input_parameters={"city": "Paris"})
+        >>> rome = ToolCall(name="get_weather", input_parameters={"city": "Rome"})
+        >>> good = LLMTestCase(tools_called=[paris], expected_tools=[paris], metadata={"ok": True})
+        >>> bad = LLMTestCase(tools_called=[rome], expected_tools=[paris], metadata={"ok": False})
+        >>> metrics = [ToolCorrectnessMetric(evaluation_params=["input_parameters"]), ToolCorrectnessMetric()]
+        >>> difference = validate([good, bad], metrics, label="metadata.ok", min_runs=2, resamples=100).differences[0]
+        >>> print(difference)
+        tool_correctness(input_parameters) minus tool_correctness: +0.5 (+0.5 to +0.5) over 2 cases
     """
 
     metric: str
@@ -116,6 +139,18 @@ class MisrankedCase:
         case: Name of the case in reports.
         scores: Score of each metric that has a row, in their order.
         misranked: The share for the metric that is least wrong, in (0, 1]; above 0.5 it is worse than chance.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, validate
+        >>> weather = ToolCall(name="get_weather")
+        >>> cases = [
+        ...     LLMTestCase(id=id, tools_called=calls, expected_tools=[weather], metadata={"ok": ok})
+        ...     for id, calls, ok in [("paris", [weather], True), ("rome", [], True), ("oslo", [weather], False)]
+        ... ]
+        >>> validity = validate(cases, [ToolCorrectnessMetric()], label="metadata.ok", min_runs=2, resamples=100)
+        >>> hardest = validity.hardest_good
+        >>> print(hardest.case, hardest.scores, hardest.misranked)
+        rome (0.0,) 1.0
     """
 
     index: int
@@ -146,6 +181,17 @@ class Validity:
             run is ranked above all bad ones by one of them.
         hardest_bad: The bad run that all `metrics` rank too high, likewise.
         notes: Cases that were left out, and other caveats.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, validate
+        >>> weather = ToolCall(name="get_weather")
+        >>> cases = [
+        ...     LLMTestCase(tools_called=calls, expected_tools=[weather], metadata={"reward": reward})
+        ...     for calls, reward in [([weather], 1), ([weather], 1), ([], 0), ([weather], 0)]
+        ... ]
+        >>> validity = validate(cases, [ToolCorrectnessMetric()], label="metadata.reward", min_runs=2, resamples=100)
+        >>> print(validity.good, validity.bad, [metric.auc for metric in validity.metrics])
+        2 2 [0.75]
     """
 
     label: str

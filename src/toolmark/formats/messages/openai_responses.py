@@ -67,6 +67,13 @@ def read_responses_call(item: object) -> Request | None:
 
     Args:
         item: The item; anything that is not an object, or has no type, is not a call.
+
+    Example:
+        >>> from toolmark.formats import read_responses_call
+        >>> item = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city": "Paris"}'}
+        >>> request = read_responses_call(item)
+        >>> print(request.name, request.arguments)
+        get_weather {'city': 'Paris'}
     """
     kind = _type_of(item)
     read = _CALL_READERS.get(kind)
@@ -88,6 +95,13 @@ def read_responses_answer(item: object) -> Answer | None:
 
     Args:
         item: The item; anything that is not an object, or has no type, is not an answer.
+
+    Example:
+        >>> from toolmark.formats import read_responses_answer
+        >>> read_responses_answer({"type": "function_call_output", "call_id": "c1", "output": "sunny"}).content
+        'sunny'
+        >>> read_responses_answer({"type": "message", "role": "assistant", "content": []}) is None
+        True
     """
     kind = _type_of(item)
     read = _ANSWER_READERS.get(kind)

@@ -54,6 +54,17 @@ def read(
         InvalidDataError: The value has another format, has no message, mixes formats, or has several choices;
             `problems` has every wrong place.
         ConfigurationError: `format` is not one of `FORMATS`.
+
+    Example:
+        >>> from toolmark.formats import read
+        >>> call = {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {"city": "Paris"}}
+        >>> messages = [
+        ...     {"role": "user", "content": "What is the weather in Paris?"},
+        ...     {"role": "assistant", "content": [call]},
+        ... ]
+        >>> transcript = read(messages)
+        >>> print(transcript.format, transcript.run.tools_called[0].arguments)
+        anthropic {'city': 'Paris'}
     """
     if format != "auto" and format not in FORMATS:
         raise ConfigurationError(f"format must be 'auto' or one of {', '.join(map(repr, FORMATS))}; got {format!r}")

@@ -36,6 +36,18 @@ def run_from_messages(messages: object, *, path: str = "$.messages", tolerant_ar
     Raises:
         InvalidDataError: It is not a list of such messages; `problems` has every wrong place. Calls in the form of
             another provider or framework (content blocks, items, parts) are such a problem, never an empty list.
+
+    Example:
+        >>> from toolmark import run_from_messages
+        >>> function = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
+        >>> messages = [
+        ...     {"role": "user", "content": "What is the weather in Paris?"},
+        ...     {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
+        ...     {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+        ... ]
+        >>> call = run_from_messages(messages).tools_called[0]
+        >>> print(call.name, call.arguments, call.output)
+        get_weather {'city': 'Paris'} sunny
     """
     notes = Notes(tolerant=tolerant_arguments)
     run, _ = read_run(messages, path, notes)

@@ -44,6 +44,12 @@ class Answer:
         approved: The decision on a request for approval; `None` for any other answer. An approval is not a result:
             that comes later, in an item of its own.
         ran: The provider ran the tool itself.
+
+    Example:
+        >>> from toolmark.formats import read_responses_answer
+        >>> answer = read_responses_answer({"type": "function_call_output", "call_id": "c1", "output": "sunny"})
+        >>> print(answer.call_id, answer.content, answer.failed)
+        c1 sunny False
     """
 
     call_id: str | None
@@ -101,6 +107,15 @@ class Transcript:
     Attributes:
         format: The format that it was read as.
         run: The whole list as one run: its input is the first message of the user, its calls are those of all turns.
+
+    Example:
+        >>> from toolmark.formats import read
+        >>> call = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city": "Paris"}'}
+        >>> transcript = read([{"role": "user", "content": "What is the weather in Paris?"}, call])
+        >>> transcript.format
+        'openai-responses'
+        >>> [(turn.input, [call.name for call in turn.calls]) for turn in transcript.turns]
+        [('What is the weather in Paris?', ['get_weather'])]
     """
 
     format: FormatName

@@ -48,6 +48,13 @@ class Traces:
         runs: A run for each trace with a model, an agent or a tool, in the order of their start. The `run_id` is the id
             of the trace, the `conversation_id` is the session.
         warnings: Warnings about the file as a whole; those about one trace are on its run.
+
+    Example:
+        >>> from toolmark.formats import read_traces
+        >>> span = {"id": "r1", "trace_id": "r1", "run_type": "tool", "start_time": "2026-01-02T10:00:00"}
+        >>> traces = read_traces([span | {"name": "get_weather", "inputs": {"city": "Paris"}}])
+        >>> print(traces.format, [call.name for run in traces.runs for call in run.calls])
+        langsmith ['get_weather']
     """
 
     format: TraceFormat
@@ -103,6 +110,15 @@ def read_traces(
         InvalidDataError: The value is not a trace, or shows no model, agent or tool; `problems` lists every wrong
             place.
         ConfigurationError: `format` is not the name of a trace format.
+
+    Example:
+        >>> from toolmark.formats import read_traces
+        >>> tool = {"id": "r2", "trace_id": "r1", "parent_run_id": "r1", "run_type": "tool", "name": "get_weather"}
+        >>> tool |= {"start_time": "2026-01-02T10:00:01", "inputs": {"city": "Paris"}, "outputs": {"output": "sunny"}}
+        >>> root = {"id": "r1", "trace_id": "r1", "run_type": "chain", "start_time": "2026-01-02T10:00:00"}
+        >>> run = read_traces([root, tool]).runs[0]
+        >>> print(run.run_id, [(call.name, call.arguments, call.output) for call in run.calls])
+        r1 [('get_weather', {'city': 'Paris'}, 'sunny')]
     """
     return read_trace_documents(
         [(path, plain(value))], format=format, handoff_names=handoff_names, tolerant_arguments=tolerant_arguments

@@ -65,6 +65,15 @@ def render_html(
 
     Raises:
         ConfigurationError: `limit` is negative.
+
+    Example:
+        >>> import re
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.html import render_html
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> page = render_html(evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent")
+        >>> re.search("<title>(.*)</title>", page).group(1)
+        'Weather agent'
     """
     require(limit >= 0, "limit must be 0 (all cases) or more", limit)
     report = redact(report, redactor)
@@ -158,6 +167,15 @@ def write_html(
     Raises:
         ConfigurationError: `limit` is negative.
         OSError: The file cannot be written.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.html import write_html
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> write_html("report.html", evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent")
+        >>> [path.name for path in Path().iterdir()]
+        ['report.html']
     """
     page = render_html(report, title=title, baseline=baseline, limit=limit, redactor=redactor)
     with atomic_write(Path(path)) as draft:

@@ -67,6 +67,18 @@ def print_report(
         quiet: Print only the totals.
         full: List all cases, and show every result side by side and in full, those that passed too.
         console: Where to print; standard output by default.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.report.terminal import print_report
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> print_report(evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent", quiet=True)
+        Weather agent: 1 case
+         metric                                   mean  passed  failed  skipped  errors
+         tool_correctness (threshold=0.5)            0       0       1        0       0
+        <BLANKLINE>
+         mean 0, pass rate 0 (0.00 to 0.79)
+         In parentheses: 95 % intervals.
     """
     screen = Screen(console)
     heading = f"{printable(title)}: {plural(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
@@ -89,6 +101,16 @@ def print_result(result: MetricResult, case: AnyCase, console: Console | None = 
         result: The result.
         case: The case it was measured on.
         console: Where to print; standard output by default.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.report.terminal import print_result
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> print_result(ToolCorrectnessMetric().measure(case), case)
+        weather  tool_correctness  FAILED
+         1 call expected, none made = 0 (failed at 0.5).
+              expected                               called
+         -  1 get_weather                            (not called)
     """
     entry, result = redact_entry((CaseResult(0, case, ()), result))
     _print_result(Screen(console), result, case, entry.case.id or entry.case.name or "case")

@@ -27,6 +27,20 @@ def print_validity(validity: Validity, *, title: str, console: Console | None = 
         validity: The figures.
         title: A heading, such as a file name.
         console: Where to print; standard output by default.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, validate
+        >>> from toolmark.report.terminal import print_validity
+        >>> weather = ToolCall(name="get_weather")
+        >>> good = LLMTestCase(tools_called=[weather], expected_tools=[weather], metadata={"ok": True})
+        >>> bad = LLMTestCase(tools_called=[], expected_tools=[weather], metadata={"ok": False})
+        >>> validity = validate([good, bad], [ToolCorrectnessMetric()], label="metadata.ok", min_runs=2, resamples=100)
+        >>> print_validity(validity, title="weather")
+        weather: 2 cases; by metadata.ok 1 good (from 1), 1 bad
+         metric                       scored   AUC  95 % interval  balanced  good   bad
+         tool_correctness                  2  1.00   1.00 to 1.00      1.00  1.00  0.00
+         (threshold=0.5)
+        ...
     """
     screen = Screen(console)
     runs = f"{validity.good} good (from {validity.positive_from:g}), {validity.bad} bad"
