@@ -35,6 +35,18 @@ class Checks:
     """The fixture `toolmark`: measures cases, and adds every result to the summary of the run.
 
     Calling it is the same as `assert_test`.
+
+    ```python
+    from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+    from toolmark.pytest_plugin import Checks
+
+
+    def test_weather(toolmark: Checks) -> None:  # pytest passes the fixture
+        weather = ToolCall(name="get_weather")
+        case = LLMTestCase(tools_called=[weather], expected_tools=[weather])
+        [result] = toolmark(case, [ToolCorrectnessMetric()])
+        assert result.score == 1
+    ```
     """
 
     def __init__(self, note: Callable[[Note], None]) -> None:
@@ -147,7 +159,22 @@ class GoldenPlace(NamedTuple):
 
 
 class GoldenChecks:
-    """The fixture `toolmark_golden`: compares the calls of a test with those in its golden."""
+    """The fixture `toolmark_golden`: compares the calls of a test with those in its golden.
+
+    The golden is a file in the folder `__toolmark__` next to the test. The first run records it, later runs compare
+    with it, and `pytest --toolmark-update` rewrites it.
+
+    ```python
+    from toolmark import ToolCall
+    from toolmark.pytest_plugin import GoldenChecks
+
+
+    def test_weather(toolmark_golden: GoldenChecks) -> None:  # pytest passes the fixture
+        calls = [ToolCall(name="get_weather", input_parameters={"city": "Paris"})]
+        [result] = toolmark_golden(calls)
+        assert result.score == 1
+    ```
+    """
 
     def __init__(self, checks: Checks, note: Callable[[Note], None], place: GoldenPlace) -> None:
         self._checks = checks

@@ -56,6 +56,17 @@ class RunBuilder:
         tags: Labels of the run.
         metadata: JSON values about the run, never scored.
         warnings: What was not understood or not captured.
+
+    Example:
+        >>> from toolmark.capture import Request, RunBuilder
+        >>> builder = RunBuilder()
+        >>> builder.started("What is the weather in Paris?")
+        >>> builder.model_asked([Request("get_weather", {"city": "Paris"}, id="c1")])
+        >>> builder.tool_started("first", "get_weather", {"city": "Paris"}, call_id="c1")
+        >>> builder.tool_ended("first", "sunny")
+        >>> builder.ended("It is sunny in Paris.")
+        >>> [(call.name, call.arguments, call.output) for call in builder.build().calls]
+        [('get_weather', {'city': 'Paris'}, 'sunny')]
     """
 
     def __init__(self, *, run_id: str | None = None, conversation_id: str | None = None) -> None:

@@ -34,6 +34,14 @@ def conversation(
         handoffs: See `Run.select_calls`.
         executed_only: See `Run.select_calls`.
         code: See `Run.select_calls`.
+
+    Example:
+        >>> from toolmark import Run, ToolCall
+        >>> from toolmark.capture import conversation
+        >>> weather = Run(input="Weather in Paris?", calls=[ToolCall(name="get_weather")], actual_output="Sunny.")
+        >>> flight = Run(input="Book a flight.", calls=[ToolCall(name="book_flight")], actual_output="Booked.")
+        >>> [(turn.role, turn.content) for turn in conversation([weather, flight]).turns]
+        [('user', 'Weather in Paris?'), ('assistant', 'Sunny.'), ('user', 'Book a flight.'), ('assistant', 'Booked.')]
     """
     runs = list(runs)
     turns: list[Turn] = []
@@ -81,6 +89,17 @@ def conversations(runs: Iterable[Run]) -> list[ConversationalTestCase]:
     A run without an id is a conversation by itself. Runs are ordered by `started_at`, all of them or else those of each
     conversation, if all have one: a file that a sink wrote has them in the order in which they ended. Otherwise they
     stay in the given order.
+
+    Example:
+        >>> from toolmark import Run
+        >>> from toolmark.capture import conversations
+        >>> runs = [
+        ...     Run(conversation_id="ann", input="Weather in Paris?", actual_output="Sunny."),
+        ...     Run(conversation_id="bob", input="Book a flight.", actual_output="Booked."),
+        ...     Run(conversation_id="ann", input="And in Rome?", actual_output="Rainy."),
+        ... ]
+        >>> {case.id: [turn.content for turn in case.turns] for case in conversations(runs)}
+        {'ann': ['Weather in Paris?', 'Sunny.', 'And in Rome?', 'Rainy.'], 'bob': ['Book a flight.', 'Booked.']}
     """
     return [conversation(_in_order(group)) for group in by_conversation(_in_order(list(runs)))]
 

@@ -20,8 +20,11 @@ def image_parts(content: object) -> list[str | MLLMImage] | None:
     out. A `data:` address becomes `data`. Never raises, and opens no file and no address.
 
     Example:
-        >>> image_parts([{"type": "text", "text": "Where?"}, {"type": "image", "url": "https://example.com/a.png"}])
-        ['Where?', MLLMImage(url='https://example.com/a.png', path=None, data=None, mime_type=None)]
+        >>> from toolmark.capture import image_parts
+        >>> content = [{"type": "text", "text": "Where is it?"}, {"type": "image", "url": "https://example.com/a.png"}]
+        >>> text, image = image_parts(content)
+        >>> text, image.url
+        ('Where is it?', 'https://example.com/a.png')
     """
     return None if isinstance(content, str) else texts_with_images(map(_read_part, parts_of(content)))
 

@@ -30,7 +30,25 @@ _labels: ContextVar[Mapping[int, str]] = ContextVar("toolmark_conversations", de
 
 
 class Recording(Protocol):
-    """One run of an agent as observed so far."""
+    """One run of an agent as observed so far.
+
+    Attributes:
+        builder: Receives what is observed.
+
+    Example:
+        >>> from toolmark import Run
+        >>> from toolmark.capture import RunBuilder
+        >>> class ChatRecording:  # a class with these members is a recording; it needs no base class
+        ...     def __init__(self) -> None:
+        ...         self.builder = RunBuilder()
+        ...
+        ...     def run(self) -> Run:
+        ...         return self.builder.build()
+        >>> recording = ChatRecording()
+        >>> recording.builder.started("What is the weather in Paris?")
+        >>> recording.run().input
+        'What is the weather in Paris?'
+    """
 
     builder: RunBuilder
 
@@ -47,6 +65,23 @@ class RunRecorder(Generic[R]):
 
     A subclass adds recordings with `_keep` and passes those that ended to `_deliver`. It holds `_lock` while it changes
     or reads a recording, because a recorder may observe agents in several threads.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from toolmark.capture import RunBuilder, RunRecorder
+        >>> class ChatRecorder(RunRecorder):
+        ...     def add(self, question: str, answer: str) -> None:
+        ...         builder = RunBuilder()
+        ...         builder.started(question)
+        ...         builder.ended(answer)
+        ...         recording = SimpleNamespace(builder=builder, run=builder.build)
+        ...         with self._lock:
+        ...             self._keep(recording)
+        ...         self._deliver([recording])
+        >>> recorder = ChatRecorder()
+        >>> recorder.add("What is the weather in Paris?", "It is sunny.")
+        >>> recorder.last_run.actual_output
+        'It is sunny.'
     """
 
     how_to_attach: ClassVar[str] = "run the agent inside `with record()`"

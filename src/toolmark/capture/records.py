@@ -17,12 +17,24 @@ Key: TypeAlias = "str | int"
 
 
 class Outcome(str, Enum):
-    """How an execution of a tool ended."""
+    """How an execution of a tool ended.
+
+    Example:
+        >>> from toolmark.capture import Outcome, Request, RunBuilder
+        >>> builder = RunBuilder()
+        >>> builder.model_asked([Request("get_weather", {"city": "Paris"}, id="c1")])
+        >>> builder.tool_started("first", "get_weather", {"city": "Paris"}, call_id="c1")
+        >>> builder.tool_failed("first", "TimeoutError: no answer in 30 s", outcome=Outcome.CANCELLED)
+        >>> builder.build().calls[0].execution.status.value
+        'cancelled'
+    """
 
     OK = "ok"
+    """It returned."""
     ERROR = "error"
     """It failed, or returned a failure."""
     CANCELLED = "cancelled"
+    """It was stopped before it ended."""
     SUSPENDED = "suspended"
     """It waits for a person, and will be started again."""
 
@@ -55,6 +67,15 @@ class Request:
         reasoning: The model's reasoning before the call.
         key: Identifies the request for `RunBuilder.tool_started`, for a recorder that knows which execution belongs to
             it; unique in the run.
+
+    Example:
+        >>> from toolmark.capture import Request, RunBuilder
+        >>> builder = RunBuilder()
+        >>> weather = Request("get_weather", {"city": "Paris"}, id="c1")
+        >>> flight = Request("book_flight", {"to": "Paris"}, id="c2")
+        >>> builder.model_asked([weather, flight])  # one message of the model
+        >>> [(call.name, call.arguments, call.id) for call in builder.build().calls]
+        [('get_weather', {'city': 'Paris'}, 'c1'), ('book_flight', {'to': 'Paris'}, 'c2')]
     """
 
     name: str

@@ -22,7 +22,19 @@ _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class Sink(Protocol):
-    """Receives finished runs."""
+    """Receives finished runs.
+
+    Example:
+        >>> from toolmark import Run, observe
+        >>> from toolmark.capture import record
+        >>> class PrintSink:  # a class with this method is a sink; it needs no base class
+        ...     def write(self, run: Run) -> None:
+        ...         print(run.input, "->", run.actual_output)
+        >>> agent = observe(lambda question: "It is sunny.")
+        >>> with record(sink=PrintSink()):
+        ...     answer = agent("What is the weather in Paris?")
+        What is the weather in Paris? -> It is sunny.
+    """
 
     def write(self, run: Run) -> None:
         """Store a run. May be called from several threads at once, and may raise."""
@@ -42,6 +54,15 @@ class JsonlSink:
         path: The file; its folder must exist.
         redactor: Removes secrets from what is written; `redact.OFF` writes everything.
         fsync: Wait after each line until it is on the disk, so that it survives a system crash.
+
+    Example:
+        >>> from toolmark import observe, read_cases
+        >>> from toolmark.capture import JsonlSink, record
+        >>> agent = observe(lambda question: "It is sunny.")
+        >>> with JsonlSink("runs.jsonl") as sink, record(sink=sink):
+        ...     answers = [agent(f"What is the weather in {city}?") for city in ("Paris", "Rome")]
+        >>> [case.input for case in read_cases("runs.jsonl")]
+        ['What is the weather in Paris?', 'What is the weather in Rome?']
     """
 
     def __init__(self, path: str | os.PathLike[str], *, redactor: Redactor = DEFAULT, fsync: bool = False) -> None:

@@ -48,9 +48,10 @@ class TrajectoryMatch(PresetMetric):
 
     Example:
         >>> from toolmark import LLMTestCase, ToolCall
+        >>> from toolmark.compat.adk import TrajectoryMatch
         >>> case = LLMTestCase(
-        ...     tools_called=[ToolCall(name="look_up"), ToolCall(name="book")],
-        ...     expected_tools=[ToolCall(name="book")],
+        ...     tools_called=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
+        ...     expected_tools=[ToolCall(name="book_flight")],
         ... )
         >>> TrajectoryMatch("IN_ORDER").measure(case).score
         1.0

@@ -88,11 +88,12 @@ class TrajectoryMatch(PresetMetric):
 
     Example:
         >>> from toolmark import LLMTestCase, ToolCall
+        >>> from toolmark.compat.agentevals import TrajectoryMatch
         >>> case = LLMTestCase(
-        ...     tools_called=[ToolCall(name="book", input_parameters={"seats": 2, "note": "by the sea"})],
-        ...     expected_tools=[ToolCall(name="book", input_parameters={"seats": 2})],
+        ...     tools_called=[ToolCall(name="book_flight", input_parameters={"to": "Paris", "note": "by the window"})],
+        ...     expected_tools=[ToolCall(name="book_flight", input_parameters={"to": "Paris"})],
         ... )
-        >>> TrajectoryMatch(tool_args_match_overrides={"book": ["seats"]}).measure(case).score
+        >>> TrajectoryMatch(tool_args_match_overrides={"book_flight": ["to"]}).measure(case).score
         1.0
     """
 

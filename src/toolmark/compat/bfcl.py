@@ -78,6 +78,14 @@ def metric(*, partial_credit: bool = False) -> ToolCorrectnessMetric:
     Args:
         partial_credit: Score the share of correct calls and arguments, of the longer of the two lists. Otherwise a case
             scores 1 if everything is correct, else 0, so that the mean over cases is BFCL's accuracy.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall
+        >>> from toolmark.compat.bfcl import metric
+        >>> weather, flight = ToolCall(name="get_weather"), ToolCall(name="book_flight")
+        >>> case = LLMTestCase(tools_called=[weather], expected_tools=[weather, flight])
+        >>> metric().measure(case).score, metric(partial_credit=True).measure(case).score
+        (0.0, 0.5)
     """
     params = [ToolCallParams.INPUT_PARAMETERS]
     return ToolCorrectnessMetric(evaluation_params=params, denominator="longest", strict_mode=not partial_credit)
@@ -99,6 +107,15 @@ def read_possible_answers(record: Mapping[str, Any], functions: Iterable[Mapping
 
     Raises:
         InvalidDataError: The record is not such an object; `problems` lists every place.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall
+        >>> from toolmark.compat.bfcl import metric, read_possible_answers
+        >>> record = {"ground_truth": [{"get_weather": {"city": ["Paris", "Paris, France"], "unit": ["celsius", ""]}}]}
+        >>> plan = read_possible_answers(record)  # either text will do, and the unit may be left out
+        >>> called = ToolCall(name="get_weather", input_parameters={"city": "paris france"})
+        >>> metric().measure(LLMTestCase(tools_called=[called], expected_tools=plan)).score
+        1.0
     """
     descriptions = _argument_descriptions(functions)
     reader = _AnswerReader()
@@ -127,6 +144,14 @@ def read_turns(record: Mapping[str, Any], functions: Iterable[Mapping[str, Any]]
 
     Raises:
         InvalidDataError: The record is not such an object; `problems` lists every place.
+
+    Example:
+        >>> from toolmark.compat.bfcl import read_turns
+        >>> city = {"city": {"type": "string"}}
+        >>> functions = [{"name": name, "parameters": {"properties": city}} for name in ("get_weather", "book_flight")]
+        >>> record = {"ground_truth": [["get_weather('Paris')"], ["book_flight(city='Paris')"]]}
+        >>> [[(call.name, call.input_parameters) for call in plan.calls] for plan in read_turns(record, functions)]
+        [[('get_weather', {'city': 'Paris'})], [('book_flight', {'city': 'Paris'})]]
     """
     descriptions = _argument_descriptions(functions)
     problems: list[Problem] = []
@@ -162,6 +187,17 @@ def cases_from_bfcl(questions: Records, answers: Records, *, function_docs: Func
         DataFileError: Something cannot be read, or a question has no answer; `problems` lists everything.
         ConfigurationError: `function_docs` lacks the functions of a class.
         OSError: A file cannot be read.
+
+    Example:
+        >>> from toolmark.compat.bfcl import cases_from_bfcl
+        >>> city = {"city": {"type": "string"}}
+        >>> function = {"name": "get_weather", "parameters": {"type": "dict", "properties": city}}
+        >>> message = {"role": "user", "content": "What is the weather in Paris?"}
+        >>> questions = [{"id": "simple_0", "question": [[message]], "function": [function]}]
+        >>> answers = [{"id": "simple_0", "ground_truth": [{"get_weather": {"city": ["Paris"]}}]}]
+        >>> [golden] = cases_from_bfcl(questions, answers)
+        >>> golden.id, golden.input, golden.available_tools[0].name
+        ('simple_0', 'What is the weather in Paris?', 'get_weather')
     """
     question_records = records_of(questions, "questions")
     answers_by_id = {str(record.value.get("id")): record for record in records_of(answers, "answers")}
@@ -193,6 +229,14 @@ def tools_from_bfcl(functions: Iterable[Mapping[str, Any]]) -> list[ToolSpec]:
 
     Raises:
         InvalidDataError: A function has no name, or its parameters are not an object.
+
+    Example:
+        >>> from toolmark.compat.bfcl import tools_from_bfcl
+        >>> days = {"days": {"type": "float"}}
+        >>> function = {"name": "get_weather", "parameters": {"type": "dict", "properties": days}}
+        >>> [tool] = tools_from_bfcl([function])
+        >>> tool.name, tool.input_schema["properties"]
+        ('get_weather', {'days': {'type': 'number'}})
     """
     return [_tool(function) for function in functions]
 

@@ -32,7 +32,7 @@ class Evaluator(_Evaluator[T]):
     Example:
         >>> from toolmark import ToolCall
         >>> from toolmark.compat.evalsharp import Evaluator, EvaluatorTestData
-        >>> rows = [{"called": ["lookup"], "expected": ["lookup"]}]
+        >>> rows = [{"called": ["get_weather"], "expected": ["get_weather", "book_flight"]}]
         >>> evaluator = Evaluator.from_data(
         ...     None,
         ...     rows,
@@ -41,8 +41,8 @@ class Evaluator(_Evaluator[T]):
         ...         expected_tools=[ToolCall(name=name) for name in row["expected"]],
         ...     ),
         ... )
-        >>> evaluator.add_tool_correctness(should_consider_ordering=True).run().passed
-        True
+        >>> evaluator.add_tool_correctness(should_consider_ordering=True).run().cases[0].results[0].score
+        0.5
     """
 
     def __init__(self, chat_client: object, data: Iterable[T], to_case: Callable[[T], AnyCase]) -> None:

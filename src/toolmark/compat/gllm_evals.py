@@ -42,7 +42,20 @@ _NO_EXECUTION = Execution()
 
 
 class TrajectoryParser:
-    """Converts a list of OpenAI chat messages into steps."""
+    """Converts a list of OpenAI chat messages into steps.
+
+    Example:
+        >>> from toolmark.compat.gllm_evals import TrajectoryParser
+        >>> call = {"id": "c1", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}
+        >>> trajectory = [
+        ...     {"role": "user", "content": "What is the weather in Paris?"},
+        ...     {"role": "assistant", "tool_calls": [call]},
+        ...     {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+        ... ]
+        >>> steps = TrajectoryParser().parse(trajectory)
+        >>> [(step["name"], step["args"], step.get("output")) for step in steps]
+        [('get_weather', {'city': 'Paris'}, None), ('get_weather', {'city': 'Paris'}, 'sunny')]
+    """
 
     def convert_trajectory_to_steps(self, trajectory: Sequence[object]) -> list[JsonObject]:
         """Return the calls of a trajectory as a flat list of steps, in the order of the messages.
@@ -83,7 +96,20 @@ def _message(place: str) -> int:
 
 
 class ToolCallParser:
-    """Converts steps into tool calls, and tool calls into steps."""
+    """Converts steps into tool calls, and tool calls into steps.
+
+    Example:
+        >>> from toolmark.compat.gllm_evals import ToolCallParser
+        >>> parser = ToolCallParser()
+        >>> steps = [
+        ...     {"tool_call_id": "c1", "name": "get_weather", "args": {"city": "Paris"}},
+        ...     {"tool_call_id": "c1", "name": "get_weather", "args": {"city": "Paris"}, "output": "sunny"},
+        ... ]
+        >>> [(call.name, call.arguments, call.output) for call in parser.create_tool_call_object(steps)]
+        [('get_weather', {'city': 'Paris'}, 'sunny')]
+        >>> parser.normalize_tool_name("weather_agent_xg7c")
+        'weather_agent'
+    """
 
     @within_limits
     def create_tool_call_object(
@@ -168,6 +194,17 @@ class DeepEvalToolCorrectnessMetric:
 
     Raises:
         ConfigurationError: An option is out of range, or the model cannot judge.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric
+        >>> record = {
+        ...     "query": "What is the weather in Paris?",
+        ...     "tools_called": [{"name": "get_weather", "args": {"city": "Paris"}, "output": "sunny"}],
+        ...     "expected_tools": [{"name": "get_weather", "args": {"city": "Paris"}}],
+        ... }
+        >>> asyncio.run(DeepEvalToolCorrectnessMetric().measure(record)).reason
+        '1 matched / 1 expected = 1 (passed at 0.5).'
     """
 
     threshold: float = 0.5

@@ -51,7 +51,8 @@ def evaluator(
         >>> from toolmark import ToolCorrectnessMetric
         >>> from toolmark.compat.langsmith import evaluator
         >>> tools = evaluator(ToolCorrectnessMetric())
-        >>> [feedback] = tools({}, {"tools_called": [{"name": "add"}]}, {"expected_tools": [{"name": "add"}]})
+        >>> called = [{"name": "get_weather", "args": {"city": "Paris"}}]
+        >>> [feedback] = tools({}, {"tools_called": called}, {"expected_tools": called})
         >>> feedback["score"], feedback["value"]
         (1.0, 'pass')
     """

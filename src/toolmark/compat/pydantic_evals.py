@@ -111,6 +111,16 @@ class ToolCorrectness(_ToolMetric):
 
     Raises:
         ConfigurationError: An option is out of range.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall
+        >>> from toolmark.compat.pydantic_evals import ToolCorrectness
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
+        ...     expected_tools=[ToolCall(name="get_weather")],
+        ... )
+        >>> ToolCorrectness().measure(case).score, ToolCorrectness(allow_extra=True).measure(case).score
+        (0.0, 1.0)
     """
 
     _name: ClassVar[str] = "pydantic_evals.tool_correctness"
@@ -143,6 +153,16 @@ class TrajectoryMatch(_ToolMetric):
 
     Raises:
         ConfigurationError: An option is out of range.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall
+        >>> from toolmark.compat.pydantic_evals import TrajectoryMatch
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="book_flight"), ToolCall(name="get_weather")],
+        ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
+        ... )
+        >>> {order: TrajectoryMatch(order).measure(case).score for order in ("exact", "in_order", "any_order")}
+        {'exact': 0.0, 'in_order': 0.5, 'any_order': 1.0}
     """
 
     _name: ClassVar[str] = "pydantic_evals.trajectory_match"
@@ -178,6 +198,18 @@ class ArgumentCorrectness(_ToolMetric):
 
     Raises:
         ConfigurationError: An option is out of range.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall
+        >>> from toolmark.compat.pydantic_evals import ArgumentCorrectness
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="get_weather", input_parameters={"city": "Paris", "days": 3})],
+        ...     expected_tools=[ToolCall(name="get_weather", input_parameters={"city": "Paris"})],
+        ... )
+        >>> ArgumentCorrectness("get_weather").measure(case).score
+        1.0
+        >>> ArgumentCorrectness("get_weather", "exact").measure(case).score
+        0.0
     """
 
     _name: ClassVar[str] = "pydantic_evals.argument_correctness"
@@ -264,6 +296,20 @@ def evaluator(
     Raises:
         MissingPackageError: pydantic-evals is not installed.
         ConfigurationError: `metric` is not a metric.
+
+    Example:
+        >>> import asyncio
+        >>> from pydantic_evals import Case, Dataset
+        >>> from toolmark import ToolCorrectnessMetric
+        >>> from toolmark.compat.pydantic_evals import evaluator
+        >>> async def agent(question: str) -> dict:
+        ...     return {"tools_called": [{"name": "get_weather", "args": {"city": "Paris"}}]}
+        >>> expected = {"expected_tools": [{"name": "get_weather"}]}
+        >>> case = Case(inputs="What is the weather in Paris?", expected_output=expected)
+        >>> dataset = Dataset(name="weather", cases=[case], evaluators=[evaluator(ToolCorrectnessMetric())])
+        >>> report = asyncio.run(dataset.evaluate(agent, progress=False))
+        >>> {name: score.value for name, score in report.cases[0].scores.items()}
+        {'tool_correctness': 1.0}
     """
     return _evaluator_class()(host_metrics([metric], _case_of if to_case is None else to_case, redactor))
 

@@ -51,6 +51,16 @@ class ToolCallAccuracy(PresetMetric):
 
     Raises:
         ConfigurationError: An option is out of range.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall
+        >>> from toolmark.compat.ragas import ToolCallAccuracy
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="get_weather", input_parameters={"city": "Paris", "unit": "F"})],
+        ...     expected_tools=[ToolCall(name="get_weather", input_parameters={"city": "Paris", "unit": "C"})],
+        ... )
+        >>> ToolCallAccuracy().measure(case).score  # one of the two expected arguments is right
+        0.5
     """
 
     _name: ClassVar[str] = "ragas.tool_call_accuracy"
@@ -103,6 +113,15 @@ class ToolCallF1(PresetMetric):
 
     Raises:
         ConfigurationError: An option is out of range.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall
+        >>> from toolmark.compat.ragas import ToolCallF1
+        >>> weather = ToolCall(name="get_weather", input_parameters={"city": "Paris"})
+        >>> flight = ToolCall(name="book_flight", input_parameters={"city": "Paris"})
+        >>> case = LLMTestCase(tools_called=[weather, flight, flight], expected_tools=[weather])
+        >>> ToolCallF1().measure(case).score  # 2 * 1 / (1 + 3)
+        0.5
     """
 
     _name: ClassVar[str] = "ragas.tool_call_f1"

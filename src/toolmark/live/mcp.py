@@ -31,7 +31,27 @@ _GIVEN_UP: Final = frozenset({-32000, -32001, 408})
 
 
 class McpRecorder(TraceRecorder):
-    """Records MCP sessions, each as a run whose agent is the client; `record_session` attaches it."""
+    """Records MCP sessions, each as a run whose agent is the client; `record_session` attaches it.
+
+    Example:
+        >>> import asyncio
+        >>> from mcp import Client
+        >>> from mcp.server.mcpserver import MCPServer
+        >>> from toolmark import ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.live.mcp import McpRecorder, record_session
+        >>> server = MCPServer("weather")
+        >>> @server.tool()
+        ... def get_weather(city: str) -> str:
+        ...     return f"sunny in {city}"
+        >>> async def main() -> McpRecorder:
+        ...     async with Client(server) as client:
+        ...         with record_session(client) as recorder:
+        ...             await client.call_tool("get_weather", {"city": "Paris"})
+        ...     return recorder
+        >>> case = asyncio.run(main()).test_case(expected_tools=[ToolCall(name="get_weather")])
+        >>> ToolCorrectnessMetric().measure(case).reason
+        '1 matched / 1 expected = 1 (passed at 0.5).'
+    """
 
     how_to_attach: ClassVar[str] = "call tools of the session inside `with record_session(session)`"
 
@@ -55,6 +75,23 @@ class record_session:  # noqa: N801 - used like a function
 
     The session is a run, from the first call on. It is observed in its `send_request`, which `call_tool` and
     `list_tools` use; tools that were listed before are not known to the run. Nothing is imported of MCP.
+
+    Example:
+        >>> import asyncio
+        >>> from mcp import Client
+        >>> from mcp.server.mcpserver import MCPServer
+        >>> from toolmark.live.mcp import record_session
+        >>> server = MCPServer("weather")
+        >>> @server.tool()
+        ... def get_weather(city: str) -> str:
+        ...     return f"sunny in {city}"
+        >>> async def main() -> list:
+        ...     async with Client(server) as client:
+        ...         with record_session(client) as recorder:
+        ...             await client.call_tool("get_weather", {"city": "Paris"})
+        ...     return recorder.last_run.calls
+        >>> [(call.name, call.arguments, call.execution.server) for call in asyncio.run(main())]
+        [('get_weather', {'city': 'Paris'}, 'weather')]
     """
 
     def __init__(self, session: Any, *, sink: Sink | None = None, conversation: str | None = None) -> None:  # noqa: ANN401 - a class of MCP

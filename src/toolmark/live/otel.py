@@ -43,6 +43,18 @@ class SpanRecorder(TraceRecorder):
     """Records the runs in the spans of a tracer provider, in all threads and tasks; `record_spans` attaches it.
 
     Each trace is a run. It never disturbs the program: an error inside the recorder becomes a warning.
+
+    Example:
+        >>> from opentelemetry.sdk.trace import TracerProvider
+        >>> from toolmark.live.otel import record_spans
+        >>> provider = TracerProvider()  # leave `provider` out to record the global one
+        >>> tracer = provider.get_tracer("my.agent")
+        >>> with record_spans(provider=provider) as recorder:
+        ...     for name in ("get_weather", "book_flight"):
+        ...         tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+        ...         tracer.start_span(f"execute_tool {name}", attributes=tool).end()
+        >>> [run.calls[0].name for run in recorder.runs]  # two traces are two runs
+        ['get_weather', 'book_flight']
     """
 
     how_to_attach: ClassVar[str] = (
@@ -285,6 +297,17 @@ class record_spans:  # noqa: N801 - used like a function
 
     This includes spans of other threads and tasks. Spans that are open at the end of the block are recorded to their
     end. Blocks may be nested; each records everything inside of it.
+
+    Example:
+        >>> from opentelemetry.sdk.trace import TracerProvider
+        >>> from toolmark.live.otel import record_spans
+        >>> provider = TracerProvider()  # leave `provider` out to record the global one
+        >>> tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
+        >>> with record_spans(provider=provider) as recorder:
+        ...     with provider.get_tracer("my.agent").start_as_current_span("execute_tool get_weather", attributes=tool):
+        ...         weather = "sunny"
+        >>> [call.name for call in recorder.last_run.calls]
+        ['get_weather']
     """
 
     def __init__(
@@ -365,6 +388,26 @@ def as_agent(
         provider: The tracer provider, see `record_spans`.
         logger_provider: The logger provider, see `record_spans`.
         handoff_names: Names of tools that hand over to another agent.
+
+    Raises:
+        MissingPackageError: opentelemetry-sdk is not installed; raised when the agent is asked.
+        ConfigurationError: A provider takes no processors, or OpenTelemetry is turned off; raised when the agent is
+            asked.
+
+    Example:
+        >>> from opentelemetry.sdk.trace import TracerProvider
+        >>> from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.live.otel import as_agent
+        >>> provider = TracerProvider()  # leave `provider` out to record the global one
+        >>> def answer(question: str) -> str:
+        ...     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
+        ...     with provider.get_tracer("my.agent").start_as_current_span("execute_tool get_weather", attributes=tool):
+        ...         return "It is sunny."
+        >>> goldens = [Golden(input="What is the weather in Paris?", expected_tools=[ToolCall(name="get_weather")])]
+        >>> agent = as_agent(answer, provider=provider)
+        >>> report = evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], show_progress=False)
+        >>> report.cases[0].results[0].reason
+        '1 matched / 1 expected = 1 (passed at 0.5).'
     """
     parameters = inspect.signature(function).parameters.values()
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

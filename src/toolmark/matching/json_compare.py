@@ -69,7 +69,17 @@ class Difference(NamedTuple):
 
 
 def json_equal(a: Any, b: Any) -> bool:
-    """Return whether two JSON values are equal."""
+    """Return whether two JSON values are equal.
+
+    Numbers are equal if their values are, so `3` equals `3.0`; NaN equals itself. Values of different JSON types are
+    never equal: `1` equals neither `"1"` nor `True`. The order of keys does not matter.
+
+    Example:
+        >>> from toolmark.capture import json_equal
+        >>> expected = {"city": "Paris", "days": 3}
+        >>> json_equal(expected, {"days": 3.0, "city": "Paris"}), json_equal(expected, {"days": "3", "city": "Paris"})
+        (True, False)
+    """
     if a is b:
         return True
     kind = type(a)

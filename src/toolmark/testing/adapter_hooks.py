@@ -24,6 +24,14 @@ class AgentTool:
         name: Name of the tool.
         scene: What the inner agent does.
         description: What it does, for the outer agent's model.
+
+    Example:
+        >>> from toolmark.testing import ADD, AgentTool, AskFor, Scene
+        >>> mathematician = Scene([[AskFor("add", {"a": 1, "b": 2})], "It is 3."], tools=[ADD], agent="mathematician")
+        >>> scene = Scene([[AskFor("ask", {"input": "1 + 2?"})], "Three."], tools=[AgentTool("ask", mathematician)])
+        >>> inner = scene.tools[0].scene.model()  # what an adapter plays when the tool is called
+        >>> inner.next_step().calls[0].arguments, inner.next_step().text
+        ({'a': 1, 'b': 2}, 'It is 3.')
     """
 
     name: str
@@ -50,6 +58,14 @@ class Scene:
         images: Images that the user sends after the text.
         is_structured: The last step is the JSON text of an object `{"total": int}`, which the agent must answer with:
             the framework asks the model for it in its own way, by a tool if it has one for that.
+
+    Example:
+        >>> from toolmark.testing import ADD, AskFor, Scene
+        >>> scene = Scene([[AskFor("add", {"a": 1}, "c1")], "It is 3."], tools=[ADD], input="What is 1 + 2?")
+        >>> model = scene.model()
+        >>> call = model.next_step().calls[0]
+        >>> scene.tools[0].function(**call.arguments), model.next_step().text
+        (3, 'It is 3.')
     """
 
     steps: Sequence[StepLike]
@@ -86,6 +102,20 @@ class Recorded:
         run: What the adapter recorded.
         answer: What the caller of the agent got.
         error: What the caller had to catch instead, cancellation included.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark import observe
+        >>> from toolmark.capture import record
+        >>> from toolmark.testing import Recorded, Scene
+        >>> async def arun(scene: Scene) -> Recorded:  # the hook of an adapter, here for `@observe`
+        ...     model = scene.model()
+        ...     with record() as recorder:
+        ...         answer = observe(lambda question: model.next_step().text)(scene.input)
+        ...     return Recorded(recorder.last_run, answer)
+        >>> recorded = asyncio.run(arun(Scene(["It is sunny."], input="What is the weather in Paris?")))
+        >>> recorded.run.input, recorded.answer
+        ('What is the weather in Paris?', 'It is sunny.')
     """
 
     run: Run

@@ -82,7 +82,24 @@ def _checked(test: Callable[[AdapterContract], None]) -> Callable[[AdapterContra
 
 @_checks_support
 class AdapterContract(AdapterHooks):
-    """The rules of recording. A subclass implements the hooks of its framework and inherits the tests."""
+    """The rules of recording. A subclass implements the hooks of its framework and inherits the tests.
+
+    Only the hook `arun` is required. `unsupported` gives the reason for each test that the framework cannot pass.
+
+    Example:
+        >>> from toolmark import observe
+        >>> from toolmark.capture import record
+        >>> from toolmark.testing import AdapterContract, Recorded, Scene
+        >>> class TestMyAdapter(AdapterContract):  # pytest runs the inherited tests
+        ...     async def arun(self, scene: Scene) -> Recorded:  # its agent only answers, and has no tools
+        ...         model = scene.model()
+        ...         with record() as recorder:
+        ...             answer = observe(lambda question: model.next_step().text)(scene.input)
+        ...         return Recorded(recorder.last_run, answer)
+        >>> recorded = TestMyAdapter().run(Scene(["It is sunny."], input="What is the weather in Paris?"))
+        >>> recorded.run.input, recorded.answer
+        ('What is the weather in Paris?', 'It is sunny.')
+    """
 
     def test_plain_run(self) -> None:
         """A run has question, answer and offered tools; its call is as the model requested it, without defaults."""

@@ -21,6 +21,11 @@ def sample_runs() -> dict[str, Run]:
     `failed` has a call that raises and one of an unknown tool; `retried` succeeds at the second attempt; `interrupted`
     waits for a person; `stopped` is cancelled while a tool runs; `nested` calls a tool that is an agent; `handoff`
     hands over to another agent.
+
+    Example:
+        >>> from toolmark.testing import sample_runs
+        >>> [(call.name, call.execution.error) for call in sample_runs()["failed"].calls]
+        [('boom', 'ValueError: boom 1'), ('nope', "there is no tool 'nope'")]
     """
     makers = (_plain, _no_calls, _parallel, _failed, _retried, _interrupted, _stopped, _nested, _handoff)
     return {make.__name__.lstrip("_"): make() for make in makers}
@@ -140,6 +145,15 @@ def sample_prompt(
         text: The question.
         images: URLs of images that follow the text.
         name: Name of the prompt and of its schema.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.testing import sample_prompt
+        >>> judge = Judge(lambda messages: '{"evidence": ["c1"], "reasoning": "It fits.", "verdict": "yes"}')
+        >>> result = asyncio.run(judge.ask(sample_prompt("Was get_weather the right tool?")))
+        >>> result.verdict.decision.value, result.verdict.rationale
+        ('yes', 'It fits.')
     """
     content: str | tuple[str | ImagePart, ...] = text
     if images:

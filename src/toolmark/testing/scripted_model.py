@@ -30,6 +30,13 @@ class AskFor:
         name: Name of the tool.
         arguments: The argument object, or the raw text that the model writes instead.
         id: Id of the call; may be empty, and may repeat.
+
+    Example:
+        >>> from toolmark.testing import AskFor, ScriptedModel
+        >>> weather = AskFor("get_weather", {"city": "Paris"}, "c1")
+        >>> broken = AskFor("get_weather", '{"city": "Par')  # text that is not JSON, as models write it at times
+        >>> [call.arguments_text for call in ScriptedModel([weather, broken]).next_step().calls]
+        ['{"city": "Paris"}', '{"city": "Par']
     """
 
     name: str
@@ -49,6 +56,12 @@ class HandOff:
     Attributes:
         to: Name of the agent.
         id: The id of the call.
+
+    Example:
+        >>> from toolmark.testing import HandOff, ScriptedModel
+        >>> model = ScriptedModel("I pass you on.", [HandOff("travel agent", id="h1")])
+        >>> model.next_step().text, model.next_step().calls[0].to
+        ('I pass you on.', 'travel agent')
     """
 
     to: str
@@ -64,6 +77,16 @@ class Step:
         calls: The requested calls in order.
         error: An exception that it raises instead.
         delay: Seconds that the caller of the script waits.
+
+    Example:
+        >>> from toolmark.testing import AskFor, ScriptedModel, Step
+        >>> weather = AskFor("get_weather", {"city": "Paris"})
+        >>> model = ScriptedModel(Step("I look it up.", calls=(weather,)), "It is sunny.")
+        >>> step = model.next_step()
+        >>> step.text, step.calls[0].name
+        ('I look it up.', 'get_weather')
+        >>> model.next_step().chunks(6)
+        ['It is ', 'sunny.']
     """
 
     text: str | None = None
@@ -124,6 +147,16 @@ class ScriptedModel(Script[Step]):
 
     To be wrapped in a framework's own model class. One is for one run; runs at the same time need one each. Its steps
     are given out under a lock, since some frameworks ask from several threads.
+
+    Example:
+        >>> from toolmark.testing import AskFor, ScriptedModel
+        >>> model = ScriptedModel([AskFor("get_weather", {"city": "Paris"}, "c1")], "It is sunny in Paris.")
+        >>> model.next_step().calls
+        (AskFor(name='get_weather', arguments={'city': 'Paris'}, id='c1'),)
+        >>> model.next_step().text
+        'It is sunny in Paris.'
+        >>> model.used
+        2
     """
 
     def __init__(self, *steps: StepLike) -> None:

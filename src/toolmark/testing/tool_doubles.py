@@ -30,6 +30,15 @@ class ToolDouble:
         input_schema: JSON Schema of its arguments.
         coroutine: Does it in an event loop; by default `function`, called there.
         needs_approval: A person must allow each call before it runs; the framework waits for that in its own way.
+
+    Example:
+        >>> from toolmark.testing import ToolDouble
+        >>> def get_weather(city: str, days: int = 1) -> str:
+        ...     '''Return the weather in a city.'''
+        ...     return f"sunny in {city}"
+        >>> double = ToolDouble.of(get_weather, city="string", days="integer?")
+        >>> double.description, double.input_schema["required"], double.function("Paris")
+        ('Return the weather in a city.', ['city'], 'sunny in Paris')
     """
 
     name: str
@@ -127,7 +136,22 @@ PICTURE = ToolDouble.of(picture)
 
 
 def flaky_tool(failures: int = 1) -> ToolDouble:
-    """Return a tool `flaky(x)` that first raises `ValueError("not yet")` `failures` times, then returns `"flaky x"`."""
+    """Return a tool `flaky(x)` that first raises `ValueError("not yet")` `failures` times, then returns `"flaky x"`.
+
+    Args:
+        failures: Number of calls that fail.
+
+    Example:
+        >>> from toolmark.testing import flaky_tool
+        >>> tool = flaky_tool(failures=1)
+        >>> for attempt in (1, 2):
+        ...     try:
+        ...         print(attempt, tool.function(7))
+        ...     except ValueError as error:
+        ...         print(attempt, error)
+        1 not yet
+        2 flaky 7
+    """
     left = [None] * failures
 
     def flaky(x: int) -> str:

@@ -30,6 +30,21 @@ def as_agent(
         config: A configuration for each run, such as `{"recursion_limit": 10}`.
         to_input: Returns the agent's input for the text of the user; by default `{"messages": [...]}`. With it, the
             agent only remembers what its checkpointer stores.
+
+    Example:
+        >>> from langchain_core.language_models import GenericFakeChatModel
+        >>> from langchain_core.messages import AIMessage
+        >>> from langchain_core.runnables import chain
+        >>> from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark_langchain import as_agent
+        >>> request = AIMessage("", tool_calls=[{"name": "get_weather", "args": {"city": "Paris"}, "id": "c1"}])
+        >>> model = GenericFakeChatModel(messages=iter([request]))
+        >>> agent = chain(lambda state: {"messages": [*state["messages"], model.invoke(state["messages"])]})
+        >>> goldens = [Golden(input="What is the weather in Paris?", expected_tools=[ToolCall(name="get_weather")])]
+        >>> metrics = [ToolCorrectnessMetric()]
+        >>> report = evaluate(goldens=goldens, agent=as_agent(agent), metrics=metrics, show_progress=False)
+        >>> report.cases[0].results[0].reason
+        '1 matched / 1 expected = 1 (passed at 0.5).'
     """
     remembers = to_input is None and not getattr(agent, "checkpointer", None)
 

@@ -38,6 +38,19 @@ def run_from_messages(
 
     Raises:
         InvalidDataError: An item is not a message; `problems` lists each one.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+        >>> from toolmark_langchain import run_from_messages
+        >>> messages = [
+        ...     HumanMessage("What is the weather in Paris?"),
+        ...     AIMessage("", tool_calls=[{"name": "get_weather", "args": {"city": "Paris"}, "id": "c1"}]),
+        ...     ToolMessage("sunny", tool_call_id="c1"),
+        ...     AIMessage("It is sunny in Paris."),
+        ... ]
+        >>> run = run_from_messages(messages)
+        >>> run.actual_output, [(call.name, call.arguments, call.output) for call in run.calls]
+        ('It is sunny in Paris.', [('get_weather', {'city': 'Paris'}, 'sunny')])
     """
     read: list[BaseMessage] = []
     problems: list[Problem] = []
@@ -67,6 +80,21 @@ def run_from_state(state: object, *, available_tools: Iterable[object] = (), con
 
     Raises:
         InvalidDataError: The state holds no messages, or an item among them is not a message.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+        >>> from toolmark_langchain import run_from_state
+        >>> state = {  # what `graph.invoke` returns; `graph.get_state(config)` is read as well
+        ...     "messages": [
+        ...         HumanMessage("What is the weather in Paris?"),
+        ...         AIMessage("", tool_calls=[{"name": "get_weather", "args": {"city": "Paris"}, "id": "c1"}]),
+        ...         ToolMessage("sunny", tool_call_id="c1"),
+        ...         AIMessage("It is sunny in Paris."),
+        ...     ]
+        ... }
+        >>> run = run_from_state(state)
+        >>> run.actual_output, [(call.name, call.arguments, call.output) for call in run.calls]
+        ('It is sunny in Paris.', [('get_weather', {'city': 'Paris'}, 'sunny')])
     """
     values = state if isinstance(state, Mapping) else getattr(state, "values", state)
     messages = _states.state_messages(values)

@@ -38,8 +38,24 @@ def as_judge(model: BaseChatModel) -> TextModel:
     Replies of models that LangChain can serialize, as its integrations are, may be cached beyond the process. Others
     need `toolmark.judge.Judge(as_judge(model), identity={...})` for that.
 
+    Args:
+        model: A chat model, such as `ChatOpenAI`.
+
     Raises:
         ConfigurationError: `model` is not a chat model.
+
+    Example:
+        >>> import asyncio
+        >>> from langchain_core.language_models import GenericFakeChatModel
+        >>> from langchain_core.messages import AIMessage
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.testing import sample_prompt
+        >>> from toolmark_langchain import as_judge
+        >>> reply = AIMessage('{"evidence": ["c1"], "reasoning": "It asks for the weather.", "verdict": "yes"}')
+        >>> judge = Judge(as_judge(GenericFakeChatModel(messages=iter([reply]))))  # metrics take it as judge=
+        >>> verdict = asyncio.run(judge.ask(sample_prompt("Was get_weather the right tool?"))).verdict
+        >>> verdict.decision.value, verdict.rationale
+        ('yes', 'It asks for the weather.')
     """
     if not isinstance(model, BaseChatModel):
         raise ConfigurationError(f"as_judge needs a chat model of LangChain, got {type(model).__name__}")

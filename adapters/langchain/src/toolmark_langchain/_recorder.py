@@ -52,6 +52,24 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
 
     One recorder may observe any number of agents at once, in threads and tasks. It never disturbs an agent: an error
     inside the recorder becomes a warning on the run, or in `warnings` if there is no run yet.
+
+    Example:
+        >>> from langchain_core.language_models import GenericFakeChatModel
+        >>> from langchain_core.messages import AIMessage
+        >>> from langchain_core.runnables import chain
+        >>> from langchain_core.tools import tool
+        >>> from toolmark_langchain import ToolCallRecorder
+        >>> @tool
+        ... def get_weather(city: str) -> str:
+        ...     '''Return the weather in a city.'''
+        ...     return f"sunny in {city}"
+        >>> request = AIMessage("", tool_calls=[{"name": "get_weather", "args": {"city": "Paris"}, "id": "c1"}])
+        >>> model = GenericFakeChatModel(messages=iter([request]))
+        >>> agent = chain(lambda question: get_weather.invoke(model.invoke(question).tool_calls[0]))
+        >>> recorder = ToolCallRecorder()
+        >>> answer = agent.invoke("What is the weather in Paris?", config={"callbacks": [recorder]})
+        >>> [(call.name, call.arguments, call.output) for call in recorder.last_run.calls]
+        [('get_weather', {'city': 'Paris'}, 'sunny in Paris')]
     """
 
     # LangChain runs handlers of async agents in threads unless they are inline; inline, callbacks come in order.
@@ -69,6 +87,9 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
             sink: Takes each run when it ends, see `RunRecorder`.
             limit: The most runs to keep.
             conversation: The conversation of every run; by default, LangGraph's thread.
+
+        Raises:
+            ConfigurationError: `limit` is not a whole number of at least 1.
         """
         super().__init__(sink=sink, limit=limit, conversation=conversation)
         self._tree = RunTree(self._recordings)
@@ -292,12 +313,6 @@ def record(
 ) -> Generator[ToolCallRecorder, None, None]:
     """Record every run that begins inside, without passing anything to the agents.
 
-    ```python
-    with record() as recorder:
-        agent.invoke({"messages": "What is the weather in Paris?"})
-    case = recorder.test_case(expected_tools=[ToolCall(name="weather")])
-    ```
-
     Tasks, batches and LangChain's own threads started inside are recorded; other tasks, such as the requests of a
     server, and plain threads only with `process_wide=True`. Of nested blocks, the innermost records.
 
@@ -308,6 +323,23 @@ def record(
         process_wide: While the block lasts, also record the runs that begin in any other task or thread of the
             process, where no recorder is active: for servers, whose requests do not run in the context of their
             startup.
+
+    Raises:
+        ConfigurationError: `limit` is not a whole number of at least 1.
+
+    Example:
+        >>> from langchain_core.runnables import chain
+        >>> from langchain_core.tools import tool
+        >>> from toolmark_langchain import record
+        >>> @tool
+        ... def get_weather(city: str) -> str:
+        ...     '''Return the weather in a city.'''
+        ...     return f"sunny in {city}"
+        >>> agent = chain(lambda question: get_weather.invoke({"city": "Paris"}))
+        >>> with record() as recorder:
+        ...     answer = agent.invoke("What is the weather in Paris?")
+        >>> recorder.last_run.input, [(call.name, call.output) for call in recorder.last_run.calls]
+        ('What is the weather in Paris?', [('get_weather', 'sunny in Paris')])
     """
     recorder = ToolCallRecorder(sink=sink, limit=limit, conversation=conversation)
     with attached(recorder, process_wide=process_wide):

@@ -22,8 +22,24 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
     that fails is returned with its error and the calls up to it.
 
     Args:
-        agent: A FunctionAgent, ReActAgent, CodeActAgent or `AgentWorkflow`.
+        agent: A FunctionAgent, ReActAgent, CodeActAgent, `AgentWorkflow`, or a workflow of your own.
         options: Options of `run_case`, such as `timeout`, `max_iterations` or `memory`.
+
+    Example:
+        >>> from llama_index.core.tools import FunctionTool
+        >>> from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+        >>> from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark_llama_index import as_agent
+        >>> get_weather = FunctionTool.from_defaults(lambda city: f"sunny in {city}", name="get_weather")
+        >>> class WeatherAgent(Workflow):
+        ...     @step
+        ...     async def answer(self, event: StartEvent) -> StopEvent:
+        ...         return StopEvent(result=str(await get_weather.acall(city="Paris")))
+        >>> goldens = [Golden(input="What is the weather in Paris?", expected_tools=[ToolCall(name="get_weather")])]
+        >>> agent = as_agent(WeatherAgent())
+        >>> report = evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], show_progress=False)
+        >>> report.cases[0].results[0].reason
+        '1 matched / 1 expected = 1 (passed at 0.5).'
     """
     shares_memory = not {"ctx", "memory", "chat_history"} & set(options)
 

@@ -74,6 +74,19 @@ def runs_from_events(
 
     Raises:
         InvalidDataError: An item is not an event; `problems` lists each one.
+
+    Example:
+        >>> from llama_index.core.agent.workflow import ToolCall, ToolCallResult
+        >>> from llama_index.core.tools import ToolOutput
+        >>> from llama_index.core.workflow import StopEvent
+        >>> from toolmark_llama_index import runs_from_events
+        >>> call = {"tool_name": "get_weather", "tool_kwargs": {"city": "Paris"}, "tool_id": "c1"}
+        >>> output = ToolOutput(content="sunny", tool_name="get_weather", raw_input={}, raw_output="sunny")
+        >>> result = ToolCallResult(**call, tool_output=output, return_direct=False)
+        >>> events = [ToolCall(**call), result, StopEvent(result="It is sunny.")]  # of handler.stream_events()
+        >>> [run] = runs_from_events(events, input="What is the weather in Paris?")
+        >>> run.actual_output, [(call.name, call.arguments, call.output) for call in run.calls]
+        ('It is sunny.', [('get_weather', {'city': 'Paris'}, 'sunny')])
     """
     groups = _groups(_read(events))
     if not groups and (result is not None or error is not None):

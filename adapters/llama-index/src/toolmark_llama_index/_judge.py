@@ -32,8 +32,27 @@ def as_judge(llm: LLM) -> TextModel:
     the program has added to LlamaIndex as a whole still do, since LlamaIndex cannot switch them off for one call.
     Retries and timeouts are those of the model, and its provider bills the requests.
 
+    Args:
+        llm: A model, such as `OpenAI` of `llama-index-llms-openai`.
+
     Raises:
         ConfigurationError: `llm` is not a model of LlamaIndex.
+
+    Example:
+        >>> import asyncio
+        >>> from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+        >>> from llama_index.core.llms import MockLLM
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.testing import sample_prompt
+        >>> from toolmark_llama_index import as_judge
+        >>> class ScriptedLLM(MockLLM):
+        ...     async def achat(self, messages, **options) -> ChatResponse:
+        ...         reply = '{"evidence": ["c1"], "reasoning": "It asks for the weather.", "verdict": "yes"}'
+        ...         return ChatResponse(message=ChatMessage(reply, role="assistant"))
+        >>> judge = Judge(as_judge(ScriptedLLM()))  # metrics take it as judge=
+        >>> verdict = asyncio.run(judge.ask(sample_prompt("Was get_weather the right tool?"))).verdict
+        >>> verdict.decision.value, verdict.rationale
+        ('yes', 'It asks for the weather.')
     """
     if not isinstance(llm, LLM):
         raise ConfigurationError(f"as_judge needs a model of LlamaIndex, got {type(llm).__name__}")

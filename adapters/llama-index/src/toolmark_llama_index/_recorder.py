@@ -46,6 +46,24 @@ class ToolCallRecorder(RunRecorder[Recording]):
     may observe any number of agents at once; of nested recorders, the innermost records. It never disturbs an agent or
     takes from its stream of events: an error inside the recorder becomes a warning on the run, or in `warnings` if
     there is no run yet.
+
+    Example:
+        >>> import asyncio
+        >>> from llama_index.core.tools import FunctionTool
+        >>> from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+        >>> from toolmark_llama_index import ToolCallRecorder
+        >>> get_weather = FunctionTool.from_defaults(lambda city: f"sunny in {city}", name="get_weather")
+        >>> class WeatherAgent(Workflow):
+        ...     @step
+        ...     async def answer(self, event: StartEvent) -> StopEvent:
+        ...         return StopEvent(result=str(await get_weather.acall(city="Paris")))
+        >>> recorder = ToolCallRecorder(conversation="support-7")
+        >>> async def main() -> None:
+        ...     with recorder:
+        ...         await WeatherAgent().run(user_msg="What is the weather in Paris?")
+        >>> asyncio.run(main())
+        >>> recorder.last_run.conversation_id, [(call.name, call.output) for call in recorder.last_run.calls]
+        ('support-7', [('get_weather', 'sunny in Paris')])
     """
 
     how_to_attach: ClassVar[str] = (
@@ -70,6 +88,9 @@ class ToolCallRecorder(RunRecorder[Recording]):
             process_wide: Records every run of the process, in any thread and context, until the block ends; inside
                 another recorder's block, that one records. For servers, whose requests do not run in the context of
                 their startup.
+
+        Raises:
+            ConfigurationError: `limit` is not a whole number of at least 1.
         """
         super().__init__(sink=sink, limit=limit, conversation=conversation)
         self._listener = Listener(
@@ -297,13 +318,29 @@ def record(
 ) -> ToolCallRecorder:
     """Return a recorder that records every run that begins inside it.
 
-    ```python
-    with record() as rec:
-        await agent.run(user_msg="What is the weather in Paris?")
-    case = rec.test_case(expected_tools=[ToolCall(name="weather")])
-    ```
-
     Tasks started inside are recorded; other tasks, such as the requests of a server, and plain threads only with
     `process_wide=True`. The arguments are those of `ToolCallRecorder`.
+
+    Raises:
+        ConfigurationError: `limit` is not a whole number of at least 1.
+
+    Example:
+        >>> import asyncio
+        >>> from llama_index.core.tools import FunctionTool
+        >>> from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+        >>> from toolmark import Run
+        >>> from toolmark_llama_index import record
+        >>> get_weather = FunctionTool.from_defaults(lambda city: f"sunny in {city}", name="get_weather")
+        >>> class WeatherAgent(Workflow):
+        ...     @step
+        ...     async def answer(self, event: StartEvent) -> StopEvent:
+        ...         return StopEvent(result=str(await get_weather.acall(city="Paris")))
+        >>> async def main() -> Run:
+        ...     with record() as recorder:
+        ...         await WeatherAgent().run(user_msg="What is the weather in Paris?")
+        ...     return recorder.last_run
+        >>> run = asyncio.run(main())
+        >>> run.input, [(call.name, call.output) for call in run.calls]
+        ('What is the weather in Paris?', [('get_weather', 'sunny in Paris')])
     """
     return ToolCallRecorder(sink=sink, limit=limit, conversation=conversation, process_wide=process_wide)

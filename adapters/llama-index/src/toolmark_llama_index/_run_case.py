@@ -58,6 +58,22 @@ async def run_case(
         input_key: The name under which `agent.run` takes the question: by default the only text that the start event of
             a workflow requires, else `user_msg`.
         options: Further arguments of `agent.run`, such as `ctx`, `chat_history`, `memory` or `max_iterations`.
+
+    Example:
+        >>> import asyncio
+        >>> from llama_index.core.tools import FunctionTool
+        >>> from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+        >>> from toolmark import ToolCall, ToolCorrectnessMetric
+        >>> from toolmark_llama_index import run_case
+        >>> get_weather = FunctionTool.from_defaults(lambda city: f"sunny in {city}", name="get_weather")
+        >>> class WeatherAgent(Workflow):
+        ...     @step
+        ...     async def answer(self, event: StartEvent) -> StopEvent:
+        ...         return StopEvent(result=str(await get_weather.acall(city="Paris")))
+        >>> expected = [ToolCall(name="get_weather", input_parameters={"city": "Paris"})]
+        >>> case = asyncio.run(run_case(WeatherAgent(), "What is the weather in Paris?", expected_tools=expected))
+        >>> ToolCorrectnessMetric().measure(case).reason
+        '1 matched / 1 expected = 1 (passed at 0.5).'
     """
     failure: BaseException | None = None
     with record() as rec:

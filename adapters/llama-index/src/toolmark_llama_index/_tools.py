@@ -28,6 +28,17 @@ async def available_tools(agent: object) -> list[ToolSpec]:
 
     Raises:
         InvalidDataError: `agent` is none of these.
+
+    Example:
+        >>> import asyncio
+        >>> from llama_index.core.tools import FunctionTool
+        >>> from toolmark_llama_index import available_tools
+        >>> def get_weather(city: str) -> str:
+        ...     '''Return the weather in a city.'''
+        ...     return f"sunny in {city}"
+        >>> [tool] = asyncio.run(available_tools([FunctionTool.from_defaults(get_weather)]))
+        >>> tool.name, list(tool.input_schema["properties"])
+        ('get_weather', ['city'])
     """
     if isinstance(agent, (list, tuple)):
         return specs_of(agent)

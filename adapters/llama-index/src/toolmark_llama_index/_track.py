@@ -44,6 +44,16 @@ def track(function: _Function) -> _Function:
     It is called like the original, sync or async. Pass it both to the agent and to whatever executes the code. A call
     inside a tool (`execute`) becomes a child of that call, made by code. Outside of recorded runs nothing is observed,
     nor is a call in another process or in a thread without a copy of the context.
+
+    Example:
+        >>> from toolmark_llama_index import ToolCallRecorder, track
+        >>> @track
+        ... def get_weather(city: str) -> str:
+        ...     return f"sunny in {city}"
+        >>> with ToolCallRecorder() as recorder, recorder.single_run("What is the weather in Paris?"):
+        ...     weather = get_weather("Paris")
+        >>> [(call.name, call.arguments, call.output) for call in recorder.last_run.calls]
+        [('get_weather', {'city': 'Paris'}, 'sunny in Paris')]
     """
     tracked = Tracked(function)
     if inspect.iscoroutinefunction(function):

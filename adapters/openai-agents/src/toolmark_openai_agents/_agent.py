@@ -24,6 +24,25 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
         agent: The agent.
         options: Options of `Runner.run`, such as `context`, `max_turns` or `run_config`. With a `session`, which
             replaces the items, use the agent in one conversation only.
+
+    Example:
+        >>> import asyncio
+        >>> from agents import Agent, OpenAIChatCompletionsModel, RunConfig, function_tool
+        >>> from openai import AsyncOpenAI
+        >>> from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate_async
+        >>> from toolmark.testing import AskFor, FakeOpenAI
+        >>> from toolmark_openai_agents import as_agent
+        >>> get_weather = function_tool(lambda city: f"sunny in {city}", name_override="get_weather")
+        >>> goldens = [Golden(input="What is the weather in Paris?", expected_tools=[ToolCall(name="get_weather")])]
+        >>> async def main() -> str:
+        ...     with FakeOpenAI([AskFor("get_weather", {"city": "Paris"}, "c1")], "It is sunny.") as server:
+        ...         async with AsyncOpenAI(base_url=server.base_url, api_key="any") as client:
+        ...             agent = Agent("Weather", model=OpenAIChatCompletionsModel("any", client), tools=[get_weather])
+        ...             agent = as_agent(agent, run_config=RunConfig(tracing_disabled=True))
+        ...             report = await evaluate_async(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()])
+        ...     return report.cases[0].results[0].reason
+        >>> asyncio.run(main())
+        '1 matched / 1 expected = 1 (passed at 0.5).'
     """
 
     async def ask(input: str, conversation: Conversation) -> Run:

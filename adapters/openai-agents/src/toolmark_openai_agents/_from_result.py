@@ -56,6 +56,23 @@ def run_from_result(
 
     Raises:
         InvalidDataError: `result` is none of these, or a stream that was not read to its end.
+
+    Example:
+        >>> import asyncio
+        >>> from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, RunResult, function_tool
+        >>> from openai import AsyncOpenAI
+        >>> from toolmark.testing import AskFor, FakeOpenAI
+        >>> from toolmark_openai_agents import run_from_result
+        >>> get_weather = function_tool(lambda city: f"sunny in {city}", name_override="get_weather")
+        >>> async def main() -> RunResult:
+        ...     with FakeOpenAI([AskFor("get_weather", {"city": "Paris"}, "c1")], "It is sunny.") as server:
+        ...         async with AsyncOpenAI(base_url=server.base_url, api_key="any") as client:
+        ...             agent = Agent("Weather", model=OpenAIChatCompletionsModel("any", client), tools=[get_weather])
+        ...             options = {"run_config": RunConfig(tracing_disabled=True)}
+        ...             return await Runner.run(agent, "What is the weather in Paris?", **options)
+        >>> run = run_from_result(asyncio.run(main()))
+        >>> run.actual_output, [(call.name, call.arguments) for call in run.calls]
+        ('It is sunny.', [('get_weather', {'city': 'Paris'})])
     """
     if isinstance(result, BaseException):
         error = error or result

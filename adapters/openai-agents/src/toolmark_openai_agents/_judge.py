@@ -24,6 +24,23 @@ def as_judge(model: Model, *, settings: ModelSettings | None = None) -> TextMode
 
     Raises:
         ConfigurationError: `model` is not a model object.
+
+    Example:
+        >>> import asyncio
+        >>> from agents import OpenAIChatCompletionsModel
+        >>> from openai import AsyncOpenAI
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.testing import FakeOpenAI, sample_prompt
+        >>> from toolmark_openai_agents import as_judge
+        >>> reply = '{"evidence": ["c1"], "reasoning": "It asks for the weather.", "verdict": "yes"}'
+        >>> async def main() -> tuple:
+        ...     with FakeOpenAI(reply) as server:
+        ...         async with AsyncOpenAI(base_url=server.base_url, api_key="any") as client:
+        ...             judge = Judge(as_judge(OpenAIChatCompletionsModel("any", client)))  # metrics take it as judge=
+        ...             verdict = (await judge.ask(sample_prompt("Was get_weather the right tool?"))).verdict
+        ...     return verdict.decision.value, verdict.rationale
+        >>> asyncio.run(main())
+        ('yes', 'It asks for the weather.')
     """
     if not isinstance(model, Model):
         raise ConfigurationError(

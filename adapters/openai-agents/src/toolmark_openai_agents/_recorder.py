@@ -37,6 +37,24 @@ class Recorder(RunRecorder[Recording]):
 
     One recorder may observe any number of runs at once, in threads and tasks. It never disturbs a run: an error inside
     the recorder becomes a warning on the run, or in `warnings` if there is no run yet.
+
+    Example:
+        >>> import asyncio
+        >>> from agents import Agent, OpenAIChatCompletionsModel, RunConfig, function_tool
+        >>> from openai import AsyncOpenAI
+        >>> from toolmark.testing import AskFor, FakeOpenAI
+        >>> from toolmark_openai_agents import Recorder
+        >>> get_weather = function_tool(lambda city: f"sunny in {city}", name_override="get_weather")
+        >>> recorder = Recorder()
+        >>> async def main() -> None:
+        ...     with FakeOpenAI([AskFor("get_weather", {"city": "Paris"}, "c1")], "It is sunny.") as server:
+        ...         async with AsyncOpenAI(base_url=server.base_url, api_key="any") as client:
+        ...             agent = Agent("Weather", model=OpenAIChatCompletionsModel("any", client), tools=[get_weather])
+        ...             options = {"run_config": RunConfig(tracing_disabled=True)}
+        ...             await recorder.run(agent, "What is the weather in Paris?", **options)
+        >>> asyncio.run(main())
+        >>> [(call.name, call.arguments, call.output) for call in recorder.last_run.calls]
+        [('get_weather', {'city': 'Paris'}, 'sunny in Paris')]
     """
 
     how_to_attach: ClassVar[str] = (
@@ -52,6 +70,9 @@ class Recorder(RunRecorder[Recording]):
             limit: The most runs to keep.
             conversation: The conversation of every run; by default that of its session, else its `conversation_id`,
                 else the `group_id` of its configuration.
+
+        Raises:
+            ConfigurationError: `limit` is not a whole number of at least 1.
         """
         super().__init__(sink=sink, limit=limit, conversation=conversation)
         self._inner: list[Recording] = []
@@ -342,15 +363,27 @@ def _reporting_timeouts(timeout_error_function: Any) -> Any:
 class record:  # noqa: N801 - used like a function
     """Record every run that begins inside: `with record() as recorder:`, or `async with`.
 
-    ```python
-    with record() as recorder:
-        await Runner.run(agent, "What is the weather in Paris?")
-    case = recorder.test_case(expected_tools=[ToolCall(name="weather")])
-    ```
-
     Tasks started inside are recorded; other tasks, such as the requests of a server, and new threads only with
     `process_wide=True`, or by `recorder.run_sync`. Of nested blocks, the innermost records. A block may be entered
     again, and then is left as often.
+
+    Example:
+        >>> import asyncio
+        >>> from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, function_tool
+        >>> from openai import AsyncOpenAI
+        >>> from toolmark.testing import AskFor, FakeOpenAI
+        >>> from toolmark_openai_agents import record
+        >>> get_weather = function_tool(lambda city: f"sunny in {city}", name_override="get_weather")
+        >>> async def main() -> list:
+        ...     with FakeOpenAI([AskFor("get_weather", {"city": "Paris"}, "c1")], "It is sunny.") as server:
+        ...         async with AsyncOpenAI(base_url=server.base_url, api_key="any") as client:
+        ...             agent = Agent("Weather", model=OpenAIChatCompletionsModel("any", client), tools=[get_weather])
+        ...             with record() as recorder:
+        ...                 options = {"run_config": RunConfig(tracing_disabled=True)}
+        ...                 await Runner.run(agent, "What is the weather in Paris?", **options)
+        ...     return recorder.last_run.calls
+        >>> [(call.name, call.arguments, call.output) for call in asyncio.run(main())]
+        [('get_weather', {'city': 'Paris'}, 'sunny in Paris')]
     """
 
     def __init__(
@@ -370,6 +403,9 @@ class record:  # noqa: N801 - used like a function
             process_wide: While it is entered, also record the runs that begin in any other task or thread of the
                 process, where no recorder is active: for servers, whose requests do not run in the context of their
                 startup.
+
+        Raises:
+            ConfigurationError: `limit` is not a whole number of at least 1.
         """
         self._recorder = Recorder(sink=sink, limit=limit, conversation=conversation)
         self._process_wide = process_wide

@@ -37,6 +37,18 @@ async def available_tools(agent: Any, *, context: Any = None, handoffs: bool = T
         agent: The agent.
         context: The `context` that `Runner.run` would receive, for tools that are enabled by it.
         handoffs: Also return the tools of the agents that it can hand over to, directly or through others.
+
+    Example:
+        >>> import asyncio
+        >>> from agents import Agent, function_tool
+        >>> from toolmark_openai_agents import available_tools
+        >>> @function_tool
+        ... def get_weather(city: str) -> str:
+        ...     '''Return the weather in a city.'''
+        ...     return f"sunny in {city}"
+        >>> [tool] = asyncio.run(available_tools(Agent(name="Weather", tools=[get_weather])))
+        >>> tool.name, tool.description, list(tool.input_schema["properties"])
+        ('get_weather', 'Return the weather in a city.', ['city'])
     """
     specs: dict[str, ToolSpec] = {}
     wrapper = RunContextWrapper(context=context)

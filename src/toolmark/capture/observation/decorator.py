@@ -177,6 +177,20 @@ class CurrentRun:
     """The current run, for agents without a framework to report events of; see `current_run`.
 
     Without an active recorder the methods do nothing. They never raise.
+
+    Example:
+        >>> from toolmark import observe
+        >>> from toolmark.capture import Request, current_run, record
+        >>> @observe
+        ... def agent(question: str) -> str:
+        ...     run = current_run()
+        ...     run.model_asked([Request("get_weather", {"city": "Paris"}, id="c1")])
+        ...     run.result_shown("sunny", call_id="c1")
+        ...     return "It is sunny."
+        >>> with record() as recorder:
+        ...     answer = agent("What is the weather in Paris?")
+        >>> [(call.name, call.output) for call in recorder.last_run.calls]
+        [('get_weather', 'sunny')]
     """
 
     def offered(self, tools: Iterable[ToolSpec | Mapping[str, Any]]) -> None:
@@ -234,7 +248,20 @@ class CurrentRun:
 
 
 def current_run() -> CurrentRun:
-    """Return the run that the current observed function is part of, to report events such as requests of a model."""
+    """Return the run that the current observed function is part of, to report events such as requests of a model.
+
+    Example:
+        >>> from toolmark import observe
+        >>> from toolmark.capture import current_run, record
+        >>> @observe
+        ... def agent(question: str) -> str:
+        ...     current_run().model_used("gpt-4.1", {"input_tokens": 40, "output_tokens": 12})
+        ...     return "It is sunny."
+        >>> with record() as recorder:
+        ...     answer = agent("What is the weather in Paris?")
+        >>> recorder.last_run.models, recorder.last_run.usage
+        (['gpt-4.1'], {'input_tokens': 40, 'output_tokens': 12})
+    """
     return CurrentRun()
 
 

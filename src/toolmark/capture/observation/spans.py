@@ -449,6 +449,20 @@ def record(
 
     Raises:
         ConfigurationError: `limit` is not a whole number of at least 1.
+
+    Example:
+        >>> from toolmark import observe
+        >>> from toolmark.capture import record
+        >>> @observe(tool=True)
+        ... def get_weather(city: str) -> str:
+        ...     return "sunny"
+        >>> @observe
+        ... def agent(question: str) -> str:
+        ...     return f"It is {get_weather('Paris')}."
+        >>> with record() as recorder:
+        ...     answer = agent("What is the weather in Paris?")
+        >>> [(call.name, call.arguments, call.output) for call in recorder.last_run.calls]
+        [('get_weather', {'city': 'Paris'}, 'sunny')]
     """
     recorder = ObserveRecorder(sink=sink, limit=limit, conversation=conversation)
     with recorder.listening(process_wide=process_wide):

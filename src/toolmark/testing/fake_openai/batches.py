@@ -33,6 +33,19 @@ class BatchPlan:
         answered: Number of lines that are answered, from the first; all by default.
         polls: Number of status requests before it has ended; with -1 it never ends.
         create_fault: Fault in place of the answer to its creation; the batch is created nevertheless.
+
+    Example:
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.judge.batch import Batch
+        >>> from toolmark.judge.openai import OpenAIJudge
+        >>> from toolmark.testing import BatchPlan, FakeOpenAI, sample_prompt
+        >>> with FakeOpenAI(batches=[BatchPlan("expired", answered=0)]) as server:
+        ...     judge = Judge(OpenAIJudge("any", base_url=server.base_url, api_key="any"), cache="verdicts.db")
+        ...     batch = Batch("batches", judge)
+        ...     state = batch.submit([sample_prompt()])
+        ...     state = batch.poll(batch_status_check_interval=0.01)
+        >>> state.shards[0].status, state.shards[0].answered
+        ('expired', 0)
     """
 
     end: BatchEnd = "completed"

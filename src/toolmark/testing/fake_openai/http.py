@@ -32,6 +32,17 @@ class ReceivedRequest:
         headers: Headers with names in lower case; not in the `repr`, because they hold the key.
         text: The body, as sent.
         body: The body's JSON object, or the fields of a form; empty if there is none.
+
+    Example:
+        >>> from contextlib import closing
+        >>> from http.client import HTTPConnection
+        >>> from toolmark.testing import FakeOpenAI
+        >>> with FakeOpenAI("It is sunny.") as server:
+        ...     with closing(HTTPConnection("127.0.0.1", server.port)) as connection:
+        ...         connection.request("POST", "/v1/chat/completions", '{"model": "gpt-4.1", "temperature": 0}')
+        ...         status = connection.getresponse().status
+        >>> [(request.method, request.path, request.model, request.body["temperature"]) for request in server.requests]
+        [('POST', '/v1/chat/completions', 'gpt-4.1', 0)]
     """
 
     method: str

@@ -57,6 +57,18 @@ class Reply:
         body: The whole JSON body, also if a stream was requested.
         events: The whole stream.
         delay: Seconds before the answer begins.
+
+    Example:
+        >>> import json
+        >>> from contextlib import closing
+        >>> from http.client import HTTPConnection
+        >>> from toolmark.testing import FakeOpenAI, Reply
+        >>> with FakeOpenAI(Reply("It is sunny.", usage=(40, 12))) as server:
+        ...     with closing(HTTPConnection("127.0.0.1", server.port)) as connection:
+        ...         connection.request("POST", "/v1/chat/completions", '{"model": "any"}')
+        ...         answer = json.load(connection.getresponse())
+        >>> answer["choices"][0]["message"]["content"], answer["usage"]["completion_tokens"]
+        ('It is sunny.', 12)
     """
 
     text: str | None = None
@@ -112,6 +124,19 @@ class HttpFault:
         share: Part of the body that is sent, in [0, 1]; used if the ending is `cut` or `closed`.
         pause: Seconds between two pieces of the body.
         delay: Seconds before the answer begins.
+
+    Example:
+        >>> from contextlib import closing
+        >>> from http.client import HTTPConnection
+        >>> from toolmark.testing import FakeOpenAI, HttpFault
+        >>> with FakeOpenAI(HttpFault.status(429, "too many requests", retry_after=1), "It is sunny.") as server:
+        ...     for attempt in (1, 2):
+        ...         with closing(HTTPConnection("127.0.0.1", server.port)) as connection:
+        ...             connection.request("POST", "/v1/chat/completions", '{"model": "any"}')
+        ...             answer = connection.getresponse()
+        ...             print(answer.status, answer.getheader("retry-after"))
+        429 1
+        200 None
     """
 
     code: int = 200
