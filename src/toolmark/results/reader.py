@@ -118,12 +118,12 @@ def read_results(source: Source) -> Report:
         OSError: The file cannot be opened or read.
 
     Example:
-        >>> import io
-        >>> from toolmark import LLMTestCase, ToolCorrectnessMetric, evaluate
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
         >>> from toolmark.results import read_results
-        >>> report = evaluate([LLMTestCase(id="a", tools_called=[], expected_tools=[])], [ToolCorrectnessMetric()])
-        >>> read_results(io.BytesIO(report.to_json().encode())).cases[0].results[0].score
-        1.0
+        >>> case = LLMTestCase(id="paris", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> _ = evaluate([case], [ToolCorrectnessMetric()], results="results.jsonl")
+        >>> [(one.case.id, one.results[0].score) for one in read_results("results.jsonl").cases]
+        [('paris', 0.0)]
     """
     name = source_name(source)
     data = read_bytes(source)
