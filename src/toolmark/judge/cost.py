@@ -45,7 +45,17 @@ PricePerMillion = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Price(Model):
-    """The price of a million tokens of one model, in any one currency."""
+    """The price of a million tokens of one model, in any one currency.
+
+    Example:
+        >>> from toolmark.judge import Judge, Price, Reply
+        >>> from toolmark.testing import sample_prompt
+        >>> judge = Judge("gpt-4.1", prices={"gpt-4.1": Price(input=2.0, output=8.0)})
+        >>> text = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
+        >>> reply = Reply(text=text, usage={"input_tokens": 1000, "output_tokens": 100})
+        >>> judge.keep(sample_prompt(), reply).cost
+        0.0028
+    """
 
     input: PricePerMillion
     output: PricePerMillion
@@ -104,6 +114,16 @@ class CostEstimate:
         answer_tokens: Assumed tokens of one reply.
         batch: The requests go into a batch, at half the price.
         price: Price of a million tokens; `None` if unknown.
+
+    Example:
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.testing import sample_prompt
+        >>> judge = Judge("gpt-4.1", prices={"gpt-4.1": {"input": 2.0, "output": 8.0}})
+        >>> cities = ("Paris", "Rome", "Paris")
+        >>> print(judge.estimate(sample_prompt(f"Was get_weather right for {city}?") for city in cities))
+        2 questions: 0 in the cache, 2 to be sent
+        about 206 tokens in, 300 out (3 characters a token, 150 tokens an answer)
+        about 0.00281 in all, at 2 in and 8 out a million tokens
     """
 
     prompts: int
