@@ -36,7 +36,7 @@ class Expect:
             `None` is `{}`.
         output: The output, or a matcher; if unset, any output is accepted. Only some metrics compare it.
         type: The type of the tool; `None` for any.
-        turn: The turn of the user in which it must be called, as `ToolCall.turn`; `None` for any.
+        turn: The turn of the user in which it must be called, as `ToolCall.turn`, at least 0; `None` for any.
         optional: The call may be missing; it counts only if it is made.
         extra_arguments: Arguments that are not expected do not count; by default each of them lowers the similarity.
         times: The least and the greatest number of calls: `2`, `(1, 3)`, or `(1, None)` without a limit.
@@ -47,6 +47,7 @@ class Expect:
 
     Raises:
         ConfigurationError: An option is out of range, or a matcher lacks its value.
+        InvalidDataError: A value is nested too deeply.
 
     Example:
         >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
@@ -114,6 +115,7 @@ class Forbid:
 
     Raises:
         ConfigurationError: An option is out of range, or a matcher lacks its value.
+        InvalidDataError: A value is nested too deeply.
 
     Example:
         >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
