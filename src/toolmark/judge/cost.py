@@ -109,8 +109,8 @@ class CostEstimate:
         input_tokens: Tokens of these requests, without images.
         output_tokens: Tokens of their replies.
         images: Number of these requests with images, whose tokens are unknown.
-        answers: Cached replies from which the token counts are estimated; 0 if there are fewer than `ENOUGH_REPLIES`,
-            and the counts are from characters.
+        answers: Cached replies from which the token counts are estimated; 0 if there are fewer than 20, and the counts
+            are from characters.
         answer_tokens: Assumed tokens of one reply.
         batch: The requests go into a batch, at half the price.
         price: Price of a million tokens; `None` if unknown.

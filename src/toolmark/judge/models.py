@@ -189,6 +189,9 @@ async def run_isolated(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     Recorders, callbacks and traces of agent frameworks find their run by context variables. A judge that is asked while
     an agent runs is not part of that run, so it must not inherit them.
 
+    Args:
+        work: A function without parameters that returns what to await, such as an async function.
+
     Example:
         >>> import asyncio
         >>> from contextvars import ContextVar

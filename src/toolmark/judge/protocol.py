@@ -146,6 +146,7 @@ class Reply(Model):
     model: str | None = None
     """The model that answered, as the server names it."""
     request_id: str | None = None
+    """The server's id of the request, such as for its support."""
     attempts: Annotated[int, Field(ge=1)] = 1
     """Requests sent for this reply."""
 
@@ -178,7 +179,7 @@ class Answers(Model):
 
     answers: dict[str, Answer]
     usage: dict[str, int] = Field(default_factory=dict)
-    """As in `Reply`."""
+    """As in `Reply`, and so are `model`, `request_id` and `attempts`."""
     model: str | None = None
     request_id: str | None = None
     attempts: Annotated[int, Field(ge=1)] = 1
