@@ -110,11 +110,13 @@ def read_results(source: Source) -> Report:
     content: its cases have ids, names and the names of tools only.
 
     Args:
-        source: A path, `"-"` for standard input, or an open binary file; gzip is recognised by its content.
+        source: A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their
+            content.
 
     Raises:
         DataFileError: The file is of another kind, which the message names, or parts of it are wrong; `problems` has
             all of them.
+        MissingPackageError: The file is compressed with zstd, and zstandard is not installed.
         OSError: The file cannot be opened or read.
 
     Example:
