@@ -179,8 +179,9 @@ class Redactor:
         ConfigurationError: `keys` or `shapes` is a text, or a shape is not a regular expression.
 
     Example:
-        >>> Redactor()({"apiKey": "abc", "max_tokens": 5, "note": "ask ghp_0123456789abcdefghijABCDEFGHIJ012345"})
-        {'apiKey': '[redacted by toolmark]', 'max_tokens': 5, 'note': 'ask [redacted by toolmark]'}
+        >>> from toolmark.redact import Redactor
+        >>> Redactor()({"city": "Paris", "apiKey": "abc", "note": "use ghp_0123456789abcdefghijABCDEFGHIJ012345"})
+        {'city': 'Paris', 'apiKey': '[redacted by toolmark]', 'note': 'use [redacted by toolmark]'}
     """
 
     keys: Collection[str] = DEFAULT_KEYS

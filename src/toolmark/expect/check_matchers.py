@@ -25,6 +25,13 @@ class Schema(Matcher, kind="schema"):
     Raises:
         ConfigurationError: The schema is not valid.
         MissingPackageError: jsonschema is not installed.
+
+    Example:
+        >>> from toolmark.expect import Expect, Schema
+        >>> days = Schema({"type": "integer", "minimum": 1, "maximum": 7})
+        >>> expected = Expect("get_weather", {"city": "Paris", "days": days})
+        >>> [value for value in (3, 10, "3") if days.accepts(value)]
+        [3]
     """
 
     schema: Mapping[str, Any]
@@ -71,6 +78,13 @@ class Predicate(Matcher, kind="predicate"):
 
     Raises:
         ConfigurationError: `test` is not callable.
+
+    Example:
+        >>> from toolmark.expect import Expect, Predicate
+        >>> even = Predicate(lambda seats: seats % 2 == 0, name="an even number")
+        >>> expected = Expect("book_flight", {"to": "Paris", "seats": even})
+        >>> [seats for seats in (1, 2, 3, 4) if even.accepts(seats)]
+        [2, 4]
     """
 
     test: Callable[[Any], object]

@@ -86,6 +86,14 @@ def read_expectation(value: object, *, allow_predicates: bool = False) -> Expect
 
     Raises:
         InvalidDataError: The value does not describe an expectation; `problems` has every problem with its path.
+        MissingPackageError: The value has a `schema` matcher, and jsonschema is not installed.
+
+    Example:
+        >>> from toolmark.expect import read_expectation
+        >>> city = {"$is": "ignore_case", "value": "Paris"}
+        >>> plan = read_expectation([{"expect": "get_weather", "input_parameters": {"city": city}, "times": [1, 2]}])
+        >>> plan.calls[0].times, plan.calls[0].input_parameters["city"].accepts("PARIS")
+        ((1, 2), True)
     """
     reader = _Reader(allow_predicates=allow_predicates)
     return reader.whole(reader.expectation, value)  # type: ignore[no-any-return]
@@ -109,7 +117,16 @@ def read_value(value: object) -> Any:
 
 
 def expectation_json(value: Expectation) -> dict[str, Any]:
-    """Return the JSON form of an expectation. Of a `Predicate` only the name is written, so it cannot be read back."""
+    """Return the JSON form of an expectation. Of a `Predicate` only the name is written, so it cannot be read back.
+
+    Example:
+        >>> from toolmark.expect import Expect, Forbid, IgnoreCase, Plan, expectation_json
+        >>> plan = Plan([Expect("get_weather", {"city": IgnoreCase("Paris")}), Forbid("book_flight")])
+        >>> for item in expectation_json(plan)["plan"]:
+        ...     print(item)
+        {'expect': 'get_weather', 'input_parameters': {'city': {'$is': 'ignore_case', 'value': 'Paris'}}}
+        {'forbid': 'book_flight'}
+    """
     return _object_json(value)
 
 

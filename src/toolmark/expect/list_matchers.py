@@ -53,6 +53,13 @@ class Unordered(_CollectionMatcher, kind="unordered"):
 
     Raises:
         ConfigurationError: The value is not a list.
+
+    Example:
+        >>> from toolmark.expect import Expect, Unordered
+        >>> cities = Unordered(["Paris", "Rome"])
+        >>> expected = Expect("compare_weather", {"cities": cities})
+        >>> [names for names in (["Rome", "Paris"], ["Paris"], ["Paris", "Rome", "Rome"]) if cities.accepts(names)]
+        [['Rome', 'Paris']]
     """
 
     _words: ClassVar[str] = "unordered {}"
@@ -72,6 +79,13 @@ class Subset(_CollectionMatcher, kind="subset"):
 
     Raises:
         ConfigurationError: The value is neither a list nor an object.
+
+    Example:
+        >>> from toolmark.expect import Expect, Subset
+        >>> extras = Subset(["window seat", "meal", "bag"])
+        >>> expected = Expect("book_flight", {"to": "Paris", "extras": extras})
+        >>> [items for items in ([], ["bag", "meal"], ["bag", "insurance"]) if extras.accepts(items)]
+        [[], ['bag', 'meal']]
     """
 
     _words: ClassVar[str] = "subset {}"
@@ -91,6 +105,13 @@ class Superset(_CollectionMatcher, kind="superset"):
 
     Raises:
         ConfigurationError: The value is neither a list nor an object.
+
+    Example:
+        >>> from toolmark.expect import Expect, Superset
+        >>> cities = Superset(["Paris", "Rome"])
+        >>> expected = Expect("compare_weather", {"cities": cities})
+        >>> [names for names in (["Rome", "Paris", "Oslo"], ["Paris"]) if cities.accepts(names)]
+        [['Rome', 'Paris', 'Oslo']]
     """
 
     _words: ClassVar[str] = "superset {}"

@@ -26,8 +26,23 @@ MATCHERS: Final[dict[str, type[Matcher]]] = {}
 class Matcher(ValuePattern):
     """Base of all matchers. They are immutable, and equal if their fields are equal.
 
+    A subclass must be a frozen dataclass and have a `kind`. For conditions of your own, `Predicate` is usually enough.
+
     Attributes:
         kind: The name in JSON, such as `approx`.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from toolmark.expect import Expect, Matcher
+        >>> @dataclass(frozen=True)
+        ... class EvenNumber(Matcher):
+        ...     kind = "even_number"
+        ...
+        ...     def accepts(self, value):
+        ...         return isinstance(value, int) and value % 2 == 0
+        >>> expected = Expect("book_flight", {"to": "Paris", "seats": EvenNumber()})
+        >>> [seats for seats in (1, 2, "2", 4) if expected.input_parameters["seats"].accepts(seats)]
+        [2, 4]
     """
 
     kind: ClassVar[str]

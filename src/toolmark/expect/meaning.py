@@ -29,6 +29,13 @@ class SameMeaning(ValueMatcher, kind="same_meaning"):
       is the share of the items that both lists have, in the longer one.
     - Other lists are compared item by item in order, objects key by key; keys are exact. Truth values and null equal
       only themselves.
+
+    Example:
+        >>> from toolmark.expect import Expect, SameMeaning
+        >>> days = SameMeaning(3)
+        >>> expected = Expect("get_weather", {"city": SameMeaning("Paris"), "days": days})
+        >>> [value for value in (3, "3", "3.0", "three", "03") if days.accepts(value)]
+        [3, '3', '3.0']
     """
 
     by_meaning: ClassVar[bool] = True

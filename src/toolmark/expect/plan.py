@@ -36,7 +36,7 @@ class Expect:
             `None` is `{}`.
         output: The output, or a matcher; if unset, any output is accepted. Only some metrics compare it.
         type: The type of the tool; `None` for any.
-        turn: The turn of the user in which it must be called, as `ToolCall.turn`; `None` for any.
+        turn: The turn of the user in which it must be called, as `ToolCall.turn`, at least 0; `None` for any.
         optional: The call may be missing; it counts only if it is made.
         extra_arguments: Arguments that are not expected do not count; by default each of them lowers the similarity.
         times: The least and the greatest number of calls: `2`, `(1, 3)`, or `(1, None)` without a limit.
@@ -47,6 +47,16 @@ class Expect:
 
     Raises:
         ConfigurationError: An option is out of range, or a matcher lacks its value.
+        InvalidDataError: A value is nested too deeply.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Expect, IgnoreCase
+        >>> called = ToolCall(name="get_weather", input_parameters={"city": "PARIS", "days": 3})
+        >>> expected = Expect("get_weather", {"city": IgnoreCase("Paris")}, extra_arguments=True)
+        >>> case = LLMTestCase(tools_called=[called], expected_tools=[expected])
+        >>> ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).score
+        1.0
     """
 
     name: Name
@@ -105,6 +115,18 @@ class Forbid:
 
     Raises:
         ConfigurationError: An option is out of range, or a matcher lacks its value.
+        InvalidDataError: A value is nested too deeply.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Expect, Forbid, Plan
+        >>> plan = Plan([Expect("get_weather"), Forbid("book_flight")])
+        >>> called = [ToolCall(name="get_weather"), ToolCall(name="book_flight")]
+        >>> result = ToolCorrectnessMetric().measure(LLMTestCase(tools_called=called, expected_tools=plan))
+        >>> print(result.reason)
+        1 forbidden call = 0 (failed at 0.5).
+        Forbidden: called #2 'book_flight', by 'book_flight'.
+        Unexpected: called #2 'book_flight'.
     """
 
     name: Name
@@ -129,6 +151,17 @@ class Parallel:
 
     Raises:
         ConfigurationError: No call is passed, or an item is not a call or `OneOf`.
+
+    Example:
+        >>> from toolmark import Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Expect, Parallel, Plan
+        >>> plan = Plan([Parallel(Expect("get_weather"), Expect("search_flights"))])
+        >>> names = ["get_weather", "search_flights"]
+        >>> called = [ToolCall(name=name, execution=Execution(step=step)) for step, name in enumerate(names)]
+        >>> result = ToolCorrectnessMetric().measure(LLMTestCase(tools_called=called, expected_tools=plan))
+        >>> print(result.reason)
+        1 matched / 2 expected = 0.5 (passed at 0.5).
+        Not in parallel: expected #2 'search_flights' was called as #2, in another step than its group.
     """
 
     calls: tuple[Call | OneOf, ...]
@@ -156,6 +189,16 @@ class OneOf:
 
     Raises:
         ConfigurationError: No alternative is passed, or one contains something that is not a plan item.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Expect, OneOf, Plan
+        >>> plan = Plan([OneOf(Expect("book_flight"), [Expect("hold_flight"), Expect("confirm")])])
+        >>> called = [ToolCall(name="hold_flight"), ToolCall(name="confirm")]
+        >>> result = ToolCorrectnessMetric().measure(LLMTestCase(tools_called=called, expected_tools=plan))
+        >>> print(result.reason)
+        2 matched / 2 expected = 1 (passed at 0.5).
+        Best of the alternatives: alternative #2 of 2 of choice #1.
     """
 
     alternatives: tuple[tuple[PlanItem, ...], ...]
@@ -198,6 +241,16 @@ class Plan:
     Raises:
         InvalidDataError: Labels or alternatives are invalid as a whole; `problems` has every problem.
         ConfigurationError: An option is out of range.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Expect, Plan
+        >>> plan = Plan(
+        ...     [Expect("search_flights", times=(1, None), label="searched"), Expect("book_flight", after=["searched"])]
+        ... )
+        >>> called = [ToolCall(name=name) for name in ("search_flights", "search_flights", "book_flight")]
+        >>> ToolCorrectnessMetric().measure(LLMTestCase(tools_called=called, expected_tools=plan)).score
+        1.0
     """
 
     calls: Sequence[PlanItem]
@@ -242,6 +295,17 @@ class Alternatives:
     Raises:
         ConfigurationError: No plan is passed, or one is not a plan.
         InvalidDataError: The plans have too many combinations of alternatives together.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Alternatives, Expect, Plan
+        >>> by_train = Plan([Expect("book_train"), Expect("book_hotel")], name="by train")
+        >>> by_plane = Plan([Expect("book_flight"), Expect("book_hotel")], name="by plane")
+        >>> called = [ToolCall(name="book_flight"), ToolCall(name="book_hotel")]
+        >>> case = LLMTestCase(tools_called=called, expected_tools=Alternatives([by_train, by_plane]))
+        >>> print(ToolCorrectnessMetric().measure(case).reason)
+        2 matched / 2 expected = 1 (passed at 0.5).
+        Best of the alternatives: plan #2 of 2 'by plane'.
     """
 
     plans: Sequence[Plan]

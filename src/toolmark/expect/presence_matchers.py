@@ -36,7 +36,17 @@ class _PresenceMatcher(Matcher):
 
 @dataclass(frozen=True)
 class Ignore(_PresenceMatcher, kind="ignore"):
-    """Anything, or nothing: the argument does not count on either side."""
+    """Anything, or nothing: the argument does not count on either side.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Expect, Ignore
+        >>> called = ToolCall(name="book_flight", input_parameters={"to": "Paris", "note": "window seat"})
+        >>> expected = Expect("book_flight", {"to": "Paris", "note": Ignore()})
+        >>> case = LLMTestCase(tools_called=[called], expected_tools=[expected])
+        >>> ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).score
+        1.0
+    """
 
     _words: ClassVar[str] = "anything"
     _present: ClassVar[Ratio | None] = None
@@ -45,7 +55,17 @@ class Ignore(_PresenceMatcher, kind="ignore"):
 
 @dataclass(frozen=True)
 class Present(_PresenceMatcher, kind="present"):
-    """Any value, including `null`; a missing argument is not accepted."""
+    """Any value, including `null`; a missing argument is not accepted.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Expect, Present
+        >>> called = ToolCall(name="book_flight", input_parameters={"to": "Paris"})
+        >>> expected = Expect("book_flight", {"to": "Paris", "passenger": Present()})
+        >>> case = LLMTestCase(tools_called=[called], expected_tools=[expected])
+        >>> ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).score
+        0.5
+    """
 
     _words: ClassVar[str] = "any value"
     _present: ClassVar[Ratio | None] = ONE
@@ -54,7 +74,18 @@ class Present(_PresenceMatcher, kind="present"):
 
 @dataclass(frozen=True)
 class Absent(_PresenceMatcher, kind="absent"):
-    """No such argument; if it is present, it counts as an extra argument."""
+    """No such argument; if it is present, it counts as an extra argument.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Absent, Expect
+        >>> called = ToolCall(name="get_weather", input_parameters={"city": "Paris", "days": 3, "units": "kelvin"})
+        >>> expected = Expect("get_weather", {"city": "Paris", "units": Absent()}, extra_arguments=True)
+        >>> case = LLMTestCase(tools_called=[called], expected_tools=[expected])
+        >>> print(ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).reason)
+        0.5 matched / 1 expected = 0.5 (passed at 0.5).
+        'get_weather' (expected #1, called #1): $.input_parameters.units was not expected, called with "kelvin".
+    """
 
     _words: ClassVar[str] = "nothing"
     _present: ClassVar[Ratio | None] = ZERO
@@ -67,6 +98,15 @@ class Optional(ValueMatcher, kind="optional"):
 
     Args:
         value: The expected value of an argument that is present, such as its default; may be a matcher.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Expect, Optional
+        >>> called = ToolCall(name="get_weather", input_parameters={"city": "Paris"})
+        >>> expected = Expect("get_weather", {"city": "Paris", "units": Optional("celsius")})
+        >>> case = LLMTestCase(tools_called=[called], expected_tools=[expected])
+        >>> ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).score
+        1.0
     """
 
     nested: ClassVar[bool] = True

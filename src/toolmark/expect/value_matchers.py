@@ -29,7 +29,15 @@ _MOST_COMBINING = 1_000
 
 @dataclass(frozen=True)
 class Exact(ValueMatcher, kind="exact"):
-    """The value itself. In JSON, an object with the key `$is` inside it is a plain value and not a matcher."""
+    """The value itself. In JSON, an object with the key `$is` inside it is a plain value and not a matcher.
+
+    Example:
+        >>> from toolmark.expect import Exact, Expect
+        >>> city = Exact("Paris")
+        >>> expected = Expect("get_weather", {"city": city})
+        >>> [name for name in ("Paris", "paris", "Paris, France") if city.accepts(name)]
+        ['Paris']
+    """
 
     def credit(self, value: Any) -> Ratio | None:
         """Return how far a value fits; an object can fit in part, as without the matcher."""
@@ -87,6 +95,13 @@ class Approx(_LeafMatcher, kind="approx"):
 
     Raises:
         ConfigurationError: A tolerance is negative, infinite or not a number.
+
+    Example:
+        >>> from toolmark.expect import Approx, Expect
+        >>> price = Approx(250, rel=0.01)
+        >>> expected = Expect("book_flight", {"to": "Paris", "price": price})
+        >>> [number for number in (249, 252.5, 260) if price.accepts(number)]
+        [249, 252.5]
     """
 
     rel: float | None = None
@@ -150,6 +165,13 @@ class Regex(Matcher, kind="regex"):
 
     Raises:
         ConfigurationError: The pattern is not a regular expression.
+
+    Example:
+        >>> from toolmark.expect import Expect, Regex
+        >>> flight = Regex("AF[0-9]+")
+        >>> expected = Expect("book_flight", {"flight": flight})
+        >>> [text for text in ("AF1234", "LH400", "flight AF1234") if flight.accepts(text)]
+        ['AF1234']
     """
 
     pattern: str
@@ -177,6 +199,13 @@ class Contains(ValueMatcher, kind="contains"):
 
     Args:
         value: The text or the item; an item may be a matcher.
+
+    Example:
+        >>> from toolmark.expect import Contains, Expect
+        >>> question = Contains("Paris")
+        >>> expected = Expect("search_web", {"query": question})
+        >>> [text for text in ("weather Paris", "Paris in May", "weather Rome") if question.accepts(text)]
+        ['weather Paris', 'Paris in May']
     """
 
     nested: ClassVar[bool] = True
@@ -219,6 +248,13 @@ class ContainsAll(_SeveralValues, kind="contains_all"):
 
     Raises:
         ConfigurationError: No value is passed.
+
+    Example:
+        >>> from toolmark.expect import ContainsAll, Expect
+        >>> question = ContainsAll("weather", "Paris")
+        >>> expected = Expect("search_web", {"query": question})
+        >>> [text for text in ("Paris weather", "Paris in May", "weather Rome") if question.accepts(text)]
+        ['Paris weather']
     """
 
     _begin: ClassVar[str] = "contains "
@@ -240,6 +276,13 @@ class AnyOf(_SeveralValues, kind="any_of"):
 
     Raises:
         ConfigurationError: No value is passed.
+
+    Example:
+        >>> from toolmark.expect import AnyOf, Contains, Expect
+        >>> airport = AnyOf("CDG", "ORY", Contains("Paris"))
+        >>> expected = Expect("book_flight", {"to": airport})
+        >>> [text for text in ("ORY", "Paris Beauvais", "FCO") if airport.accepts(text)]
+        ['ORY', 'Paris Beauvais']
     """
 
     _between: ClassVar[str] = " or "
@@ -269,7 +312,15 @@ class AnyOf(_SeveralValues, kind="any_of"):
 
 @dataclass(frozen=True)
 class IgnoreCase(_LeafMatcher, kind="ignore_case"):
-    """The value, ignoring the case of texts, also in lists and objects; keys are compared exactly."""
+    """The value, ignoring the case of texts, also in lists and objects; keys are compared exactly.
+
+    Example:
+        >>> from toolmark.expect import Expect, IgnoreCase
+        >>> city = IgnoreCase("Paris")
+        >>> expected = Expect("get_weather", {"city": city})
+        >>> [text for text in ("paris", "PARIS", "Paris ") if city.accepts(text)]
+        ['paris', 'PARIS']
+    """
 
     _words: ClassVar[str] = "{} in any case"
 
@@ -287,6 +338,13 @@ class Normalized(_LeafMatcher, kind="normalized"):
     Args:
         value: The expected value.
         drop: Characters that are removed from both texts before they are compared.
+
+    Example:
+        >>> from toolmark.expect import Expect, Normalized
+        >>> city = Normalized("New York", drop=".,")
+        >>> expected = Expect("get_weather", {"city": city})
+        >>> [text for text in ("new york", " New  York.", "NewYork") if city.accepts(text)]
+        ['new york', ' New  York.']
     """
 
     _words: ClassVar[str] = "{} but for case and white space"
@@ -327,6 +385,13 @@ class DateEqual(ValueMatcher, kind="date"):
 
     Raises:
         ConfigurationError: The value is not a date in any of these forms, or `formats` is not a list of texts.
+
+    Example:
+        >>> from toolmark.expect import DateEqual, Expect
+        >>> day = DateEqual("2026-05-01", formats=["%d.%m.%Y"])
+        >>> expected = Expect("book_flight", {"to": "Paris", "date": day})
+        >>> [text for text in ("2026-05-01T09:30", "01.05.2026", "2026-05-02") if day.accepts(text)]
+        ['2026-05-01T09:30', '01.05.2026']
     """
 
     formats: Sequence[str] = ()
@@ -360,6 +425,13 @@ class Glob(Matcher, kind="glob"):
 
     Raises:
         ConfigurationError: The pattern is not text, or too long.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolmark.expect import Expect, Glob
+        >>> called, expected = [ToolCall(name="search_flights")], [Expect(Glob("search_*"))]
+        >>> ToolCorrectnessMetric().measure(LLMTestCase(tools_called=called, expected_tools=expected)).score
+        1.0
     """
 
     pattern: str

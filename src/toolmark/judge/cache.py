@@ -38,7 +38,20 @@ def cache_key(prompt: Prompt, identity: Mapping[str, Any]) -> str:
 
 @runtime_checkable
 class Cache(Protocol):
-    """Replies by key. Both methods are called from several threads."""
+    """A store of replies by key, for `Judge(..., cache=...)`. Both methods are called from several threads.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.testing import sample_prompt
+        >>> class MyCache(dict):  # which has get
+        ...     def put(self, key, reply):
+        ...         self[key] = reply
+        >>> reply = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
+        >>> judge = Judge(lambda messages: reply, cache=MyCache(), identity={"model": "my-model"})
+        >>> [asyncio.run(judge.ask(sample_prompt())).cached for _ in range(2)]
+        [False, True]
+    """
 
     def get(self, key: str, /) -> Reply | None:
         """Return the reply under a key, or `None`."""
@@ -50,7 +63,17 @@ class Cache(Protocol):
 
 
 class MemoryCache:
-    """A cache that lives as long as this object."""
+    """A cache that lives as long as this object.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark.judge import Judge, MemoryCache
+        >>> from toolmark.testing import sample_prompt
+        >>> reply = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
+        >>> judge = Judge(lambda messages: reply, cache=MemoryCache())
+        >>> [asyncio.run(judge.ask(sample_prompt())).cached for _ in range(2)]
+        [False, True]
+    """
 
     def __init__(self) -> None:
         """Create an empty cache."""
@@ -70,6 +93,19 @@ class SqliteCache:
 
     Threads and processes may share a file on one machine; do not share a file on a network drive. The file is opened,
     and created if missing, on first use. It holds replies without their prompts.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark.judge import Judge, SqliteCache
+        >>> from toolmark.testing import sample_prompt
+        >>> reply = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
+        >>> for run in ("first", "second"):
+        ...     judge = Judge(
+        ...         lambda messages: reply, cache=SqliteCache("verdicts.sqlite"), identity={"model": "my-model"}
+        ...     )
+        ...     print(run, asyncio.run(judge.ask(sample_prompt())).cached)
+        first False
+        second True
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -21,7 +21,16 @@ from toolmark.stats.number_checks import check_confidence
 
 
 class Label(Model):
-    """The answers of a person and of the judge to one question."""
+    """The answers of a person and of the judge to one question.
+
+    Example:
+        >>> from toolmark.judge import Label, calibrate
+        >>> labels = [Label(criterion="arguments", human="no", judge="yes")]
+        >>> labels += [Label(criterion="arguments", human="yes", judge="yes") for _ in range(9)]
+        >>> agreement = calibrate(labels)["arguments"]
+        >>> agreement.yes_yes, agreement.no_yes
+        (9, 1)
+    """
 
     criterion: str
     """Such as `tool_selection`, `arguments` or `missing_calls`."""
@@ -64,6 +73,15 @@ class Agreement:
             labels.
         specificity: Share of people's no that the judge answers no, likewise.
         confidence: Confidence of the intervals, in (0, 1).
+
+    Example:
+        >>> from toolmark.judge import calibrate
+        >>> labels = [{"criterion": "arguments", "human": "yes", "judge": "yes"}] * 9
+        >>> labels += [{"criterion": "arguments", "human": "no", "judge": "no"}] * 8
+        >>> labels += [{"criterion": "arguments", "human": "no", "judge": "yes"}] * 2
+        >>> agreement = calibrate(labels)["arguments"]
+        >>> agreement.sensitivity.value, agreement.specificity.value, round(agreement.kappa.value, 2)
+        (1.0, 0.8, 0.79)
     """
 
     criterion: str

@@ -45,7 +45,17 @@ PricePerMillion = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Price(Model):
-    """The price of a million tokens of one model, in any one currency."""
+    """The price of a million tokens of one model, in any one currency.
+
+    Example:
+        >>> from toolmark.judge import Judge, Price, Reply
+        >>> from toolmark.testing import sample_prompt
+        >>> judge = Judge("gpt-4.1", prices={"gpt-4.1": Price(input=2.0, output=8.0)})
+        >>> text = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
+        >>> reply = Reply(text=text, usage={"input_tokens": 1000, "output_tokens": 100})
+        >>> judge.keep(sample_prompt(), reply).cost
+        0.0028
+    """
 
     input: PricePerMillion
     output: PricePerMillion
@@ -99,11 +109,21 @@ class CostEstimate:
         input_tokens: Tokens of these requests, without images.
         output_tokens: Tokens of their replies.
         images: Number of these requests with images, whose tokens are unknown.
-        answers: Cached replies from which the token counts are estimated; 0 if there are fewer than `ENOUGH_REPLIES`,
-            and the counts are from characters.
+        answers: Cached replies from which the token counts are estimated; 0 if there are fewer than 20, and the counts
+            are from characters.
         answer_tokens: Assumed tokens of one reply.
         batch: The requests go into a batch, at half the price.
         price: Price of a million tokens; `None` if unknown.
+
+    Example:
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.testing import sample_prompt
+        >>> judge = Judge("gpt-4.1", prices={"gpt-4.1": {"input": 2.0, "output": 8.0}})
+        >>> cities = ("Paris", "Rome", "Paris")
+        >>> print(judge.estimate(sample_prompt(f"Was get_weather right for {city}?") for city in cities))
+        2 questions: 0 in the cache, 2 to be sent
+        about 206 tokens in, 300 out (3 characters a token, 150 tokens an answer)
+        about 0.00281 in all, at 2 in and 8 out a million tokens
     """
 
     prompts: int

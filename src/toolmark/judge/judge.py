@@ -56,6 +56,17 @@ class PromptResult:
         cost: At the judge's prices; `None` where they are unknown, 0 for a cached verdict.
         model: The model that answered.
         cached: Whether the verdict came from the cache.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.testing import sample_prompt
+        >>> judge = Judge(lambda messages: "Yes, that was right.")
+        >>> result = asyncio.run(judge.ask(sample_prompt()))
+        >>> result.outcome.value, result.verdict, result.cost
+        ('malformed', None, None)
+        >>> result.problem
+        "the judge's answer is malformed: expected a JSON object, got 'Yes, that was right.' (...)"
     """
 
     prompt: Prompt

@@ -188,5 +188,21 @@ async def run_isolated(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     Recorders, callbacks and traces of agent frameworks find their run by context variables. A judge that is asked while
     an agent runs is not part of that run, so it must not inherit them.
+
+    Args:
+        work: A function without parameters that returns what to await, such as an async function.
+
+    Example:
+        >>> import asyncio
+        >>> from contextvars import ContextVar
+        >>> from toolmark.judge import run_isolated
+        >>> recorder = ContextVar("recorder", default="no recorder")
+        >>> async def judge():
+        ...     return recorder.get()
+        >>> async def agent():
+        ...     recorder.set("recorder of the agent")
+        ...     return await judge(), await run_isolated(judge)
+        >>> asyncio.run(agent())
+        ('recorder of the agent', 'no recorder')
     """
     return await Context().run(lambda: asyncio.ensure_future(work()))

@@ -17,14 +17,28 @@ from toolmark._internal.model import Model
 
 
 class ImagePart(Model):
-    """An image within a message."""
+    """An image within a message.
+
+    Example:
+        >>> from toolmark.judge import ImagePart, Message
+        >>> picture = ImagePart(url="https://example.com/paris.png")
+        >>> message = Message(role="user", content=("What is the weather here?", picture))
+        >>> message.to_chat()["content"][1]
+        {'type': 'image_url', 'image_url': {'url': 'https://example.com/paris.png'}}
+    """
 
     url: str
     """A `data:` URL that holds the image, or an address that the model's provider fetches."""
 
 
 class Message(Model):
-    """One message to the model."""
+    """One message to the model.
+
+    Example:
+        >>> from toolmark.judge import Message
+        >>> Message(role="user", content="Was it right to call get_weather?").to_chat()
+        {'role': 'user', 'content': 'Was it right to call get_weather?'}
+    """
 
     role: Literal["system", "user"]
     content: str | tuple[str | ImagePart, ...]
@@ -59,7 +73,14 @@ class Message(Model):
 
 
 class Question(Model):
-    """A question for a model that decides: it gives each option a probability."""
+    """A question for a `DecisionModel`, which gives each option a probability.
+
+    Example:
+        >>> from toolmark.judge import Question
+        >>> question = Question(id="q1", text="Was it right to call get_weather?")
+        >>> question.options
+        ('yes', 'no', 'cannot_tell')
+    """
 
     id: str
     text: str
@@ -71,6 +92,14 @@ class Prompt(Model):
 
     Prompts that ask the same question have equal `content`. Their messages differ, since random markers enclose the
     evidence.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> weather = ToolCall(name="get_weather", input_parameters={"city": "Paris"})
+        >>> case = LLMTestCase(input="What is the weather in Paris?", tools_called=[weather], expected_tools=[weather])
+        >>> metric = ToolCorrectnessMetric(available_tools=[{"name": "get_weather"}], judge="gpt-4.1")
+        >>> [(prompt.name, prompt.question.options) for prompt in metric.prompts(case)]
+        [('tool_selection', ('yes', 'no', 'cannot_tell')), ('missing_calls', ('yes', 'no', 'cannot_tell'))]
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -97,6 +126,14 @@ class Reply(Model):
 
     `usage` sums all attempts, failed ones included: `input_tokens`, `output_tokens`, and the `cached_tokens` and
     `reasoning_tokens` among them. Other counts keep the provider's names.
+
+    Example:
+        >>> from toolmark.judge import Judge, Reply
+        >>> from toolmark.testing import sample_prompt
+        >>> text = '{"evidence": ["c1"], "reasoning": "The user asked for Paris.", "verdict": "yes"}'
+        >>> result = Judge("gpt-4.1").keep(sample_prompt(), Reply(text=text))
+        >>> result.verdict.decision.value, result.verdict.rationale
+        ('yes', 'The user asked for Paris.')
     """
 
     text: str | None = None
@@ -109,12 +146,20 @@ class Reply(Model):
     model: str | None = None
     """The model that answered, as the server names it."""
     request_id: str | None = None
+    """The server's id of the request, such as for its support."""
     attempts: Annotated[int, Field(ge=1)] = 1
     """Requests sent for this reply."""
 
 
 class Answer(Model):
-    """The answer of a deciding model to one question: probabilities, or a refusal."""
+    """The answer of a `DecisionModel` to one question: probabilities, or a refusal.
+
+    Example:
+        >>> from toolmark.judge import Answer
+        >>> answer = Answer(probabilities={"yes": 0.9, "no": 0.1, "cannot_tell": 0.0})
+        >>> max(answer.probabilities, key=answer.probabilities.get)
+        'yes'
+    """
 
     probabilities: dict[str, float] | None = None
     """Probability of each option, in [0, 1]."""
@@ -122,11 +167,19 @@ class Answer(Model):
 
 
 class Answers(Model):
-    """The answers of a deciding model, by the ids of the questions."""
+    """The answers of a `DecisionModel`, by the ids of the questions.
+
+    Example:
+        >>> from toolmark.judge import Answer, Answers
+        >>> answer = Answer(probabilities={"yes": 0.9, "no": 0.1, "cannot_tell": 0.0})
+        >>> answers = Answers(answers={"q1": answer}, usage={"input_tokens": 180, "output_tokens": 1})
+        >>> answers.answers["q1"].probabilities["yes"]
+        0.9
+    """
 
     answers: dict[str, Answer]
     usage: dict[str, int] = Field(default_factory=dict)
-    """As in `Reply`."""
+    """As in `Reply`, and so are `model`, `request_id` and `attempts`."""
     model: str | None = None
     request_id: str | None = None
     attempts: Annotated[int, Field(ge=1)] = 1
@@ -161,6 +214,16 @@ class TextModel(Protocol):
     Optional attributes: `identity`, a JSON object of everything that the answers depend on (model name, settings sent);
     replies are cached under it, and not shared between objects without it. `prices` (see `Price`), from which costs are
     computed. `paced = True` if the model limits its own concurrency and time, so that `Judge` must not.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark.judge import Judge, Reply
+        >>> from toolmark.testing import sample_prompt
+        >>> class MyModel:
+        ...     def complete(self, prompt):  # sends prompt.messages to a model
+        ...         return Reply(text='{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}')
+        >>> asyncio.run(Judge(MyModel()).ask(sample_prompt())).verdict.rationale
+        'The user asked for it.'
     """
 
     def complete(self, prompt: Prompt, /) -> Reply | Awaitable[Reply]:
@@ -177,7 +240,19 @@ class TextModel(Protocol):
 
 @runtime_checkable
 class DecisionModel(Protocol):
-    """A model that returns probabilities instead of text. Optional attributes as in `TextModel`."""
+    """A model that returns probabilities instead of text. Optional attributes as in `TextModel`.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark.judge import Answer, Answers, Judge
+        >>> from toolmark.testing import sample_prompt
+        >>> class MyModel:
+        ...     def decide(self, state, questions):  # sends both to a model
+        ...         answer = Answer(probabilities={"yes": 0.9, "no": 0.1, "cannot_tell": 0.0})
+        ...         return Answers(answers={question.id: answer for question in questions})
+        >>> asyncio.run(Judge(MyModel()).ask(sample_prompt())).verdict.probability
+        0.9
+    """
 
     def decide(self, state: Sequence[Message], questions: Sequence[Question], /) -> Answers | Awaitable[Answers]:
         """Return an answer to each question about a state; sync or async.
@@ -194,6 +269,19 @@ class DeepEvalModel(Protocol):
 
     An async `a_generate` is used instead of `generate` if there is one. Of a tuple, the first item is the text. Models
     of LangChain and LlamaIndex have a `generate` of another kind, but no `get_model_name`.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.testing import sample_prompt
+        >>> class MyModel:  # usually a subclass of DeepEvalBaseLLM
+        ...     def get_model_name(self):
+        ...         return "my-model"
+        ...
+        ...     def generate(self, prompt):
+        ...         return '{"evidence": [], "reasoning": "Nobody asked for it.", "verdict": "no"}'
+        >>> asyncio.run(Judge(MyModel()).ask(sample_prompt())).verdict.rationale
+        'Nobody asked for it.'
     """
 
     def get_model_name(self) -> str:

@@ -13,7 +13,16 @@ from toolmark.errors import Problem
 
 
 class LintKind(str, Enum):
-    """The kind of a finding."""
+    """The kind of a finding.
+
+    Example:
+        >>> from toolmark import Golden, ToolCall
+        >>> from toolmark.linting import LintKind, lint
+        >>> golden = Golden(input="What is the weather in Paris?", expected_tools=[ToolCall(name="get_wether")])
+        >>> report = lint([golden], tools=[{"name": "get_weather"}])
+        >>> [finding.path for finding in report if finding.kind is LintKind.UNKNOWN_TOOL]
+        ['$[0].expected_tools[0].name']
+    """
 
     UNREADABLE = "unreadable"
     """Not JSON, not a case, or not an expectation."""
@@ -50,6 +59,14 @@ class LintFinding:
         path: JSON path of the problem; `$` is the root of the line, or of the file if the file is one array.
         message: The problem in words.
         line: The line, from 1; `None` if the source has no lines.
+
+    Example:
+        >>> from toolmark import Golden, ToolCall
+        >>> from toolmark.linting import lint
+        >>> golden = Golden(input="What is the weather in Paris?", expected_tools=[ToolCall(name="get_wether")])
+        >>> [finding] = lint([golden], tools=[{"name": "get_weather"}])
+        >>> print(finding.message)
+        expects the tool 'get_wether', which is not available; did you mean 'get_weather'?
     """
 
     kind: LintKind
@@ -81,6 +98,17 @@ class LintReport(Sequence[LintFinding]):
         cases: The number of cases, including those that cannot be read.
         without_expectation: The number of cases without `expected_tools`, which were not checked.
         without_tools: The number of cases without available tools; names and arguments of their calls were not checked.
+
+    Example:
+        >>> from toolmark import Golden, ToolCall
+        >>> from toolmark.linting import lint
+        >>> names = ["get_weather", "get_wether"]
+        >>> goldens = [Golden(input="Paris?", expected_tools=[ToolCall(name=name)]) for name in names]
+        >>> report = lint(goldens, tools=[{"name": "get_weather"}])
+        >>> print(report.summary())
+        1 finding in 2 cases
+        >>> [(finding.path, finding.kind.value) for finding in report]
+        [('$[1].expected_tools[0].name', 'unknown_tool')]
     """
 
     source: str

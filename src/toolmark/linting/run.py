@@ -50,9 +50,10 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
 
     Example:
         >>> from toolmark import Golden, ToolCall
-        >>> golden = Golden(input="Pay.", expected_tools=[ToolCall(name="pya")])
-        >>> print(lint([golden], tools=[{"name": "pay"}])[0])
-        $[0].expected_tools[0].name: expects the tool 'pya', which is not available; did you mean 'pay'?
+        >>> from toolmark.linting import lint
+        >>> golden = Golden(input="What is the weather in Paris?", expected_tools=[ToolCall(name="get_wether")])
+        >>> print(lint([golden], tools=[{"name": "get_weather"}])[0])
+        $[0].expected_tools[0].name: expects the tool 'get_wether', which is not available; did you mean 'get_weather'?
     """
     specs = None if tools is None else list(map(read_tool_spec, tools))
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
@@ -66,9 +67,21 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
 def read_tools(source: Source) -> list[ToolSpec]:
     """Return the tools of a JSON file: a list of them, in any form that `ToolSpec` reads, or `{"tools": [...]}`.
 
+    Args:
+        source: A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their
+            content.
+
     Raises:
         DataFileError: The file has neither form; `problems` lists every tool that cannot be read.
+        MissingPackageError: The file is compressed with zstd, and zstandard is not installed.
         OSError: The file cannot be opened or read.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from toolmark.linting import read_tools
+        >>> _ = Path("tools.json").write_text('[{"name": "get_weather"}, {"name": "book_flight"}]')
+        >>> [tool.name for tool in read_tools("tools.json")]
+        ['get_weather', 'book_flight']
     """
     name = source_name(source)
     try:

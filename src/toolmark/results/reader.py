@@ -110,20 +110,22 @@ def read_results(source: Source) -> Report:
     content: its cases have ids, names and the names of tools only.
 
     Args:
-        source: A path, `"-"` for standard input, or an open binary file; gzip is recognised by its content.
+        source: A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their
+            content.
 
     Raises:
         DataFileError: The file is of another kind, which the message names, or parts of it are wrong; `problems` has
             all of them.
+        MissingPackageError: The file is compressed with zstd, and zstandard is not installed.
         OSError: The file cannot be opened or read.
 
     Example:
-        >>> import io
-        >>> from toolmark import LLMTestCase, ToolCorrectnessMetric, evaluate
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
         >>> from toolmark.results import read_results
-        >>> report = evaluate([LLMTestCase(id="a", tools_called=[], expected_tools=[])], [ToolCorrectnessMetric()])
-        >>> read_results(io.BytesIO(report.to_json().encode())).cases[0].results[0].score
-        1.0
+        >>> case = LLMTestCase(id="paris", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> _ = evaluate([case], [ToolCorrectnessMetric()], results="results.jsonl")
+        >>> [(one.case.id, one.results[0].score) for one in read_results("results.jsonl").cases]
+        [('paris', 0.0)]
     """
     name = source_name(source)
     data = read_bytes(source)

@@ -74,10 +74,10 @@ class ArrowScorer:
         >>> from toolmark import ToolCorrectnessMetric
         >>> from toolmark.scale import ArrowScorer
         >>> scorer = ArrowScorer([ToolCorrectnessMetric()])
-        >>> case = '{"id": "late", "tools_called": [{"name": "refund"}], "expected_tools": [{"name": "refund"}]}'
-        >>> results = scorer.table(pa.table({"case": [case, "no case"]}))
+        >>> case = '{"id": "paris", "tools_called": [], "expected_tools": [{"name": "get_weather"}]}'
+        >>> results = scorer.table(pa.table({"case": [case, "not a case"]}))
         >>> results.select(["id", "status", "score"]).to_pylist()
-        [{'id': 'late', 'status': 'scored', 'score': 1.0}, {'id': None, 'status': 'unreadable', 'score': None}]
+        [{'id': 'paris', 'status': 'scored', 'score': 0.0}, {'id': None, 'status': 'unreadable', 'score': None}]
     """
 
     metrics: Sequence[MetricLike]

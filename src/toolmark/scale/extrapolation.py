@@ -93,6 +93,18 @@ class Extrapolation:
         rate: Share of cases that pass, in [0, 1]; `None` if no case is scored.
         rate_interval: Its confidence interval, see `toolmark.stats.population_rate_interval`.
         confidence: Level of the intervals, in (0, 1).
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate, write_cases
+        >>> from toolmark.scale import extrapolate, sample_files
+        >>> weather = [ToolCall(name="get_weather")]
+        >>> cases = [LLMTestCase(tools_called=called, expected_tools=weather) for called in [weather, []] * 100]
+        >>> write_cases("cases.jsonl", cases)
+        >>> sample = sample_files(["cases.jsonl"], 60, processes=1)
+        >>> [estimate] = extrapolate(evaluate(sample.cases, [ToolCorrectnessMetric()]))
+        >>> print(estimate)
+        tool_correctness: mean 0.4667 (0.3579 to 0.5754), 0.4667 pass (0.3648 to 0.5714), of 200 cases,
+        estimated from 60; 60 scored, 0 skipped, 0 errored
     """
 
     metric: str
@@ -126,7 +138,7 @@ class Extrapolation:
 
 
 def extrapolate(report: Report, *, confidence: float = 0.95) -> tuple[Extrapolation, ...]:
-    r"""Estimate the mean score and the pass rate of all cases from the results of a sample, for each metric.
+    """Estimate the mean score and the pass rate of all cases from the results of a sample, for each metric.
 
     Cases are weighted by the inverse sampling rate of their stratum, so each stratum counts by its size. Mean and rate
     are over the cases that have a score; skipped cases and cases that could not be measured are not counted as 0.
@@ -142,19 +154,15 @@ def extrapolate(report: Report, *, confidence: float = 0.95) -> tuple[Extrapolat
         ConfigurationError: `confidence` is out of range.
 
     Example:
-        >>> import json, tempfile
-        >>> from pathlib import Path
-        >>> from toolmark import ToolCorrectnessMetric, evaluate
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate, write_cases
         >>> from toolmark.scale import extrapolate, sample_files
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = Path(folder, "cases.jsonl")
-        ...     calls = [[], [{"name": "refund"}]]
-        ...     lines = [json.dumps({"tools_called": calls[n % 2], "expected_tools": calls[1]}) for n in range(400)]
-        ...     _ = file.write_text("\n".join(lines))
-        ...     sample = sample_files([file], 100, seed=1)
-        >>> (estimate,) = extrapolate(evaluate(sample.cases, [ToolCorrectnessMetric()]))
-        >>> estimate.population, estimate.drawn, estimate.rate_interval[0] < 0.5 < estimate.rate_interval[1]
-        (400, 100, True)
+        >>> weather = [ToolCall(name="get_weather")]
+        >>> cases = [LLMTestCase(tools_called=called, expected_tools=weather) for called in [weather, []] * 100]
+        >>> write_cases("cases.jsonl", cases)
+        >>> sample = sample_files(["cases.jsonl"], 60, processes=1)
+        >>> [estimate] = extrapolate(evaluate(sample.cases, [ToolCorrectnessMetric()]))
+        >>> round(estimate.rate, 2), [round(end, 2) for end in estimate.rate_interval]
+        (0.47, [0.36, 0.57])
     """
     cases = _by_group(report.cases)
     return tuple(_extrapolate_metric(cases, index, name, confidence) for index, name in enumerate(report.metrics))

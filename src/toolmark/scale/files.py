@@ -78,6 +78,15 @@ def score_files(
         MissingPackageError: zstd, Parquet, Ray or Spark needs a package of an extra that is not installed.
         WorkerDiedError: A process was killed; finished parts are stored for `resume`.
         OSError: A file cannot be read or written.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, write_cases
+        >>> from toolmark.scale import score_files
+        >>> weather = [ToolCall(name="get_weather")]
+        >>> cases = [LLMTestCase(tools_called=called, expected_tools=weather) for called in [weather, []] * 20]
+        >>> write_cases("cases.jsonl", cases)
+        >>> print(score_files(["cases.jsonl"], [ToolCorrectnessMetric()], results="results.jsonl", processes=1))
+        tool_correctness: mean 0.5 over 40 cases; 20 passed, 20 failed (at 0.5), 0 skipped, 0 errored
     """
     _check(processes, part_bytes, engine, cluster)
     options = Options(scorable(metrics), cluster, contents, allow_nan, tolerant_arguments)

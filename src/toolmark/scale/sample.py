@@ -66,6 +66,17 @@ class Sample:
         cases: The cases in random order; `metadata.toolmark_sample` of each has its origin.
         population: Number of all cases.
         strata: The strata by value; empty for a simple sample.
+
+    Example:
+        >>> from toolmark import LLMTestCase, write_cases
+        >>> from toolmark.scale import sample_files
+        >>> tasks = ["weather", "weather", "flights", "weather"] * 25
+        >>> cases = [LLMTestCase(tools_called=[], expected_tools=[], metadata={"task": task}) for task in tasks]
+        >>> write_cases("cases.jsonl", cases)
+        >>> print(sample_files(["cases.jsonl"], 10, by="metadata.task", processes=1))
+        10 of 100 cases
+          "flights": 5 of 25
+          "weather": 5 of 75
     """
 
     cases: tuple[AnyCase, ...]
@@ -117,6 +128,14 @@ def sample_files(
         MissingPackageError: zstd or Parquet needs a package of an extra that is not installed.
         WorkerDiedError: A process was killed.
         OSError: A file cannot be read or written.
+
+    Example:
+        >>> from toolmark import LLMTestCase, write_cases
+        >>> from toolmark.scale import sample_files
+        >>> write_cases("cases.jsonl", [LLMTestCase(id=str(n), tools_called=[], expected_tools=[]) for n in range(100)])
+        >>> sample = sample_files(["cases.jsonl"], 10, out="sample.jsonl", seed=1, processes=1)
+        >>> len(sample.cases), sample.population
+        (10, 100)
     """
     paths = check_files(files)
     _check(size, seed, processes, by)

@@ -60,6 +60,16 @@ class MetricTotals:
         squares: Sum of the squares of the scores of cases without a cluster.
         clusters: Totals of each cluster by its key; a case without a cluster counts as its own and is not in here.
         error: See `toolmark.report.MetricSummary`.
+
+    Example:
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolmark.scale import Totals
+        >>> weather = [ToolCall(name="get_weather")]
+        >>> cases = [LLMTestCase(tools_called=called, expected_tools=weather) for called in (weather, [], weather)]
+        >>> report = evaluate(cases, [ToolCorrectnessMetric()])
+        >>> [totals] = Totals.of(case.results for case in report.cases).metrics
+        >>> totals.metric, totals.passed, totals.failed, round(totals.mean, 2)
+        ('tool_correctness', 2, 1, 0.67)
     """
 
     metric: str
@@ -213,13 +223,13 @@ class Totals:
         metrics: The totals of each metric, in the order of the metrics.
 
     Example:
-        >>> from toolmark import LLMTestCase, ToolCorrectnessMetric, evaluate
+        >>> from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
         >>> from toolmark.scale import Totals
-        >>> case = LLMTestCase(tools_called=[], expected_tools=[])
-        >>> results = evaluate([case], [ToolCorrectnessMetric()]).cases[0].results
-        >>> one = Totals.of([results])
-        >>> print(one + one)
-        tool_correctness: mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 0 errored
+        >>> weather = [ToolCall(name="get_weather")]
+        >>> cases = [LLMTestCase(tools_called=called, expected_tools=weather) for called in (weather, [])]
+        >>> first, second = [Totals.of([case.results]) for case in evaluate(cases, [ToolCorrectnessMetric()]).cases]
+        >>> print(first + second)
+        tool_correctness: mean 0.5 over 2 cases; 1 passed, 1 failed (at 0.5), 0 skipped, 0 errored
     """
 
     cases: int = 0

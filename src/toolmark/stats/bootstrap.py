@@ -23,6 +23,13 @@ class Interval:
         resamples: Number of resamples with a value of the statistic, on which the interval rests.
         left_out: Number of resamples without a value, such as those in which all cases are good.
         clusters: Number of different clusters.
+
+    Example:
+        >>> from toolmark.stats import mean_difference_interval
+        >>> before, after = [0.5, 0.5, 1.0, 0.0, 0.5, 1.0], [1.0, 0.5, 1.0, 0.5, 1.0, 1.0]
+        >>> interval = mean_difference_interval(before, after)
+        >>> round(interval.low, 2), round(interval.high, 2), interval.resamples, interval.clusters
+        (0.08, 0.5, 2000, 6)
     """
 
     low: float
@@ -56,6 +63,15 @@ def bootstrap(
 
     Raises:
         ConfigurationError: `resamples` is below 1, or `confidence` is out of range.
+
+    Example:
+        >>> from statistics import median
+        >>> from toolmark.stats import bootstrap
+        >>> seconds = [1.0, 1.2, 1.3, 1.5, 4.0, 1.1, 0.9, 1.4]
+        >>> tasks = ["weather", "weather", "flight", "flight", "hotel", "hotel", "train", "train"]
+        >>> interval = bootstrap(lambda positions: median(seconds[position] for position in positions), tasks)
+        >>> interval.low, interval.high
+        (1.1, 1.4)
     """
     check_bootstrap(resamples, confidence)
     values = resampled_values(statistic, clusters, resamples=resamples, seed=seed)

@@ -42,9 +42,27 @@ def mean_difference_interval(
     Each pair is a separate cluster by default. If all pairs differ by the same amount, the interval is a point: it does
     not account for other pairs.
 
+    Args:
+        before: One finite number for each pair.
+        after: The other number of each pair, in the same order.
+        clusters: The key of the cluster of each pair, such as its task; by default each pair is a separate cluster.
+        resamples: See `bootstrap`.
+        seed: See `bootstrap`.
+        confidence: See `bootstrap`.
+
+    Returns:
+        The interval, in the unit of the numbers; `None` as for `bootstrap`.
+
     Raises:
         InvalidDataError: The arguments differ in length, or a number is not finite.
         ConfigurationError: See `bootstrap`.
+
+    Example:
+        >>> from toolmark.stats import mean_difference, mean_difference_interval
+        >>> before, after = [0.5, 0.5, 1.0, 0.0, 0.5, 1.0], [1.0, 0.5, 1.0, 0.5, 1.0, 1.0]
+        >>> interval = mean_difference_interval(before, after)
+        >>> mean_difference(before, after), round(interval.low, 2), round(interval.high, 2)
+        (0.25, 0.08, 0.5)
     """
     differences = _differences(before, after)
     keys = cluster_keys(clusters, differences, "before")

@@ -33,6 +33,13 @@ class Stratum:
 
     Raises:
         InvalidDataError: The numbers contradict each other, or a value is out of range.
+
+    Example:
+        >>> from toolmark.stats import Stratum, population_mean
+        >>> weather = Stratum(population=900, drawn=4, values=[1, 1, 1, 0.5])
+        >>> flights = Stratum(population=100, drawn=4, values=[0.5, 0, 0.5, 0])
+        >>> population_mean([weather, flights])
+        0.8125
     """
 
     population: int
@@ -100,6 +107,14 @@ def population_mean_interval(strata: Sequence[Stratum], *, confidence: float = 0
 
     Raises:
         ConfigurationError: `confidence` is out of range.
+
+    Example:
+        >>> from toolmark.stats import Stratum, population_mean_interval
+        >>> weather = Stratum(population=900, drawn=4, values=[1, 1, 1, 0.5])
+        >>> flights = Stratum(population=100, drawn=4, values=[0.5, 0, 0.5, 0])
+        >>> low, high = population_mean_interval([weather, flights])
+        >>> round(low, 2), round(high, 2)
+        (0.54, 1.0)
     """
     check_confidence(confidence)
     mean, partly = population_mean(strata), [one for one in strata if one.drawn < one.population]

@@ -63,9 +63,28 @@ def auc_interval(
     Resamples in which all are good, or none is, are left out and counted. Where good and bad are separated completely,
     so are they in every resample, and the interval is [1, 1]: it knows nothing of runs that were not made.
 
+    Args:
+        scores: One number for each run; higher is meant to be better.
+        good: Whether each run is good.
+        clusters: The key of the cluster of each run, such as its task; by default each run is a separate cluster.
+        resamples: See `bootstrap`.
+        seed: See `bootstrap`.
+        confidence: See `bootstrap`.
+
+    Returns:
+        The interval, in [0, 1]; `None` as for `bootstrap`.
+
     Raises:
         InvalidDataError: The arguments differ in length, or a score is NaN.
         ConfigurationError: See `bootstrap`.
+
+    Example:
+        >>> from toolmark.stats import auc, auc_interval
+        >>> scores = [1.0, 0.75, 0.5, 0.5, 0.25, 1.0, 0.25, 0.0]
+        >>> solved = [True, True, True, False, False, True, True, False]
+        >>> interval = auc_interval(scores, solved)
+        >>> round(auc(scores, solved), 2), round(interval.low, 2), round(interval.high, 2)
+        (0.87, 0.56, 1.0)
     """
     keys = cluster_keys(clusters, good, "good")
     return bootstrap(_ranked_auc(scores, good), keys, resamples=resamples, seed=seed, confidence=confidence)
@@ -173,9 +192,29 @@ def auc_within_interval(
     A cluster that is drawn twice counts twice, and its two copies make no pairs with each other. Resamples without a
     cluster that has both kinds are left out and counted.
 
+    Args:
+        scores: One number for each run; higher is meant to be better.
+        good: Whether each run is good.
+        clusters: The key of the cluster of each run, such as its task.
+        resamples: See `bootstrap`.
+        seed: See `bootstrap`.
+        confidence: See `bootstrap`.
+
+    Returns:
+        The interval, in [0, 1]; `None` as for `bootstrap`.
+
     Raises:
         InvalidDataError: The arguments differ in length, or a score is NaN.
         ConfigurationError: See `bootstrap`.
+
+    Example:
+        >>> from toolmark.stats import auc_within_interval
+        >>> scores = [1.0, 0.5, 0.25, 0.5, 0.75, 0.25, 0.5, 1.0]
+        >>> solved = [True, False, False, True, True, False, True, False]
+        >>> tasks = ["weather", "weather", "flight", "flight", "hotel", "hotel", "train", "train"]
+        >>> interval = auc_within_interval(scores, solved, tasks)
+        >>> interval.low, interval.high
+        (0.25, 1.0)
     """
     counts = _counts_by_cluster(scores, good, clusters)
     return bootstrap(_ratio_of(counts), range(len(counts)), resamples=resamples, seed=seed, confidence=confidence)

@@ -72,6 +72,17 @@ class BatchState:
         open: Those that the next `submit` sends again: expired, cancelled or failed.
         lost: Those that are not sent again, by their keys: the answer held no verdict, or they failed too often.
         shards: The batches, in the order of their creation.
+
+    Example:
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.judge.batch import Batch
+        >>> from toolmark.judge.openai import OpenAIJudge
+        >>> from toolmark.testing import FakeOpenAI, sample_prompt
+        >>> with FakeOpenAI() as server:
+        ...     judge = Judge(OpenAIJudge("gpt-4.1", base_url=server.base_url))
+        ...     state = Batch("batches", judge).submit([sample_prompt()])
+        >>> state.prompts, state.under_way, state.verdicts, state.ended
+        (1, 1, 0, False)
     """
 
     prompts: int
@@ -97,6 +108,25 @@ class Batch:
 
     The folder holds the content of the cases, as redacted by the judge; it holds no key. One process at a time may work
     on it. It can be deleted once the verdicts are in the cache.
+
+    ```python
+    from toolmark.judge import Judge
+    from toolmark.judge.batch import Batch
+    from toolmark.judge.openai import OpenAIJudge
+    from toolmark.testing import FakeOpenAI, sample_prompt
+
+    reply = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
+    with FakeOpenAI(reply) as server:
+        judge = Judge(OpenAIJudge("gpt-4.1", base_url=server.base_url), cache="verdicts.sqlite")
+        prompts = [sample_prompt()]  # usually `metric.prompts(case)` for each case
+        batch = Batch("batches", judge)
+        batch.submit(prompts)
+        batch.poll(batch_status_check_interval=0)
+        state = batch.collect()
+
+    assert state.verdicts == 1
+    assert judge.cached(prompts[0]) is not None  # so an evaluation sends nothing
+    ```
     """
 
     def __init__(

@@ -100,8 +100,7 @@ class Endpoint:
             cost of a request so far, and is refused if that is not left.
         cost_budget: Money that may be spent in total, in the currency of the prices.
         client: Returns a new client, once for each event loop: for Azure, Bedrock, or a custom transport. `base_url`
-        and
-            `api_key` are then not used.
+            and `api_key` are then not used.
 
     Raises:
         ConfigurationError: A setting is out of range, or `cost_budget` lacks the price of the model.

@@ -39,7 +39,18 @@ class OpenAIJudge(Endpoint):
     `json_object`, else words alone. If the server rejects one, the next is tried, and what it accepts is remembered as
     long as this object lives.
 
-    See `Endpoint` for the arguments, retries and limits.
+    The key is that of `TOOLMARK_JUDGE_API_KEY` or `OPENAI_API_KEY`, unless `api_key` is passed; a local server needs
+    none. See the base class `Endpoint` for all arguments, retries and limits.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.judge.openai import OpenAIJudge
+        >>> from toolmark.testing import FakeOpenAI, sample_prompt
+        >>> with FakeOpenAI('{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}') as server:
+        ...     model = OpenAIJudge("gpt-4.1", base_url=server.base_url, options={"temperature": 0})
+        ...     asyncio.run(Judge(model).ask(sample_prompt())).verdict.rationale
+        'The user asked for it.'
     """
 
     apis: ClassVar[tuple[str, ...]] = ("chat", "responses")
@@ -78,7 +89,18 @@ class OpenAIJudge(Endpoint):
 class OpenAIDecisions(Endpoint):
     """A model that returns probabilities instead of text, on OpenAI's Decisions API (a beta) or a compatible server.
 
-    Needs `openai>=3.52`. See `Endpoint` for the arguments, retries and limits.
+    Needs `openai>=3.52`. The key is read as by `OpenAIJudge`. See the base class `Endpoint` for all arguments, retries
+    and limits.
+
+    Example:
+        >>> from toolmark.judge import Judge
+        >>> from toolmark.judge.openai import OpenAIDecisions
+        >>> from toolmark.testing import sample_prompt
+        >>> model = OpenAIDecisions("gpt-6-luna", prices={"gpt-6-luna": {"input": 2.0, "output": 8.0}})
+        >>> print(Judge(model).estimate([sample_prompt()]))
+        1 question: 0 in the cache, 1 to be sent
+        about 20 tokens in, 0 out (3 characters a token, 0 tokens an answer)
+        about 4e-05 in all, at 2 in and 8 out a million tokens
     """
 
     apis: ClassVar[tuple[str, ...]] = ("decisions",)
@@ -123,6 +145,15 @@ def judge_from_environment() -> OpenAIJudge | OpenAIDecisions | None:
 
     Raises:
         ConfigurationError: A value is wrong.
+
+    Example:
+        >>> import os
+        >>> from unittest.mock import patch
+        >>> from toolmark.judge.openai import judge_from_environment
+        >>> with patch.dict(os.environ, {"TOOLMARK_JUDGE_MODEL": "gpt-4.1", "TOOLMARK_JUDGE_API": "responses"}):
+        ...     judge = judge_from_environment()
+        >>> judge.model, judge.api
+        ('gpt-4.1', 'responses')
     """
     model = _setting("MODEL")
     if not model:
