@@ -53,6 +53,21 @@ def scorer(
     Raises:
         MissingPackageError: inspect-ai is not installed.
         ConfigurationError: `metric` is not a metric.
+
+    Example:
+        >>> from inspect_ai import Task, eval
+        >>> from inspect_ai.dataset import Sample
+        >>> from inspect_ai.model import ModelOutput, ModelUsage, get_model
+        >>> from toolmark import ToolCorrectnessMetric
+        >>> from toolmark.compat.inspect import scorer
+        >>> sample = Sample(
+        ...     input="What is the weather in Paris?", metadata={"expected_tools": [{"name": "get_weather"}]}
+        ... )
+        >>> task = Task(dataset=[sample], scorer=scorer(ToolCorrectnessMetric()))
+        >>> reply = ModelOutput.from_content("mockllm", "It rains.").model_copy(update={"usage": ModelUsage()})
+        >>> [log] = eval(task, model=get_model("mockllm/model", custom_outputs=[reply]), display="none")
+        >>> log.samples[0].scores["tool_correctness"].value
+        0.0
     """
     inspect = _import("inspect_ai.scorer")
     threads = _import("anyio.to_thread")  # of both event loops that Inspect runs in

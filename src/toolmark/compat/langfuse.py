@@ -32,6 +32,17 @@ def evaluator(
     Raises:
         MissingPackageError: langfuse is not installed.
         ConfigurationError: There is no metric, or one of them is not a metric.
+
+    Example:
+        >>> import asyncio
+        >>> from langfuse import Evaluation
+        >>> from toolmark import ToolCorrectnessMetric
+        >>> from toolmark.compat.langfuse import evaluator
+        >>> evaluate_tools = evaluator(ToolCorrectnessMetric())
+        >>> output, expected = {"tools_called": [{"name": "add"}]}, {"expected_tools": [{"name": "add"}]}
+        >>> [evaluation] = asyncio.run(evaluate_tools(input={}, output=output, expected_output=expected))
+        >>> isinstance(evaluation, Evaluation), evaluation.value
+        (True, 1.0)
     """
     host = host_metrics(metrics, case_of_item if to_case is None else to_case, redactor)
     evaluation_class = import_host("langfuse", "langfuse", "an evaluator of Langfuse").Evaluation

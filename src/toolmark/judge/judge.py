@@ -125,6 +125,17 @@ class Judge:
 
     Raises:
         ConfigurationError: An option is out of range, or `model` cannot judge.
+
+    Example:
+        >>> import asyncio
+        >>> from toolmark import Judge
+        >>> from toolmark.testing import sample_prompt
+        >>> def model(messages):
+        ...     return '{"evidence": ["c1"], "reasoning": "It fits.", "verdict": "yes"}'
+        >>> judge = Judge(model, samples=3)
+        >>> result = asyncio.run(judge.ask(sample_prompt("Was the call right?")))
+        >>> result.verdict.decision.value, result.verdict.rationale
+        ('yes', 'It fits.')
     """
 
     def __init__(

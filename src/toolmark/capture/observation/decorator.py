@@ -96,6 +96,20 @@ def observe(
 
     Raises:
         ConfigurationError: It is not a function whose arguments have names, or the options contradict each other.
+
+    Example:
+        >>> from toolmark import observe
+        >>> from toolmark.capture import record
+        >>> @observe(tool=True)
+        ... def get_weather(city):
+        ...     return f"It rains in {city}."
+        >>> @observe
+        ... def agent(question):
+        ...     return get_weather("Paris")
+        >>> with record() as recorder:
+        ...     answer = agent("What is the weather in Paris?")
+        >>> [(call.name, call.input_parameters, call.output) for call in recorder.last_run.tools_called]
+        [('get_weather', {'city': 'Paris'}, 'It rains in Paris.')]
     """
 
     def decorate(function: object) -> Callable[..., Any]:
@@ -140,6 +154,18 @@ def update_current_span(
         expected_tools: The expected calls.
         available_tools: The available tools.
         metadata: Any JSON object.
+
+    Example:
+        >>> from toolmark import observe, update_current_span
+        >>> from toolmark.capture import record
+        >>> @observe
+        ... def agent(question):
+        ...     update_current_span(output="It rains.")
+        ...     return {"text": "It rains.", "tokens": 12}
+        >>> with record() as recorder:
+        ...     answer = agent("What is the weather in Paris?")
+        >>> recorder.last_run.actual_output
+        'It rains.'
     """
     span = current_span()
     if span is None:
