@@ -103,19 +103,20 @@ def score(
     line, FILE or the file of --results is wrong, 130 if interrupted.
     """
     files = tuple(expand(files, "nothing was scored"))
+    file = files[0]
     has_goldens = goldens_path is not None
     if not has_goldens and is_given("golden_id"):
         raise click.UsageError("--golden-id must be used with --goldens")
     by_engine = (engine, cluster) != (None, None) or no_contents
     in_memory = _is_read_at_once(files, by_engine=by_engine, has_goldens=has_goldens)
-    shows_totals = not in_memory and (by_engine or len(files) > 1 or is_parquet(files[0]))
+    shows_totals = not in_memory and (by_engine or len(files) > 1 or is_parquet(file))
     json_path = display.totals_target() if shows_totals else None
     scores: Report | Totals
-    if in_memory or not (shows_totals or is_scored_by_parts(files[0], results, resume=resume)):
+    if in_memory or not (shows_totals or is_scored_by_parts(file, results, resume=resume)):
         with exit_if_interrupted(""):  # `evaluate` has printed what is done
-            with exit_on_error(files[0], "nothing was scored") as caught:
+            with exit_on_error(file, "nothing was scored") as caught:
                 cases = _read(files, reading, goldens_path, golden_id)
-            scores = _score_cases(cases, metrics, files[0], results, resume=resume)
+            scores = _score_cases(cases, metrics, file, results, resume=resume)
     else:
         options: dict[str, Any] = {"full": display.full}
         if shows_totals:
@@ -123,7 +124,7 @@ def score(
         options |= {"results": results, "resume": resume, "processes": processes, **reading}
         scores, caught = _score_by_parts(files, metrics, options)
     if isinstance(scores, Report):
-        display.show(scores, files[0] if len(files) == 1 else plural(len(files), "file"), always=True)
+        display.show(scores, file if len(files) == 1 else plural(len(files), "file"), always=True)
     else:
         _show_totals(scores, files, json_path)
     unscored = _unscored_metrics(scores, has_goldens=has_goldens)
