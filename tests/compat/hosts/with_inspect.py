@@ -32,6 +32,8 @@ from inspect_ai.solver import Solver, TaskState, generate, solver, use_tools
 from inspect_ai.tool import Tool, ToolCall, ToolError, tool
 
 from library_examples import printed_by
+from processes import ROOT
+from readme_code import run_page
 from toolmark import ToolCorrectnessMetric, ToolErrorRate
 from toolmark.calls import CallStatus, ToolCallType
 from toolmark.cases import LLMTestCase
@@ -428,3 +430,17 @@ def test_the_example_is_scored(tmp_path: Path) -> None:
     printed = printed_by("runners/with_inspect.py", tmp_path)
 
     assert printed == "tool_correctness(input_parameters): 1. 1 matched / 1 expected = 1 (passed at 0.5).\n"
+
+
+def test_the_task_of_the_page_is_scored() -> None:
+    """With the tool that the page leaves to its reader."""
+    names: dict[str, Any] = {"add": add}
+    asyncio.run(run_page(ROOT / "docs" / "runners.md", names, "inspect_ai"))
+    replies = [ModelOutput.for_tool_call("mockllm", "add", {"a": 1, "b": 2}), ModelOutput.from_content("mockllm", "3")]
+    for reply in replies:
+        reply.usage = ModelUsage()  # else Inspect counts tokens, by a file from the network
+    (log,) = run_tasks(names["task"], model=get_model("mockllm/model", custom_outputs=replies), display="none")
+
+    assert log.samples is not None
+    assert log.samples[0].scores is not None
+    assert log.samples[0].scores[NAME].value == 1

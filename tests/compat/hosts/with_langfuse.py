@@ -11,6 +11,8 @@ from langfuse import Langfuse
 from opentelemetry.sdk.trace import TracerProvider
 
 from library_examples import printed_by
+from processes import ROOT
+from readme_code import run_page
 from toolmark import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolErrorRate
 from toolmark.compat.langfuse import evaluator
 
@@ -94,3 +96,10 @@ def test_the_example_is_scored(tmp_path: Path) -> None:
     printed = printed_by("runners/with_langfuse.py", tmp_path)
 
     assert printed == "tool_correctness(input_parameters): 1. 1 matched / 1 expected = 1 (passed at 0.5).\n"
+
+
+def test_the_experiment_of_the_page_runs() -> None:
+    """With the only client that there is."""
+    Langfuse(public_key="pk", secret_key="sk", tracing_enabled=False, tracer_provider=TracerProvider())
+    names: dict[str, Any] = {"ToolCorrectnessMetric": ToolCorrectnessMetric, "agent": lambda **_: CALLED}
+    asyncio.run(run_page(ROOT / "docs" / "runners.md", names, "from langfuse"))
