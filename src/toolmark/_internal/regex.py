@@ -18,27 +18,31 @@ from toolmark._internal.options import require
 from toolmark.errors import ConfigurationError, LimitError
 
 LONGEST_PATTERN = 10_000
-"""Characters of a pattern, and ten times as many with its repetitions written out: nothing can interrupt compiling."""
+"""Characters of a pattern; it may have ten times as many with its repetitions written out.
 
-_USUAL_SECONDS = 1e-5
+Compiling cannot be interrupted, so what is compiled is limited.
+"""
+
+_FREE_SECONDS = 1e-5
+"""What a search may take without a charge: a usual one counts as a step of its caller, and many are no problem."""
 
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d{1,9})(?:,\d*)?\}|.", re.DOTALL)
 
 
 def _written_out(pattern: str) -> int:
     """Return about how long a pattern is when `(ab){3}` is written as `ababab`, as it is compiled."""
-    lengths = [0]
-    last = 0
+    open_groups = [0]  # the length of each group that has begun, the whole pattern first
+    last_length = 0
     for token in _TOKEN.finditer(pattern):
         if token[0] == "(":
-            lengths.append(0)
+            open_groups.append(0)
             continue
-        if token["least"]:
-            last *= max(int(token["least"]) - 1, 0)
+        if token["least"]:  # one copy is counted already; copies beyond the least are a loop, and not written out
+            last_length *= max(int(token["least"]) - 1, 0)
         else:
-            last = lengths.pop() if token[0] == ")" and len(lengths) > 1 else 1
-        lengths[-1] += last
-    return sum(lengths)
+            last_length = open_groups.pop() if token[0] == ")" and len(open_groups) > 1 else 1
+        open_groups[-1] += last_length
+    return sum(open_groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,7 @@ class BoundedPattern:
         except TimeoutError:
             budget.seconds = 0
         finally:
-            # A usual search counts as a step of its caller alone, so that many of them do not use up the time.
-            budget.seconds -= max(thread_time() - started - _USUAL_SECONDS, 0)
+            budget.seconds -= max(thread_time() - started - _FREE_SECONDS, 0)
         message = (
             f"the regular expression {short_repr(self.pattern)} and those before it took longer than the "
             f"{REGEX_SECONDS:g} s of one case, at last on a text of {len(text)} characters; write it without nested "

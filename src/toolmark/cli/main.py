@@ -67,9 +67,9 @@ _EXAMPLES = (
 
 
 def _load_command(name: str) -> click.Command:
-    """Import a command; its help tells whether the project may set its options."""
+    """Import a command, and add a note to its help if pyproject.toml may set its options."""
     function = name.replace("-", "_")
-    module = "sample" if name == "extrapolate" else function
+    module = "sample" if name == "extrapolate" else function  # which has both
     command: click.Command = getattr(import_module(f"toolmark.cli.{module}"), function)
     from toolmark.cli.settings import COMMANDS  # noqa: PLC0415 - not loaded for --help
 
@@ -85,7 +85,7 @@ class _LazyGroup(click.Group):
         """Run the command; an error that nobody expected becomes one line and the exit code 70."""
         # Cases are many small objects without cycles, so the usual threshold of 700 costs a tenth of the time.
         gc.set_threshold(50_000, *gc.get_threshold()[1:])
-        # When the interpreter ends, everything is written: Ctrl-C would only add a traceback or another exit code.
+        # At the exit of the interpreter all output is written: Ctrl-C would only add a traceback or another exit code.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         with _one_line_errors():
             try:

@@ -17,7 +17,7 @@ from toolmark.judge.protocol import ImagePart, Message, Prompt, Question
 VERSION: Final = "2"
 
 Criterion: TypeAlias = Literal["tool_selection", "arguments", "missing_calls"]
-"""`tool_selection` and `arguments` are about one call, `missing_calls` about a unit."""
+"""`tool_selection` and `arguments` are about one call, `missing_calls` about all calls for one request of the user."""
 
 _MOST_LISTED_IDS = 400
 """Ids that the schema of a reply may list, since providers limit the list; the reply parser checks any number."""

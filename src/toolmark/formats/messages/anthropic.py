@@ -59,7 +59,7 @@ def _read_assistant(blocks: list[object], path: str, transcript: TranscriptBuild
             parts.append(_read_call(object_of(block), place, transcript.notes))
         elif kind.endswith("tool_result"):
             answers.append((_read_answer(object_of(block), place, transcript.notes), place))
-            parts.append("")  # the text after a result is a text of its own
+            parts.append("")  # so that a text after the result does not continue the one before it
         elif kind not in _SILENT_BLOCKS:
             _append_text(parts, read_text([block], place, transcript.notes) or "")
     transcript.add_model_message(parts)
@@ -104,7 +104,7 @@ def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:
     call_id = read_id(fields, "tool_use_id", path, notes)
     content = fields.get("content")
-    ran = fields.get("type") != "tool_result"
+    ran = fields.get("type") != "tool_result"  # Anthropic ran the tool itself
     error = object_of(content)
     if str(error.get("type")).endswith("_error"):
         code = error.get("error_message") or error.get("error_code")

@@ -1,4 +1,4 @@
-"""Total readers of values and times in traces, in addition to `field_readers`: each returns a value of one type.
+"""Readers of values and times in traces that never fail, in addition to `field_readers`: each returns one type.
 
 An attribute holds an object in one library, its JSON text in the next, and nothing in a third. With these readers the
 rest of the package names a field and needs no test of its type.
