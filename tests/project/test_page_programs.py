@@ -58,16 +58,16 @@ def test_conversations_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_test_passes_and_saves_a_golden() -> None:
     """The guide's test uses both fixtures; pytest's own run of them is that of the page on pytest."""
-    saved: list[Any] = []
+    calls: list[Any] = []
     names = run(
         program("guide", "def test_refund"),
         case=LLMTestCase(input="Refund it.", tools_called=[], expected_tools=[]),
         recorder=SimpleNamespace(last_run="run"),
         **REPORTED,
     )
-    names["test_refund"](lambda case, metrics: saved.append(evaluate([case], metrics).passed), saved.append)
+    names["test_refund"](lambda case, metrics: calls.append(evaluate([case], metrics).passed), calls.append)
 
-    assert saved == [True, "run"]
+    assert calls == [True, "run"]
 
 
 def test_an_instrumented_function_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +82,8 @@ def test_an_instrumented_function_is_recorded(tmp_path: Path, monkeypatch: pytes
 
     def answer(question: str) -> str:
         tracer = provider.get_tracer("agent")
-        asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": question}]}])
-        about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": asked}
+        prompt = json.dumps([{"role": "user", "parts": [{"type": "text", "content": question}]}])
+        about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": prompt}
         with tracer.start_as_current_span("invoke_agent", attributes=about):
             call = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "add"}
             with tracer.start_as_current_span("execute_tool add", attributes=call) as span:
