@@ -78,7 +78,7 @@ def test_results_are_those_of_the_local_engine(tmp_path: Path, engine: str) -> N
 
     assert totals == score_files(files, metrics(), results=tmp_path / "s", processes=1)
     assert without_start(tmp_path / "r") == without_start(tmp_path / "s")
-    (tmp_path / "c").write_text("no\n")
+    (tmp_path / "c").write_text('{"tools_called": 3}\n')
     with pytest.raises(DataFileError, match="c:1: ") as caught:
         score_files([*files, tmp_path / "c"], metrics(), results=tmp_path / "t", engine=engine)  # type: ignore[arg-type]
     assert [problem.line for problem in caught.value.problems] == [1]
