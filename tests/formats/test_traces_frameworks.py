@@ -371,6 +371,15 @@ def test_the_tool_by_which_smolagents_answers_is_not_a_call() -> None:
     assert (run.actual_output, run.status.value, run.warnings) == ("3", "ok", [])
 
 
+@pytest.mark.parametrize("definitions", ['["add"]', '[{"function": "add"}]', "[3, null]"])
+def test_any_definition_of_a_tool_may_stand_beside_it(definitions: str) -> None:
+    """What is not a definition is left out, and its call stays."""
+    lists: Plain = {"smolagents.tools_names": "()", "openinference.span.kind": "AGENT"}
+    model = chat(2, 1, CALL, **{"gen_ai.tool.definitions": definitions})
+
+    assert [call.name for call in called(span(1, name="calculator.run", **lists), model)] == ["add"]
+
+
 def test_other_agents_may_have_a_tool_of_that_name() -> None:
     """It is a call like any other."""
     assert [call.name for call in called(agent(1), chat(2, 1, {"id": "c1", "name": "final_answer"}))] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolmark._internal.message_content import text_of
+from toolmark._internal.message_content import as_object, object_of, text_of
 from toolmark.formats.traces.attribute_aliases import TOOLS_OF_SMOLAGENTS
 from toolmark.formats.traces.span_tree import Tree
 from toolmark.formats.traces.trace_messages import Message
@@ -19,9 +19,14 @@ def leave_out_answers(tree: Tree) -> None:
             continue
         if span.kind == "tool" and span.tool_run.tool == _ANSWER_TOOL:
             span.kind = "other"
-        span.offered = [tool for tool in span.offered if tool.get("function", tool).get("name") != _ANSWER_TOOL]
+        span.offered = [tool for tool in span.offered if _name_of(tool) != _ANSWER_TOOL]
         span.prompt = list(map(_with_answer_as_text, span.prompt))
         span.reply = None if span.reply is None else list(map(_with_answer_as_text, span.reply))
+
+
+def _name_of(tool: object) -> object:
+    fields = object_of(tool)
+    return (as_object(fields.get("function")) or fields).get("name")
 
 
 def _with_answer_as_text(message: Message) -> Message:
