@@ -44,7 +44,7 @@ REASONS: Final = {
     "smolagents": {
         "agent": "names of its agents are identifiers; the span of an agent whose model fails stays open",
         "executed": _REFUSES,
-        "run.available_tools": "the same failure leaves its tool for the answer among the tools",
+        "run.available_tools": "if the span of the agent stays open, `final_answer` is among the tools",
         "run.error": _WORDS,
         "run.warnings": "what is read from spans warns of arguments that are not JSON, and of open spans",
     },

@@ -31,7 +31,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import Solver, TaskState, generate, solver, use_tools
 from inspect_ai.tool import Tool, ToolCall, ToolError, tool
 
-from library_examples import printed_by
+from library_examples import load, printed_by
 from processes import ROOT
 from readme_code import run_page
 from toolmark import ToolCorrectnessMetric, ToolErrorRate
@@ -45,20 +45,8 @@ NAME = METRIC.label
 EXPECTED = {"expected_tools": [{"name": "add", "args": {"a": 1, "b": 2}}]}
 
 
-@tool
-def add() -> Tool:
-    """A tool that adds."""
-
-    async def execute(a: int, b: int) -> int:
-        """Add two numbers.
-
-        Args:
-            a: One number.
-            b: The other one.
-        """
-        return a + b
-
-    return execute
+add = load("runners/with_inspect.py").add
+"""The tool of the example, which adds."""
 
 
 @tool

@@ -98,8 +98,14 @@ def test_the_example_is_scored(tmp_path: Path) -> None:
     assert printed == "tool_correctness(input_parameters): 1. 1 matched / 1 expected = 1 (passed at 0.5).\n"
 
 
-def test_the_experiment_of_the_page_runs() -> None:
-    """With the only client that there is."""
+def test_the_experiment_of_the_page_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the only client that there is; what its method returns is stored on the way."""
+    results: list[Any] = []
+    method = Langfuse.run_experiment
+    monkeypatch.setattr(Langfuse, "run_experiment", lambda *args, **options: results.append(method(*args, **options)))
     Langfuse(public_key="pk", secret_key="sk", tracing_enabled=False, tracer_provider=TracerProvider())
     names: dict[str, Any] = {"ToolCorrectnessMetric": ToolCorrectnessMetric, "agent": lambda **_: CALLED}
     asyncio.run(run_page(ROOT / "docs" / "runners.md", names, "from langfuse"))
+
+    (item,) = results[0].item_results
+    assert [evaluation.value for evaluation in item.evaluations] == [1]
