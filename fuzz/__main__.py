@@ -15,6 +15,7 @@ def main() -> int:
     """Run the doors, or one input; return 1 if there was a fault."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Try random inputs at every door of toolmark.")
     parser.add_argument("--seconds", type=float, default=60.0, help="time for all doors together")
+    parser.add_argument("--inputs", type=int, help="inputs of each group of doors, in place of a time")
     parser.add_argument("--seed", type=int, help="seed of all inputs; drawn, and printed, by default")
     parser.add_argument("--door", action="append", choices=list(DOORS), help="a door; all by default")
     parser.add_argument("--crashes", type=Path, help="folder for the inputs with a fault")
@@ -32,7 +33,7 @@ def main() -> int:
         data = fuzzer.input(names[0], options.number) if options.replay is None else options.replay.read_bytes()
         return _replay(names[0], data)
     print(f"seed {seed}")
-    faults = list(kinds(fuzzer.run(names, options.seconds)))
+    faults = list(kinds(fuzzer.run(names, seconds=options.seconds, inputs=options.inputs)))
     for name, kind in faults:
         print(f"FAULT at the door {name!r}: {kind}", file=sys.stderr)
     return 1 if faults else 0

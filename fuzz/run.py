@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib.util
+import math
 import os
 import random
 import re
@@ -13,13 +16,12 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from fuzz.doors import DOORS, Door
+from fuzz.doors import DOORS, GROUPS, Door
 from toolmark.errors import LimitError, ToolmarkError, ToolmarkWarning
 
 SMALL = 100_000
@@ -32,6 +34,8 @@ MOST_SECONDS_TO_A_LIMIT = 5.0 * PATIENCE
 """The same for one that ends at the limits of a case, which allow two seconds for regular expressions alone."""
 MOST_MEMORY = 300 * 1024 * 1024
 """Bytes of memory of one small input."""
+QUICK = 0.02
+"""Seconds within which an input cannot fill that memory; reading the memory may take longer than such an input."""
 HANGING = 30
 """Seconds after which an input is given up."""
 
@@ -50,7 +54,7 @@ class Tally:
         faults: The first input of each fault, by its kind and place.
         repeated: Further inputs with a fault of the same kind and place.
         seconds: Time taken, the writing of inputs included.
-        slowest: Largest processor time of one input.
+        slowest: Longest time of one input, in seconds.
     """
 
     read: int = 0
@@ -78,14 +82,23 @@ class Fuzzer:
     seed: int
     crashes: Path | None
 
-    def run(self, names: list[str], seconds: float) -> dict[str, Tally]:
-        """Give each door an equal share of the time, and return what happened."""
+    def run(self, names: list[str], *, seconds: float, inputs: int | None = None) -> dict[str, Tally]:
+        """Run doors one after another, and return what happened.
+
+        Args:
+            names: The doors.
+            seconds: Time for all of them, of which each has an equal share.
+            inputs: How many inputs each group of doors has, of which each door has an equal share, in place of a time.
+        """
         tallies: dict[str, Tally] = {}
         for name in names:
             if importlib.util.find_spec(DOORS[name].needs) is None:
                 print(f"{name:18} left out: {DOORS[name].needs} is not installed")
                 continue
-            tallies[name] = self._run_door(name, seconds / len(names))
+            if inputs is None:
+                tallies[name] = self._run_door(name, seconds / len(names), sys.maxsize)
+            else:
+                tallies[name] = self._run_door(name, math.inf, math.ceil(inputs / _size_of_group(name)))
             print(_line(name, tallies[name]), flush=True)
         return tallies
 
@@ -93,12 +106,14 @@ class Fuzzer:
         """Return one input of a door."""
         return DOORS[name].write(random.Random(f"{self.seed} {name} {number}"))
 
-    def _run_door(self, name: str, seconds: float) -> Tally:
+    def _run_door(self, name: str, seconds: float, inputs: int) -> Tally:
         tally = Tally()
         self.input(name, 0)  # reads the seeds, before the time begins
+        gc.collect()
+        gc.freeze()  # walking through the seeds of all doors again and again takes longer than most inputs
         start = time.monotonic()
         number = 0
-        while time.monotonic() - start < seconds:
+        while number < inputs and time.monotonic() - start < seconds:
             self._try(name, number, tally)
             number += 1
         tally.seconds = time.monotonic() - start
@@ -150,45 +165,83 @@ class Outcome:
 
 
 def try_input(door: Door, data: bytes) -> Outcome:
-    """Return what an input leads to; one that is too slow is tried again, because the first one may load modules."""
-    outcome = _try_once(door, data)
-    return _try_once(door, data) if outcome.kind.startswith("slow") else outcome
+    """Return what an input leads to.
+
+    One that is slow is tried again, with its processor time: it may have loaded modules, or waited for other programs.
+    """
+    outcome = _try_once(door, data, time.monotonic)
+    return _try_once(door, data, time.process_time) if outcome.kind.startswith("slow") else outcome
 
 
-def _try_once(door: Door, data: bytes) -> Outcome:
-    memory, peak = _memory(), _peak_memory()
-    start = time.process_time()
+def _try_once(door: Door, data: bytes, clock: Callable[[], float]) -> Outcome:
+    _Alarm.start()
+    start = clock()
     is_refused, limit = False, MOST_SECONDS
     try:
-        with warnings.catch_warnings(), _alarm():
+        with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", ToolmarkWarning)
             door.check(data)
     except ToolmarkError as error:
         is_refused, limit = True, MOST_SECONDS_TO_A_LIMIT if isinstance(error, LimitError) else MOST_SECONDS
     except (Exception, HangError) as error:  # noqa: BLE001 - this is what is looked for
-        return Outcome(time.process_time() - start, False, _kind(error), "".join(traceback.format_exception(error)))
-    seconds = time.process_time() - start
+        return Outcome(clock() - start, False, _kind(error), "".join(traceback.format_exception(error)))
+    finally:
+        _Alarm.stop()
+    seconds = clock() - start
     if len(data) < SMALL and seconds > limit:
         return Outcome(seconds, is_refused, "slow", f"{len(data):,} bytes took {seconds:.1f} s of processor time")
-    used = _peak_memory() - memory
-    if len(data) < SMALL and _peak_memory() > peak and used > MOST_MEMORY:
+    used = _Memory.used() if seconds > QUICK else 0
+    if len(data) < SMALL and used > MOST_MEMORY:
         return Outcome(seconds, is_refused, "large", f"{len(data):,} bytes took {used:,} bytes of memory")
     return Outcome(seconds, is_refused)
 
 
-@contextmanager
-def _alarm() -> Generator[None, None, None]:
-    signal.signal(signal.SIGALRM, _raise_hang)
-    signal.alarm(HANGING)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
+class _Alarm:
+    """Gives up an input that takes too long.
+
+    Its timer looks at the clock each second: setting one for each input takes longer than most inputs.
+    """
+
+    began = math.inf
+    """When the input began, by `time.monotonic`."""
+    is_set = False
+
+    @classmethod
+    def start(cls) -> None:
+        """Begin with an input."""
+        if not cls.is_set:
+            cls.is_set = True
+            signal.signal(signal.SIGALRM, cls._tick)
+            signal.setitimer(signal.ITIMER_REAL, 1, 1)
+            atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
+        cls.began = time.monotonic()
+
+    @classmethod
+    def stop(cls) -> None:
+        """End the input."""
+        cls.began = math.inf
+
+    @classmethod
+    def _tick(cls, _signal: int, _frame: FrameType | None) -> None:
+        if time.monotonic() - cls.began > HANGING:
+            cls.began = math.inf
+            raise HangError(f"the input took more than {HANGING} s")
 
 
-def _raise_hang(_signal: int, _frame: FrameType | None) -> None:
-    raise HangError(f"the input took more than {HANGING} s")
+class _Memory:
+    """The memory of the process when it was last read, in bytes."""
+
+    now = 0
+    peak = 0
+
+    @classmethod
+    def used(cls) -> int:
+        """Return the memory that the peak rose above what the process had before, 0 if there is no new peak."""
+        now, peak = _memory(), _peak_memory()
+        used = peak - cls.now if peak > cls.peak > 0 else 0
+        cls.now, cls.peak = now, peak
+        return used
 
 
 def _kind(error: BaseException) -> str:
@@ -211,6 +264,11 @@ def _memory() -> int:
     except OSError:
         return _peak_memory()
     return pages * resource.getpagesize()
+
+
+def _size_of_group(name: str) -> int:
+    """Return how many doors are in the group of a door."""
+    return next(len(doors) for doors in GROUPS.values() if name in doors)
 
 
 def _line(name: str, tally: Tally) -> str:
