@@ -1,7 +1,8 @@
-# Functions of .ci/run and the matrices to run jobs beside each other, as many at once as there are cores. Bash.
+# Functions of .ci/run and the matrices to run jobs beside each other, one more at once than there are cores: tests that
+# start programs wait for a quarter of their time. Bash.
 
 jobs_folder=$(mktemp -d) # NAME.log has what a job printed, NAME.status its exit status and its seconds
-jobs_at_once=$(nproc 2>/dev/null || echo 1)
+jobs_at_once=$(($(nproc 2>/dev/null || echo 1) + 1))
 jobs_started=()
 
 # Starts job $1 as soon as there is room for it. The rest: its command, which may be a function.

@@ -79,6 +79,7 @@ def test_columns_of_other_libraries_are_their_best(table: ModuleType, results: d
     ]
 
 
+@pytest.mark.any_version
 @needs_benchmark
 @needs_runs
 def test_own_rows_are_reproducible(results: dict[str, Any]) -> None:

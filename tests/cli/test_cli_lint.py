@@ -129,6 +129,7 @@ def test_hostile_text_is_escaped(tmp_path: Path) -> None:
     assert not FORBIDDEN.search(done.stdout)
 
 
+@pytest.mark.any_version
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not here; set TOOLMARK_SHARED to their folder")
 def test_the_shared_data(tmp_path: Path) -> None:
     """The airline runs have no findings; those of BFCL's answers are errors of BFCL."""

@@ -107,6 +107,7 @@ def other(value: Any) -> Any:
 
 
 def mutants(truth: list[Any], calls: Calls) -> Iterator[tuple[str, Calls]]:
+@pytest.mark.any_version
     """Return wrong answers made from a right one, each with its mistake."""
     for index, (name, arguments) in enumerate(calls):
         lists = truth[index][name]
@@ -153,12 +154,14 @@ def test_every_right_answer_of_the_data_scores_1_and_every_wrong_one_less(catego
 
 
 def truth_lists(lists: list[tuple[str, list[Any]]]) -> list[tuple[str, list[bool]]]:
+@pytest.mark.any_version
     """The truth values in lists of values: Python calls 1 and True equal."""
     return [(name, [value for value in values if isinstance(value, bool)]) for name, values in lists]
 
 
 @needs_data
 def test_irregular_values_of_the_data() -> None:
+@pytest.mark.any_version
     """Counts of irregular value lists by kind, so that new kinds are noticed."""
     lists = [
         (record["id"], values)
@@ -209,6 +212,7 @@ def test_every_call_of_the_multi_turn_data_is_read() -> None:
 
 
 def calls_made(text: str, tools: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+@pytest.mark.any_version
     """A call by Python itself: a function of the tool's name that gives back what it was called with."""
 
     def function(name: str) -> Any:

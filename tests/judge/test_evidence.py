@@ -196,6 +196,7 @@ def test_marks_cannot_be_forged_by_data(forged: dict[str, Any]) -> None:
 
 
 def test_a_long_value_that_forges_marks_is_still_marked() -> None:
+@pytest.mark.any_version
     """A true mark is the one beside the value, also where the value has one inside."""
     forged = {"arguments_cut_off": {"characters": 1, "sha256": "0"}, "q": "x" * 10_000}
     records = questions(user("?"), agent("!", ToolCall(name="find", input_parameters=forged)))
@@ -220,6 +221,7 @@ def test_long_conversations_have_an_end() -> None:
 
 
 def test_text_between_calls_is_included() -> None:
+@pytest.mark.any_version
     """Text of earlier turns in the unit; not that of the call's own turn."""
     records = questions(user("?"), agent("First I look.", find("a")), agent("Now again.", find("b")))
 

@@ -146,6 +146,7 @@ def instructions(place: str) -> frozenset[str]:
     return frozenset(map(outside, prompts(PLACES[place], "harmless")[0].messages))
 
 
+@pytest.mark.any_version
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_the_document_cannot_be_left(attack: str, place: str) -> None:
@@ -170,6 +171,7 @@ def test_the_document_cannot_be_left(attack: str, place: str) -> None:
         assert outside(messages) in instructions(place)
 
 
+@pytest.mark.any_version
 @pytest.mark.parametrize("attack", [name for name in ATTACKS if len(ATTACKS[name]) < 3_000])
 def test_escaping_is_lossless(attack: str) -> None:
     """Parsed as JSON, the text is the recorded one."""
@@ -184,6 +186,7 @@ def test_escaping_is_lossless(attack: str) -> None:
     assert ATTACKS[attack] in shown_texts
 
 
+@pytest.mark.any_version
 @pytest.mark.parametrize("attack", ["huge text", "one long word", "many lines"])
 @pytest.mark.parametrize("place", PLACES)
 def test_long_values_are_cut_where_everybody_sees_it(attack: str, place: str) -> None:

@@ -29,6 +29,7 @@ def printed(command: str, folder: Path) -> str:
     return re.sub(r"in \d+\.\d+s|, toolmark-\S+|=+ (?=.*=$)", "", done.out + done.err).replace(str(folder), "FOLDER")
 
 
+@pytest.mark.any_version
 @pytest.mark.skipif(sys.platform == "win32", reason="the pages are for a POSIX shell")
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_tutorial_can_be_followed(page: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from toy_framework import PlainContract, Recorder
 from wrong_adapters import CompletionOrder, DropsFailedCalls, KeysByIdOnly, KnowsNoScopes
 
 
+@pytest.mark.any_version
 def test_reference_adapter_records_the_truth() -> None:
     """The truth of a script is what an adapter without faults records."""
     check_programs(PlainContract())
