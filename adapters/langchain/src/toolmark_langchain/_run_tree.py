@@ -414,6 +414,7 @@ class RunTree:
             if run_id in self._ended:
                 self._ended[run_id].recording = earlier
         earlier.unfinished.clear()
+        earlier.log.is_resumed = True
         earlier.builder.resumed()
         earlier.interrupted, earlier.continues, earlier.cached_run = False, True, None
 
@@ -449,7 +450,8 @@ class RunTree:
         if recording.interrupted and status is RunStatus.OK:
             status, answer = RunStatus.INTERRUPTED, None
         recording.builder.ended(answer, status=status, error=error, may_wait=may_wait, at=now())
-        recording.log.clear_content()
+        waits = may_wait or status is not RunStatus.OK or recording.handovers.is_open
+        recording.log.clear_content(may_resume=waits and recording.thread is not None)
         if recording.candidates is not None:  # no node ran, so nothing was resumed
             if status is RunStatus.OK and any(
                 other.has_graph for other in self._threads.get(recording.thread or "", ())
