@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from typing import Annotated, Any
 
@@ -250,7 +251,7 @@ def test_results_of_the_input_do_not_reach_new_calls() -> None:
 # Messages that nodes return or rewrite
 
 
-def raw_loop(script: list[dict[str, Any]]) -> Any:
+def raw_loop(script: list[dict[str, Any]], *, checkpointer: bool = False) -> Any:
     """Return a graph whose node asks a provider itself, and returns the provider's messages."""
     graph = StateGraph(MessagesState)
     steps = iter(script)
@@ -259,7 +260,7 @@ def raw_loop(script: list[dict[str, Any]]) -> Any:
     graph.add_edge(START, "model")
     graph.add_conditional_edges("model", lambda state: "tools" if state["messages"][-1].tool_calls else END)
     graph.add_edge("tools", "model")
-    return graph.compile()
+    return graph.compile(checkpointer=memory() if checkpointer else None)
 
 
 def raw(*calls: tuple[str, str]) -> dict[str, Any]:
@@ -285,6 +286,73 @@ def test_messages_in_the_form_of_the_provider_with_equal_ids() -> None:
     run = recorded(raw_loop(script))
 
     assert summaries(run.calls) == [ADDITION, called("add", {"a": 2}, "c1", "4")]
+
+
+@pytest.mark.parametrize("arguments", ['{"a": 1}', '{"a": 2}'])
+def test_state_without_reducer_in_the_form_of_the_provider(arguments: str) -> None:
+    """Nodes that return the whole list of the provider's messages, with what is new, request each call once."""
+
+    class State(TypedDict):
+        messages: list[Any]
+
+    steps = iter([raw(("c1", '{"a": 1}')), raw(("c1", arguments)), {"role": "assistant", "content": "final"}])
+
+    def tools(state: State) -> dict[str, Any]:
+        calls = state["messages"][-1]["tool_calls"]
+        results = [str(add.invoke(json.loads(call["function"]["arguments"]))) for call in calls]
+        answers = [{"role": "tool", "tool_call_id": "c1", "content": text} for text in results]
+        return {"messages": [*state["messages"], *answers]}
+
+    graph = StateGraph(State)
+    graph.add_node("model", lambda state: {"messages": [*state["messages"], next(steps)]})
+    graph.add_node("tools", tools)
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", lambda state: "tools" if state["messages"][-1].get("tool_calls") else END)
+    graph.add_edge("tools", "model")
+
+    run = recorded(graph.compile(), {"messages": [{"role": "user", "content": "hi"}]})
+
+    assert [(call.input_parameters, call.id, call.output) for call in run.calls] == [
+        ({"a": 1}, "c1", 3),
+        (json.loads(arguments), "c1", add.invoke(json.loads(arguments))),
+    ]
+    assert (run.input, run.actual_output) == ("hi", "final")
+
+
+def test_run_that_ends_with_a_request_in_the_form_of_the_provider() -> None:
+    """A client runs the tools, and sends the whole list of messages each time: each run has the call that it made."""
+
+    class State(TypedDict):
+        messages: list[Any]
+
+    graph = StateGraph(State)
+    graph.add_node("model", lambda state: {"messages": [*state["messages"], raw(("c1", '{"a": 1}'))]})
+    graph.add_edge(START, "model")
+    agent, recorder = graph.compile(), ToolCallRecorder()
+    messages: list[Any] = [{"role": "user", "content": "hi"}]
+    for _ in range(3):
+        messages = agent.invoke({"messages": messages}, {"callbacks": [recorder]})["messages"]
+        messages = [*messages, {"role": "tool", "tool_call_id": "c1", "content": "3"}]
+
+    assert [[call.id for call in run.calls] for run in recorder.runs] == [["c1"], ["c1"], ["c1"]]
+
+
+@pytest.mark.parametrize("checkpointer", [False, True])
+def test_request_in_the_form_of_the_provider_that_equals_one_of_the_input(*, checkpointer: bool) -> None:
+    """A request that a node receives is new, although an equal one came with the input or an earlier turn."""
+    script = [raw(("c1", '{"a": 1}')), {"role": "assistant", "content": "final"}] * 2
+    agent = raw_loop(script, checkpointer=checkpointer)
+    sent: list[Any] = [
+        {"role": "user", "content": "hi"},
+        raw(("c1", '{"a": 1}')),
+        {"role": "tool", "tool_call_id": "c1", "content": "3"},
+        {"role": "user", "content": "again"},
+    ]
+    recorder = ToolCallRecorder()
+    for turn in range(2):
+        agent.invoke({"messages": sent[-1:] if checkpointer and turn else sent}, thread("T", recorder))
+
+    assert [summaries(run.calls) for run in recorder.runs] == [[ADDITION], [ADDITION]]
 
 
 @scenario("N6-same", "N6-fewer", "N6-other arguments", needs="middleware")

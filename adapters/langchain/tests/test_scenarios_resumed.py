@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import tool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
 from lc_agents import (
     ScriptedModel,
@@ -268,6 +272,50 @@ def test_calls_inside_a_tool_with_its_own_configuration() -> None:
 
     child = called("add", {"a": 3}, None, 5, origin="code")
     assert summaries(recorder.run.calls) == [called("outer", {"x": 3}, "c1", "5", children=[child])]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="asynchronous code has no context before Python 3.11")
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("amount", [1, 2])
+def test_agents_in_threads_of_a_tool(*, asynchronous: bool, amount: int) -> None:
+    """Agents that a tool runs in threads without a context, with the configuration it received, are inside the tool.
+
+    Where one node runs several tools at the same time, nothing tells which of them a thread belongs to.
+    """
+    inner = make_agent(scripted(asks(("add", {"a": 1}, "c1")), "inner"), [add])
+    barrier = threading.Barrier(amount)
+
+    @tool
+    def ask(q: str, config: RunnableConfig) -> str:
+        """Ask two agents at the same time."""
+        barrier.wait()
+        with ThreadPoolExecutor(2) as pool:
+            states = list(pool.map(lambda _: inner.invoke({"messages": [("user", q)]}, config), range(2)))
+        barrier.wait()
+        return " ".join(state["messages"][-1].content for state in states)
+
+    requests = asks(*(("ask", {"q": "?"}, f"c{number}") for number in range(amount)))
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", lambda state: {"messages": [scripted(requests, "final").invoke(state["messages"])]})
+    graph.add_node("tools", ToolNode([ask]))
+    graph.add_edge(START, "model")
+    graph.add_edge("model", "tools")
+    recorder = ToolCallRecorder()
+    if asynchronous:
+        asyncio.run(graph.compile().ainvoke(HI, {"callbacks": [recorder]}))
+    else:
+        graph.compile().invoke(HI, {"callbacks": [recorder]})
+
+    (run,) = recorder.runs
+    addition = called("add", {"a": 1}, "c1", "3")
+    if amount == 1:
+        assert summaries(run.calls) == [called("ask", {"q": "?"}, "c0", "inner inner", children=[addition] * 2)]
+        assert run.warnings == []
+    else:
+        assert len(run.calls) == 2 + 4
+        assert [text.partition(",")[0] for text in run.warnings] == [
+            "threads of tools that ran at the same time began other runs"
+        ]
 
 
 def test_chain_without_input_in_a_conversation() -> None:

@@ -45,6 +45,7 @@ class ModelMessage:
         around: The numbers of the callback runs that enclose it, up to its scope.
         running: Indexes of the calls that run or returned; a failed one may run again.
         answered: Indexes of the calls that have a result.
+        suspended: By index, the scope inside of an interrupted tool run; the next run of the call continues it.
     """
 
     key: str
@@ -54,6 +55,7 @@ class ModelMessage:
     around: frozenset[int]
     running: set[int] = field(default_factory=set)
     answered: set[int] = field(default_factory=set)
+    suspended: dict[int, str] = field(default_factory=dict)
 
     def index_of_result(self, call_id: str | None) -> int | None:
         """Return the index of the call that a result with this id answers."""
@@ -75,6 +77,8 @@ class MessageLog:
         """The model messages of each scope."""
         self.state_ids: set[str] = set()
         """Ids of the messages in the state of the graph."""
+        self.is_resumed = False
+        """The run went on in another root, so what encloses equal messages of one graph differs."""
         self.newest_in_state: ModelMessage | None = None
         """The newest model message at the top level that is part of the state."""
         self._count = 0
@@ -165,7 +169,8 @@ class MessageLog:
             # A message without an id that a node of the same graph returns as its newest is a new request, although
             # equal to an earlier one or to that of a parallel branch, unless the messages are written anew.
             entry = entries[earlier]
-            is_new = calls and is_newest and not message.id and not removed and entry.around & place.around
+            is_near = self.is_resumed or entry.around & place.around
+            is_new = calls and is_newest and not message.id and not removed and is_near
             return None if is_new else entry
         ids = {call.id for call in calls}
         if not ids or None in ids or is_of_model:
@@ -228,11 +233,12 @@ class MessageLog:
             return other
         return similar or other
 
-    def clear_content(self) -> None:
-        """Forget the messages themselves, which are of no use after the end of the run."""
+    def clear_content(self, *, may_resume: bool) -> None:
+        """Forget the messages themselves, which are of no use after the end of the run, unless it may go on."""
         self._by_object.clear()
-        self._by_value.clear()
         self._history.clear()
+        if not may_resume:
+            self._by_value.clear()
 
 
 class Place(NamedTuple):

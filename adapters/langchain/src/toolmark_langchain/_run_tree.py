@@ -8,6 +8,7 @@ removed. Their ids are remembered then, so that later callbacks of theirs do not
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,9 @@ _MAX_REMOVED: Final = 1_000
 """How many ids of removed runs that ended are remembered: a thread that they left behind may begin others soon."""
 _MAX_REMOVED_OPEN: Final = 10_000
 """How many ids of removed runs that did not end are remembered."""
+
+_HAS_CONTEXT: Final = sys.version_info >= (3, 11)
+"""Whether a run without a context can only be in a thread of its own; before, asynchronous code loses it, too."""
 
 
 def now() -> datetime:
@@ -219,13 +223,26 @@ class RunTree:
                 node in place of its own.
         """
         parent = self.find_any(parent_run_id)
-        if parent is None or caller is None or caller is parent_run_id:  # mostly the parent is the caller
+        if parent is None or caller is parent_run_id:  # mostly the parent is the caller
             return parent
+        if caller is None:
+            return self._tool_inside(parent) if _HAS_CONTEXT else parent
         inner = self.find_any(caller)
         outer = inner
         while outer is not None and outer is not parent:
             outer = outer.parent
         return inner if outer is parent else parent
+
+    def _tool_inside(self, parent: Node) -> Node:
+        """Return the tool run around a run that begins without a context: a thread of a tool has the node's."""
+        nodes = [self._nodes[run_id] for run_id in parent.recording.open if run_id in self._nodes]
+        tools = [node for node in nodes if node.parent is parent and node.inside != node.scope]
+        if len(tools) > 1:
+            parent.recording.builder.warn(
+                "threads of tools that ran at the same time began other runs, which are recorded beside these tools; "
+                "start threads in a copy of the context: contextvars.copy_context().run"
+            )
+        return tools[0] if len(tools) == 1 else parent
 
     def find_any(self, run_id: UUID | None) -> Node | None:
         """Return a run, also one that ended: a thread or a task of it may still begin others."""
@@ -414,6 +431,7 @@ class RunTree:
             if run_id in self._ended:
                 self._ended[run_id].recording = earlier
         earlier.unfinished.clear()
+        earlier.log.is_resumed = True
         earlier.builder.resumed()
         earlier.interrupted, earlier.continues, earlier.cached_run = False, True, None
 
@@ -449,7 +467,8 @@ class RunTree:
         if recording.interrupted and status is RunStatus.OK:
             status, answer = RunStatus.INTERRUPTED, None
         recording.builder.ended(answer, status=status, error=error, may_wait=may_wait, at=now())
-        recording.log.clear_content()
+        waits = may_wait or status is not RunStatus.OK or recording.handovers.is_open
+        recording.log.clear_content(may_resume=waits and recording.thread is not None)
         if recording.candidates is not None:  # no node ran, so nothing was resumed
             if status is RunStatus.OK and any(
                 other.has_graph for other in self._threads.get(recording.thread or "", ())

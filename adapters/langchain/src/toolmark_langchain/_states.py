@@ -140,6 +140,21 @@ def updates_in(output: object) -> Iterator[Mapping[str, Any]]:
             yield {"messages": messages}
 
 
+def without_input(update: Mapping[str, Any], inputs: object) -> Mapping[str, Any]:
+    """Return the update of a node without the messages in the form of a provider that were in its input."""
+    returned, earlier = update.get("messages"), (_fields_of(inputs) or {}).get("messages")
+    if not isinstance(returned, list) or not isinstance(earlier, list):
+        return update
+    if all(isinstance(item, BaseMessage) for item in returned):  # mostly
+        return update
+    if returned[: len(earlier)] == earlier:
+        new = returned[len(earlier) :]
+    else:
+        objects = set(map(id, earlier))
+        new = [item for item in returned if id(item) not in objects]
+    return {**update, "messages": new}
+
+
 def calls_to_run(inputs: object) -> list[Mapping[str, Any]]:
     """Return the calls that a node is to execute: its input itself, or those of the last model message in it."""
     if type(inputs) is dict or isinstance(inputs, Mapping):

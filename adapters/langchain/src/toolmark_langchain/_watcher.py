@@ -96,8 +96,9 @@ class Watcher:
         assumed = node.recording.assumed_ids
         if assumed is None or node.scope is not None:
             return
-        requested_ids = {call.id for entry in node.recording.log.messages.get(None, ()) for call in entry.calls}
-        calls = [call for call in node.calls or () if call.get("id") and call["id"] not in assumed | requested_ids]
+        entries = [entry for entry in node.recording.log.messages.get(None, ()) if entry.strand == node.strand]
+        requested_ids = {call.id for entry in entries for call in entry.calls}
+        calls = [call for call in node.calls or () if call.get("id") and call["id"] not in requested_ids]
         assumed.update(call["id"] for call in calls)
         if calls:
             function = ToolCallType.FUNCTION
@@ -113,12 +114,15 @@ class Watcher:
 
     def chain_ended(self, outputs: object, run_id: UUID) -> None:
         """Note what a runnable returned."""
-        node = self.tree.end(run_id)
+        node = self.tree.find(run_id)
+        inputs = None if node is None else node.inputs
+        self.tree.end(run_id)
         if node is None or not (node.is_step or node.parent is None):
             return
         recording = node.recording
         last: BaseMessage | None = None
-        for update in _states.updates_in(outputs):
+        for returned in _states.updates_in(outputs):
+            update = _states.without_input(returned, inputs) if node.is_step else returned
             lists = _states.message_lists(update)
             messages = lists[0] if lists else []
             last = messages[-1] if messages else last
@@ -259,14 +263,16 @@ class Watcher:
                     self._add_result(node, message, newest)
             elif isinstance(message, AIMessage):
                 newest = None
-                if log.is_history(message):
+                # A node that returns a message in the form of a provider last of all has just received it.
+                is_new = node.is_step and not node.has_steps and message is messages[-1] and not message.id
+                if not (is_new and message.tool_calls and not removed) and log.is_history(message):
                     continue
                 if log.has(message):
                     newest = log.entry_of(message, place)
                 else:
                     equal.update(map(value_of, uncounted))
                     uncounted.clear()
-                    earlier, is_newest = equal[value_of(message)], message is last
+                    earlier, is_newest = equal[value_of(message)], message is last and not node.has_steps
                     newest = self._entry(node, message, place, earlier=earlier, is_newest=is_newest, removed=removed)
                 uncounted.append(message)
         if place.scope is None:
@@ -290,7 +296,8 @@ class Watcher:
         if entry is not None or message.response_metadata.get(_messages.HANDOFF_BACK):
             log.connect(message, entry)
             return entry
-        if calls and {call.id for call in calls} <= (recording.assumed_ids or set()):
+        is_received = is_newest and node.is_step and not message.id
+        if calls and not is_received and {call.id for call in calls} <= (recording.assumed_ids or set()):
             return None
         # On Python 3.10, the context is lost in async code: the model of an async agent has no callbacks or,
         # inside `record()`, is a root. Its message shows that this root is part of the present run.
@@ -351,13 +358,25 @@ class Watcher:
     def _nearest_messages(self, node: Node) -> Iterator[Sequence[ModelMessage]]:
         """Yield the model messages that may have requested what happens at a node, the nearest first."""
         log, place = node.recording.log, node.place
-        for run in (node, *node.around()):
-            yield run.messages
-            entries = [log.entry_of(message, place) for message in run.state_messages]
-            yield [entry for entry in entries if entry is not None]
         messages = log.messages.get(node.scope, ())
+        outer: list[Node] = []
+        for run in (node, *node.around()):
+            if run.strand != node.strand:  # it also has messages of parallel branches
+                outer.append(run)
+                continue
+            yield run.messages
+            yield self._state_entries(run, place)
         yield [entry for entry in messages if entry.strand == node.strand]
+        for run in outer:
+            yield run.messages
+            yield self._state_entries(run, place)
         yield messages
+
+    @staticmethod
+    def _state_entries(run: Node, place: Place) -> Sequence[ModelMessage]:
+        """Return the newest model messages in the input of a run."""
+        entries = [run.recording.log.entry_of(message, place) for message in run.state_messages]
+        return [entry for entry in entries if entry is not None]
 
     # Models
 
@@ -464,7 +483,9 @@ class Watcher:
         declared = node.recording.declared.get(name)
         node.request = self._request_of(node, name, arguments)
         if node.request is not None:
-            node.request[0].running.add(node.request[1])
+            entry, index = node.request
+            entry.running.add(index)
+            node.inside = entry.suspended.pop(index, node.inside)
             step = next((run for run in node.around() if run.is_step), None)
             if step is not None:
                 step.executed.append(node.request)
@@ -541,6 +562,8 @@ class Watcher:
         if node.request is not None:
             node.request[0].running.discard(node.request[1])
         status = _errors.status_of(error)
+        if node.request is not None and node.inside is not None and status is RunStatus.INTERRUPTED:
+            node.request[0].suspended[node.request[1]] = node.inside
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         node.recording.builder.tool_failed(str(run_id), text, outcome=_errors.outcome_of(error), at=now())
         self.tree.finish(node, status=status, error=text)
