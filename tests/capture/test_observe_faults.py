@@ -190,6 +190,36 @@ def test_wrong_types_are_warnings(report: Callable[[Any], None]) -> None:
     run.to_test_case().to_json()
 
 
+@pytest.mark.parametrize("wrong", [[5], "add", [None, Request("add", {"a": 1}, "c1")]])
+def test_requests_of_a_wrong_type_cost_no_later_call(wrong: Any) -> None:
+    """Calls of tools after them are recorded."""
+
+    @observe
+    def agent(_question: str) -> int:
+        current_run().model_asked(wrong)
+        return add(1) + add(2)
+
+    with record() as recording:
+        agent("hi")
+
+    run = recording.last_run
+    assert [call.input_parameters for call in run.calls] == [{"a": 1}, {"a": 2}]
+    assert len(run.warnings) == 1
+
+
+def test_many_requests_of_a_wrong_type_are_one_warning() -> None:
+    """A text by mistake has as many requests as letters: a warning for each would stall the agent."""
+
+    @observe
+    def agent(_question: str) -> None:
+        current_run().model_asked("x" * 200_000)  # type: ignore[arg-type]
+
+    with record() as recording:
+        agent("hi")
+
+    assert recording.last_run.warnings == ["requests[0] must be a Request, got 'x'; 200,000 requests left out"]
+
+
 def test_sample_runs_have_no_such_warnings() -> None:
     """Correct types are stored as they are."""
     assert not any(run.warnings for run in sample_runs().values())

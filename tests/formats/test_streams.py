@@ -262,6 +262,58 @@ def test_response_that_ended_for_a_call_without_one_is_a_warning(value: Any) -> 
     assert "has no call; at least one call is missing" in warning
 
 
+@pytest.mark.parametrize("reason", ["TOOL_CALLS", "tool_call", "tool-use", "toolUse", "MALFORMED_FUNCTION_CALL"])
+def test_every_spelling_of_the_reason_is_understood(reason: str) -> None:
+    """Servers of the same API write it in their own ways."""
+    response = {"choices": [{"message": {"role": "assistant", "content": "x"}, "finish_reason": reason}]}
+    (warning,) = read(response).run.warnings
+
+    assert warning.endswith(f"the response ended with {reason!r} and has no call; at least one call is missing")
+
+
+@pytest.mark.parametrize("choices", ["abc", "", '[{"message": {"role": "assistant"}}]'])
+def test_choices_that_are_a_text_are_refused(choices: str) -> None:
+    """They are not the answer of a model without calls."""
+    with pytest.raises(InvalidDataError, match=r"\$\.choices: expected one choice, got "):
+        read({"object": "chat.completion", "choices": choices})
+
+
+def test_whole_messages_in_the_chunks_lose_no_call() -> None:
+    """Some servers send a message in place of a delta; the first is read, a later one is a warning."""
+    call = {"id": "a", "function": {"name": "add", "arguments": "{}"}}
+    message = {"role": "assistant", "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    whole = {"object": "chat.completion.chunk", "choices": [choice]}
+
+    assert [call.name for call in read([whole]).run.calls] == ["add"]
+    run = read([chunk(piece("{}", index=0, id="b", name="sub")), whole]).run
+    assert [call.name for call in run.calls] == ["sub"]
+    assert run.warnings == ["$: holds a whole message after pieces of one; the message was left out"]
+
+
+def test_a_second_call_in_the_old_form_is_a_warning() -> None:
+    """`function_call` has room for one."""
+    events = [chunk({"function_call": {"name": name, "arguments": '{"a": 1}'}}) for name in ("add", "sub")]
+
+    assert "$: 'function_call' names another call; at least one call is missing" in read(events).run.warnings
+
+
+def test_a_repeated_stream_of_anthropic_counts_once() -> None:
+    """As a repeated response of the other APIs does."""
+    block = {"type": "tool_use", "id": "c1", "name": "add", "input": {}}
+    events = [
+        {"type": "message_start", "message": {"role": "assistant", "content": [], "id": "m1"}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ]
+    run = read(events * 2).run
+
+    assert [call.name for call in run.calls] == ["add"]
+    assert "$[5]: repeats $[0]; it counts once" in run.warnings
+
+
 def test_parts_of_a_stream_with_wrong_types_are_counted() -> None:
     """Choices, calls and deltas that cannot be read, and values that are not events, are warnings."""
     events: list[Any] = [

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from toolmark._internal.json import JsonObject, short_repr
 from toolmark._internal.model import drop_none
+from toolmark._internal.text import plural
 from toolmark.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
 from toolmark.capture.call_builder import RunState, build_calls, in_order, is_waiting, seconds_between
 from toolmark.capture.input_parts import texts_in
@@ -267,9 +268,12 @@ class RunBuilder:
         outer.last_messages[strand] = self._messages
         if agent is not None:
             agent = self._text(agent, "agent")
+        wrong = 0
+        problem = ""
         for index, request in enumerate(requests):
             if not isinstance(request, Request):
-                self.warn(f"requests[{index}] must be a Request, got {short_repr(request)}; it was left out")
+                problem = problem or f"requests[{index}] must be a Request, got {short_repr(request)}"
+                wrong += 1
                 continue
             if not request.is_parsed:
                 self._check_request(request)
@@ -289,6 +293,8 @@ class RunBuilder:
                 self._by_source[request.key] = call
             if scope is None:
                 self._open.add(call)
+        if wrong:  # one warning: a text by mistake has as many requests as letters
+            self.warn(f"{problem}; {plural(wrong, 'request')} left out")
 
     def _check_request(self, request: Request) -> None:
         """Replace fields that have the wrong type, with a warning each, so that the run can be built."""

@@ -184,8 +184,10 @@ class Span:
     def add_message(self, requests: Sequence[Request]) -> Key:
         """Add a message of a model that was reported in this span, and return its key."""
         key = next(_keys)
+        # The builder warns of anything else; here it would make every later call of a tool fail to be recorded.
+        valid = [request for request in requests if isinstance(request, Request)]
         for span in self._spans_of_scope():
-            span.messages.append((key, requests))
+            span.messages.append((key, valid))
         return key
 
     def message_with(self, *, name: str | None = None, call_id: str | None = None) -> Key | None:

@@ -5,11 +5,12 @@ What a request or response has besides its messages (tools, model, tokens, an ea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toolmark._internal.json import short_repr, to_json_value
-from toolmark._internal.message_content import Fields, object_of, part_type, parts_of, text_of
+from toolmark._internal.message_content import Fields, object_of, part_type, parts_of, text_of, text_or_empty
 from toolmark.cases import RunStatus
 from toolmark.formats.messages.detect import Hint, evidence_of
 from toolmark.formats.messages.field_readers import Notes, present_keys, read_list, read_object
@@ -33,8 +34,8 @@ _CONTENT_KEYS = ("role", "content", "tool_calls", "function_call")
 _EARLY_ENDS = frozenset({"length", "content_filter", "max_tokens", "model_context_window_exceeded", "pause_turn"})
 """Reasons for which a response stops before its end."""
 
-_CALL_REASONS = frozenset({"tool_calls", "function_call", "tool_use"})
-"""Reasons for which a response ends so that tools are called."""
+_CALL_REASON = re.compile(r"(?:^|[ ._-])(?:tool|function)[ _-]?(?:call|use)s?$", re.IGNORECASE)
+"""Reasons for which a response ends so that tools are called; servers spell `tool_calls` in their own ways."""
 
 
 @dataclass
@@ -62,7 +63,9 @@ class Envelope:
         if responses is None:
             self.entries += entries_of(value, path, self.notes)
         for place, response in responses or ():
+            before = len(self.entries)
             self._add_object(response, place)
+            self._drop_repeated(before)
 
     def _add_object(self, value: object, path: str) -> None:
         """Add anything but a list."""
@@ -119,10 +122,10 @@ class Envelope:
 
     def _add_content(self, key: str, value: object, path: str) -> None:
         """Add the value under a key of a body."""
-        if isinstance(value, str):
-            self.entries.append((path, {"role": "user" if key in _REQUEST_KEYS else "assistant", "content": value}))
-        elif key == "choices":
+        if key == "choices":
             self._add_choices(value, path)
+        elif isinstance(value, str):
+            self.entries.append((path, {"role": "user" if key in _REQUEST_KEYS else "assistant", "content": value}))
         else:
             self.add(value, path)
 
@@ -163,7 +166,7 @@ class Envelope:
         self.usage.append((text_of(fields.get("model")), counts))
 
     def _set_end(self, reason: object, message: Fields, path: str) -> None:
-        if text_of(reason) in _CALL_REASONS and not _has_calls(message):
+        if _CALL_REASON.search(text_or_empty(reason)) and not _has_calls(message):
             self.notes.warn(path, f"the response ended with {reason!r} and has no call; at least one call is missing")
         self.end = (RunStatus.STOPPED, str(reason)) if text_of(reason) in _EARLY_ENDS else (RunStatus.OK, None)
 

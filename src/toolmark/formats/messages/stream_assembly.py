@@ -187,12 +187,22 @@ class _Choice:
 
     def add(self, piece: Fields, stream: _ChatStream) -> None:
         """Add one entry of a chunk's `choices`."""
-        delta = stream.object(piece.get("delta"), "delta")
+        delta = stream.object(self._delta_of(piece, stream), "delta")
         message = {key: value for key, value in delta.items() if key != "tool_calls"}
+        if _begins_call({"function": delta.get("function_call")}, {"function": self.message.get("function_call")}):
+            stream.doubts.append("'function_call' names another call; at least one call is missing")
         _merge(self.message, message, stream.mixed_keys)
         for call in stream.objects(delta.get("tool_calls"), "tool_calls"):
             _merge(self._call_of(call), call, stream.mixed_keys)
         self.finish_reason = piece.get("finish_reason") or self.finish_reason
+
+    def _delta_of(self, piece: Fields, stream: _ChatStream) -> object:
+        """Return the delta of an entry; some servers send a message in its place, which is read if it is the first."""
+        if piece.get("delta") is None and piece.get("message") is not None:
+            if self.message.keys() <= {"role"} and not self.calls:
+                return piece["message"]
+            stream.doubts.append("holds a whole message after pieces of one; the message was left out")
+        return piece.get("delta")
 
     def _call_of(self, piece: Fields) -> _JsonObject:
         """Return the call that a piece belongs to: by id and index where it has them, else the last one."""
