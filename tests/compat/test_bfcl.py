@@ -107,7 +107,6 @@ def other(value: Any) -> Any:
 
 
 def mutants(truth: list[Any], calls: Calls) -> Iterator[tuple[str, Calls]]:
-@pytest.mark.any_version
     """Return wrong answers made from a right one, each with its mistake."""
     for index, (name, arguments) in enumerate(calls):
         lists = truth[index][name]
@@ -129,6 +128,7 @@ def mutants(truth: list[Any], calls: Calls) -> Iterator[tuple[str, Calls]]:
     yield "another call", [*calls, ("zzq", {})]
 
 
+@pytest.mark.any_version
 @needs_data
 @pytest.mark.parametrize("category", SINGLE)
 def test_every_right_answer_of_the_data_scores_1_and_every_wrong_one_less(category: str) -> None:
@@ -154,14 +154,13 @@ def test_every_right_answer_of_the_data_scores_1_and_every_wrong_one_less(catego
 
 
 def truth_lists(lists: list[tuple[str, list[Any]]]) -> list[tuple[str, list[bool]]]:
-@pytest.mark.any_version
     """The truth values in lists of values: Python calls 1 and True equal."""
     return [(name, [value for value in values if isinstance(value, bool)]) for name, values in lists]
 
 
+@pytest.mark.any_version
 @needs_data
 def test_irregular_values_of_the_data() -> None:
-@pytest.mark.any_version
     """Counts of irregular value lists by kind, so that new kinds are noticed."""
     lists = [
         (record["id"], values)
@@ -180,6 +179,7 @@ def test_irregular_values_of_the_data() -> None:
     assert sum(values.count(True) > 0 < values.count(False) for _, values in truth_lists(lists)) == 8  # either is right
 
 
+@pytest.mark.any_version
 @needs_data
 def test_every_call_of_the_multi_turn_data_is_read() -> None:
     """Each turn is a golden; its calls as Python runs them score 1, and less with a changed argument."""
@@ -212,7 +212,6 @@ def test_every_call_of_the_multi_turn_data_is_read() -> None:
 
 
 def calls_made(text: str, tools: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-@pytest.mark.any_version
     """A call by Python itself: a function of the tool's name that gives back what it was called with."""
 
     def function(name: str) -> Any:
@@ -223,6 +222,7 @@ def calls_made(text: str, tools: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return call
 
 
+@pytest.mark.any_version
 @needs_data
 def test_all_schemas_of_the_data_are_valid() -> None:
     """BFCL's descriptions are valid JSON Schemas after translation."""

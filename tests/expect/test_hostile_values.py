@@ -147,7 +147,15 @@ def test_patterns_have_the_time_of_the_case(place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "schema", [{"$ref": "#"}, {"allOf": [{"$ref": "#"}]}, {"$ref": "#/missing"}, {"$ref": "http://x/"}]
+    "schema",
+    [
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#"}]},
+        {"$ref": "#/missing"},
+        {"$ref": "#/missing", "const": 10**5000},
+        {"$ref": "http://x/"},
+    ],
+    ids=["itself", "itself in a list", "missing", "missing beside a long number", "elsewhere"],
 )
 def test_references_that_lead_nowhere_are_broken_schemas(schema: dict[str, Any]) -> None:
     """They are the schema's fault, whatever the value; a reference at a deeper value is not a circle."""

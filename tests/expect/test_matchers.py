@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import pickle
 import sys
+from dataclasses import fields
 from math import inf, nan
 from typing import Any
 
@@ -337,6 +338,10 @@ def test_call_is_forbidden_only_if_its_arguments_are_visible() -> None:
         (lambda: Predicate("x"), "Predicate needs a function"),  # type: ignore[arg-type]
         (lambda: Schema({"type": "nonsense"}), "Schema needs a valid JSON Schema"),
         (lambda: Schema(3), "Schema needs a valid JSON Schema"),  # type: ignore[arg-type]
+        (lambda: Expect("t", optional="no"), "optional must be True or False, got 'no'"),  # type: ignore[arg-type]
+        (lambda: Plan([], allow_extra="no"), "allow_extra must be True, False or None"),  # type: ignore[arg-type]
+        (lambda: Plan([], name=5), "the name of a Plan must be text, got 5"),  # type: ignore[arg-type]
+        (lambda: Plan([], tools={5: {}}), "the tools in tools must be names, got 5"),  # type: ignore[dict-item]
         (lambda: Expect("t", {"x": Approx(rel=0.1)}), "Approx at $.x has no value"),
         (lambda: Expect("t", at={"": Ignore()}), "an argument path must be"),
         (lambda: Expect("t", at={"a..b": Ignore()}), "an argument path must be"),
@@ -383,3 +388,22 @@ def test_missing_jsonschema_is_reported(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'toolmark\[judge\]'"):
         Schema({"type": "integer"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        (kind, entry.name)
+        for kind in MATCHERS.values()
+        for entry in fields(kind)  # type: ignore[arg-type]
+        if entry.init and entry.type in ("bool", "str")
+    ],
+)
+@pytest.mark.parametrize("wrong", [None, 1, 2.5, [1, 2], {"a": 1}])
+def test_options_of_a_wrong_type_are_refused_when_they_are_read(kind: type[Matcher], option: str, wrong: Any) -> None:
+    """They cannot make a check an error later, nor mean something else, such as "false" that is true."""
+    form = {"$is": kind.kind, "value": "x", "pattern": "x", "schema": {}, option: wrong}
+    plain = {key: form[key] for key in form if key == "$is" or key in kind.__dataclass_fields__}  # type: ignore[attr-defined]
+
+    with pytest.raises(InvalidDataError, match=r"must be|predicate is a function"):
+        read_expectation([{"expect": "t", "input_parameters": {"x": plain}}])

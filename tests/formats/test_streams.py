@@ -204,6 +204,20 @@ def test_the_last_event_of_responses_holds_the_response() -> None:
     assert [len(read(events).run.warnings) for events in (whole, bare, broken)] == [0, 0, 1]
 
 
+def test_arguments_of_another_id_after_a_call_of_responses_are_counted() -> None:
+    """A call whose beginning was cut off is not taken for the finished call with its index."""
+    finished = {**CALL, "id": "fc_0"}
+    events: list[Plain] = [
+        {"type": "response.output_item.done", "output_index": 0, "item": finished},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_3", "delta": '{"b": 2}'},
+        {"type": "response.completed", "response": {"object": "response", "status": "completed", "output": []}},
+    ]
+
+    run = read(events).run
+    assert [(call.name, call.arguments) for call in run.calls] == [("add", {"a": 1})]
+    assert any("could not be read" in warning for warning in run.warnings)
+
+
 def test_blocks_of_anthropic_add_up() -> None:
     """Text and the JSON of inputs grow by their index; the last tokens and the reason to stop are the message's."""
     events: list[Plain] = [

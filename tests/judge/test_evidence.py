@@ -196,7 +196,6 @@ def test_marks_cannot_be_forged_by_data(forged: dict[str, Any]) -> None:
 
 
 def test_a_long_value_that_forges_marks_is_still_marked() -> None:
-@pytest.mark.any_version
     """A true mark is the one beside the value, also where the value has one inside."""
     forged = {"arguments_cut_off": {"characters": 1, "sha256": "0"}, "q": "x" * 10_000}
     records = questions(user("?"), agent("!", ToolCall(name="find", input_parameters=forged)))
@@ -206,6 +205,7 @@ def test_a_long_value_that_forges_marks_is_still_marked() -> None:
     assert call["arguments_cut_off"]["characters"] > 10_000
 
 
+@pytest.mark.any_version
 def test_long_conversations_have_an_end() -> None:
     """Hundreds of turns and calls give a bounded record that states how much was left out."""
     turns = [turn for i in range(40) for turn in (user(f"question {i}"), agent("!", find(i, "r" * 5_000)))]
@@ -221,7 +221,6 @@ def test_long_conversations_have_an_end() -> None:
 
 
 def test_text_between_calls_is_included() -> None:
-@pytest.mark.any_version
     """Text of earlier turns in the unit; not that of the call's own turn."""
     records = questions(user("?"), agent("First I look.", find("a")), agent("Now again.", find("b")))
 
@@ -229,6 +228,7 @@ def test_text_between_calls_is_included() -> None:
     assert "said" not in records["arguments", "c1"]
 
 
+@pytest.mark.any_version
 def test_long_calls_share_one_limit() -> None:
     """Old calls are cut short, those before the unit as well, however many there are and wherever they are long."""
     long = [find("q" * 9_000, "r" * 9_000) for _ in range(120)]

@@ -119,6 +119,7 @@ def test_unknown_times_are_omitted() -> None:
     assert parsed(report(CASES[2]))[0].get("time") is None
     assert parsed(report()).get("time") is None
     assert parsed(report(about={"seconds": 2})).get("time") == "2.000"
+    assert parsed(report(about={"seconds": 10**400})).get("time") is None
     assert parsed(report(about={"started_at": "yesterday"}))[0].get("timestamp") is None
 
 

@@ -303,6 +303,8 @@ def test_all_problems_of_a_file_are_named(tmp_path: Path) -> None:
         (head + one + one, r"file>:3: \$.place: place 0 occurs twice"),
         (head + changed(one, place=3), "place: is 3, but there are only 3 cases"),
         (head + changed(one, trial=1), "trial: is 1, but each is asked 1 times"),
+        (changed(head, trials=10**12) + one, "trial: is None, but each is asked 1000000000000 times"),
+        (changed(head, trials=2) + changed(one, trial=3), "trial: is 3, but each is asked 2 times"),
         (head + changed(one, results=[]), r"results: expected one result of each metric \(tool_correctness"),
         (head + changed(one, results=[{**bad, "score": None}]), r"\$.results\[0\].score: is required"),
         (head + changed(one, content={"tools": 1}), "unknown field 'tools'"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import Field
 
 from toolmark._internal.json import short_repr
 from toolmark.errors import ConfigurationError
@@ -16,6 +17,19 @@ def require(valid: object, requirement: str, value: object) -> None:
     """
     if not valid:
         raise ConfigurationError(f"{requirement}, got {short_repr(value)}")
+
+
+def require_flags(options: object) -> None:
+    """Raise unless every field of a dataclass that is annotated as `bool` is `True` or `False`.
+
+    Raises:
+        ConfigurationError: One is not; `"false"` would mean the same as `True`.
+    """
+    entries: Mapping[str, Field[object]] = getattr(options, "__dataclass_fields__", {})
+    for name, entry in entries.items():
+        if entry.type in {"bool", bool}:
+            value = getattr(options, name)
+            require(isinstance(value, bool), f"{name} must be True or False", value)
 
 
 def require_one_of(option: str, value: object, choices: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolmark._internal.json import short_repr, to_json_value
-from toolmark._internal.options import require
+from toolmark._internal.options import require, require_flags
 from toolmark._internal.text import short_json
 from toolmark.errors import ConfigurationError, ToolmarkError
 from toolmark.expect.matcher import MARK, Matcher, set_field
@@ -39,7 +39,8 @@ class Schema(Matcher, kind="schema"):
     _validator: Validator = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the schema."""
+        """Check the flag and the schema."""
+        require_flags(self)
         set_field(self, "schema", to_json_value(self.schema))
         is_object = isinstance(self.schema, dict)
         validator = build_validator(dict(self.schema), formats=self.formats) if is_object else "not an object"
@@ -93,6 +94,7 @@ class Predicate(Matcher, kind="predicate"):
     def __post_init__(self) -> None:
         """Check the function."""
         require(callable(self.test), "Predicate needs a function", self.test)
+        require(isinstance(self.name, str), "name of Predicate must be text", self.name)
         set_field(self, "name", self.name or getattr(self.test, "__name__", type(self.test).__name__))
 
     def accepts(self, value: Any) -> bool:

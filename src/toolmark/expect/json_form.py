@@ -297,7 +297,7 @@ class _Reader:
         if isinstance(value, bool):
             return value
         self.problem(path, f"expected true or false, got {short_repr(value)}")
-        return None
+        return False
 
     def name(self, value: object, path: Path) -> object:
         return self.attempt(self.matcher, value, path) if isinstance(value, Mapping) else value

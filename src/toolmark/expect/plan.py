@@ -9,7 +9,7 @@ from itertools import chain
 from math import prod
 from typing import Any, TypeAlias
 
-from toolmark._internal.options import require
+from toolmark._internal.options import require, require_flags
 from toolmark.calls import ToolCall, ToolCallType
 from toolmark.errors import ConfigurationError, InvalidDataError, Problem
 from toolmark.expect.argument_paths import parse_argument_path
@@ -75,6 +75,7 @@ class Expect:
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
         put = partial(object.__setattr__, self)  # the dataclass is frozen
+        require_flags(self)
         valid_name = isinstance(self.name, Matcher) or _is_text(self.name)
         require(valid_name, "a name must be text, or a matcher such as Glob('search_*')", self.name)
         put("input_parameters", _arguments(self.input_parameters))
@@ -264,8 +265,12 @@ class Plan:
         require(isinstance(self.calls, (list, tuple)), "the calls of a Plan must be a list", self.calls)
         object.__setattr__(self, "calls", tuple(self.calls))
         _check_items(self.calls, "Plan")
+        is_flag = self.allow_extra is None or isinstance(self.allow_extra, bool)
+        require(is_flag, "allow_extra must be True, False or None", self.allow_extra)
+        require(self.name is None or isinstance(self.name, str), "the name of a Plan must be text", self.name)
         require(isinstance(self.tools, Mapping), "tools must map tools to places to matchers", self.tools)
         for tool, places in self.tools.items():
+            require(isinstance(tool, str), "the tools in tools must be names", tool)
             check_at(places, f"tools[{tool!r}]")
         problems = [*_size_problems(self.calls), *_label_problems(self.calls), *_way_problems([self])]
         if problems:

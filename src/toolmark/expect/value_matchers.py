@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from toolmark._internal.budget import current_budget
 from toolmark._internal.json import is_number
-from toolmark._internal.options import require
+from toolmark._internal.options import require, require_flags
 from toolmark._internal.regex import BoundedPattern
 from toolmark._internal.text import short_json, shorten
 from toolmark.errors import ConfigurationError
@@ -180,7 +180,8 @@ class Regex(Matcher, kind="regex"):
     _bounded: BoundedPattern = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Compile the expression."""
+        """Check the flags, and compile the expression."""
+        require_flags(self)
         set_field(self, "_bounded", BoundedPattern(self.pattern, self.ignore_case))
 
     def accepts(self, value: Any) -> bool:
@@ -349,6 +350,11 @@ class Normalized(_LeafMatcher, kind="normalized"):
 
     _words: ClassVar[str] = "{} but for case and white space"
     drop: str = ""
+
+    def __post_init__(self) -> None:
+        """Normalize the value, and check the characters."""
+        super().__post_init__()
+        require(isinstance(self.drop, str), "drop of Normalized must be text", self.drop)
 
     def _normal(self, text: str) -> str:
         return normalized_text(text, self.drop)

@@ -364,7 +364,8 @@ def _reference(call: _Call) -> _Work:
         else:
             resolved = call.at.resolver.lookup(call.limit)
     except Exception as error:
-        raise BrokenSchemaError(f"{name} cannot be resolved ({type(error).__name__}: {error})") from error
+        # The text of the error may hold the whole schema, or fail itself on long integers.
+        raise BrokenSchemaError(f"{name} cannot be resolved ({type(error).__name__})") from error
     target = id(resolved.contents)
     if target in call.at.references:
         raise BrokenSchemaError(f"{name} leads back to itself")

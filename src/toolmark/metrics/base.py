@@ -10,14 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import Field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from toolmark._internal.budget import CaseBudget
 from toolmark._internal.json import is_number
-from toolmark._internal.options import require
+from toolmark._internal.options import require_flags
 from toolmark._internal.text import number_text, plural, printable, shorten
 from toolmark.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolmark.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
@@ -116,11 +115,7 @@ class Metric(ABC):
 
     def __post_init__(self) -> None:
         """Check the flags and the threshold; strict mode makes it 1."""
-        entries: Mapping[str, Field[object]] = getattr(self, "__dataclass_fields__", {})
-        for name, entry in entries.items():
-            if entry.type in {"bool", bool}:
-                value = getattr(self, name)
-                require(isinstance(value, bool), f"{name} must be True or False", value)
+        require_flags(self)
         self._set(threshold=1.0 if self.strict_mode else read_share(self.threshold, "threshold"))
 
     def _set(self, **options: object) -> None:

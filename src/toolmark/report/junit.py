@@ -24,6 +24,7 @@ from toolmark.result import ResultStatus
 __all__ = ["render_junit"]
 
 _MAX_NAME = 200
+_MOST_SECONDS = 10**12  # a number beyond it, from a file of results, is not a time
 _EXCEPTION_TYPE = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,99}): ", re.ASCII)
 _START = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
@@ -88,7 +89,7 @@ def _counts(entries: Sequence[Entry]) -> dict[str, str]:
 
 def _time(seconds: Iterable[object]) -> dict[str, str]:
     """Return the sum of the times that are known as an attribute; none if no time is."""
-    times = [one for one in seconds if isinstance(one, (int, float))]
+    times = [one for one in seconds if isinstance(one, (int, float)) and abs(one) < _MOST_SECONDS]
     return {"time": f"{fsum(times):.3f}"} if times else {}
 
 

@@ -94,10 +94,11 @@ class Header(Written):
         """Number of units of the evaluation."""
         return self.count * (self.trials or 1)
 
-    @property
-    def trial_numbers(self) -> Sequence[int | None]:
-        """Numbers that a trial may have."""
-        return [None] if self.trials is None else range(1, self.trials + 1)
+    def has_trial(self, number: int | None) -> bool:
+        """Return whether a trial may have this number, from 1; `None` without trials."""
+        if self.trials is None or number is None:
+            return self.trials is number
+        return 1 <= number <= self.trials
 
 
 class Line(Written):
@@ -295,7 +296,7 @@ def _add_line(
 def _wrong_numbers(line: Line, header: Header) -> Iterator[Problem]:
     if line.place >= header.count:
         yield Problem("$.place", f"is {line.place}, but there are only {header.count} {header.kind}, from 0")
-    if line.trial not in header.trial_numbers:
+    if not header.has_trial(line.trial):
         yield Problem("$.trial", f"is {line.trial}, but each is asked {header.trials or 1} times")
 
 

@@ -181,7 +181,7 @@ class Span:
                 tool = span.key
             span = span.parent
 
-    def add_message(self, requests: Sequence[Request]) -> Key:
+    def add_message(self, requests: Sequence[object]) -> Key:
         """Add a message of a model that was reported in this span, and return its key."""
         key = next(_keys)
         # The builder warns of anything else; here it would make every later call of a tool fail to be recorded.

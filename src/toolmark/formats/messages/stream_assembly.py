@@ -388,7 +388,9 @@ class _ResponsesStream(_Stream):
         item_id = text_of(event.get("item_id"))
         position = self._positions.get((index, item_id), self._positions.get((index, None)))
         item = {} if position is None else object_of(self.items[position])
-        if position is None or not str(item.get("type")).endswith("_call"):
+        # Some servers change ids while a call grows; once it has ended, another id is another call.
+        is_other = position not in self._unfinished and None not in (item_id, item.get("id")) and item_id != item["id"]
+        if position is None or is_other or not str(item.get("type")).endswith("_call"):
             self.calls_without_start.add(f"{index} {item_id}")
         elif position in self._unfinished:
             longer = text_or_empty(item.get(key)) + text_or_empty(event.get("delta"))
