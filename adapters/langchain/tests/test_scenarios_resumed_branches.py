@@ -56,18 +56,18 @@ def test_branch_that_asks_again_before_the_other_goes_on(variant: str) -> None:
     """Of two branches that wait with equal calls, in a tool or not, one asks again before the other pays."""
     from langchain.agents.middleware import AgentMiddleware
 
-    asked = asyncio.Event()
+    question_is_out = asyncio.Event()
 
     class Waits(AgentMiddleware):
         async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
             if resumes:
-                await asked.wait()
+                await question_is_out.wait()
             return await handler(request)
 
     class Asks(AgentMiddleware):
         async def aafter_model(self, state: Any, runtime: Any) -> None:
             if resumes:
-                asked.set()
+                question_is_out.set()
 
     agents = {
         "first": make_agent(scripted(*ROUNDS), [pay], name="first", middleware=[Asks()]),
