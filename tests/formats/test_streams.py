@@ -327,6 +327,9 @@ def test_a_repeated_stream_of_anthropic_counts_once() -> None:
     assert [call.name for call in run.calls] == ["add"]
     assert "$[5]: repeats $[0]; it counts once" in run.warnings
 
+    other = [{**events[0], "message": {**events[0]["message"], "id": "m2"}}, *events[1:]]
+    assert [call.name for call in read([*events, *other]).run.calls] == ["add", "add"]
+
 
 def test_parts_of_a_stream_with_wrong_types_are_counted() -> None:
     """Choices, calls and deltas that cannot be read, and values that are not events, are warnings."""

@@ -62,10 +62,13 @@ class Envelope:
         responses = assemble_responses(value, path, self.notes)
         if responses is None:
             self.entries += entries_of(value, path, self.notes)
+        last_id = None
         for place, response in responses or ():
             before = len(self.entries)
             self._add_object(response, place)
-            self._drop_repeated(before)
+            if last_id is not None and response.get("id") == last_id:
+                self._drop_repeated(before)
+            last_id = response.get("id")
 
     def _add_object(self, value: object, path: str) -> None:
         """Add anything but a list."""
