@@ -296,6 +296,20 @@ class RunBuilder:
         if wrong:  # one warning: a text by mistake has as many requests as letters
             self.warn(f"{problem}; {plural(wrong, 'request')} left out")
 
+    def model_ran_in(self, message: Key, *, strand: Key | None, agent: str | None = None) -> None:
+        """Say where a model ran whose message was recorded before that was known.
+
+        Args:
+            message: Key of the message, as `model_asked` received it.
+            strand: As for `model_asked`.
+            agent: Name of the agent; `None` leaves it as it is.
+        """
+        for call in self._calls:
+            if call.message == message and call.scope is not None:
+                call.strand, call.agent = strand, call.agent if agent is None else agent
+                last = call.scope.last_messages.get(strand, 0)
+                call.scope.last_messages[strand] = max(last, call.order[0])
+
     def _check_request(self, request: Request) -> None:
         """Replace fields that have the wrong type, with a warning each, so that the run can be built."""
         for field in _TEXT_FIELDS:

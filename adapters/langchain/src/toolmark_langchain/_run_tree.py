@@ -36,7 +36,7 @@ _MAX_REMOVED: Final = 1_000
 _MAX_REMOVED_OPEN: Final = 10_000
 """How many ids of removed runs that did not end are remembered."""
 
-_HAS_CONTEXT: Final = sys.version_info >= (3, 11)
+HAS_CONTEXT: Final = sys.version_info >= (3, 11)
 """Whether a run without a context can only be in a thread of its own; before, asynchronous code loses it, too."""
 
 
@@ -226,7 +226,7 @@ class RunTree:
         if parent is None or caller is parent_run_id:  # mostly the parent is the caller
             return parent
         if caller is None:
-            return self._tool_inside(parent) if _HAS_CONTEXT else parent
+            return self._tool_inside(parent) if HAS_CONTEXT else parent
         inner = self.find_any(caller)
         outer = inner
         while outer is not None and outer is not parent:

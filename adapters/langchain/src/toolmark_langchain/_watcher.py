@@ -22,7 +22,7 @@ from toolmark.cases import RunStatus
 from toolmark_langchain import _errors, _messages, _results, _states
 from toolmark_langchain._handovers import DESTINATION, HandOver, targets_of
 from toolmark_langchain._message_log import ModelMessage, Place, RequestedCall, calls_of, contains, value_of
-from toolmark_langchain._run_tree import Node, RunTree, now
+from toolmark_langchain._run_tree import HAS_CONTEXT, Node, RunTree, now
 from toolmark_langchain._tools import declared_arguments, offered_tools
 
 _STEP_TAG: Final = "graph:step:"
@@ -246,6 +246,7 @@ class Watcher:
         if log.has_objects(messages):  # most are: models and nodes inside returned them
             if place.scope is None:
                 log.add_state(messages, place)
+            self._place_messages(node, messages)
             return
         if node.is_step:
             place = place._replace(around=place.around | {node.run_id.int})
@@ -277,6 +278,25 @@ class Watcher:
                 uncounted.append(message)
         if place.scope is None:
             log.add_state(messages, place)
+
+    def _place_messages(self, node: Node, messages: Sequence[BaseMessage]) -> None:
+        """Put into a node the messages that it returns and whose models lost it as their parent, for want of a context.
+
+        Such a model has the tool around the graph as its parent, so that its branch is known only now.
+        """
+        if HAS_CONTEXT or not node.is_step or node.has_steps:
+            return
+        place = node.place
+        for message in messages:
+            entry = node.recording.log.entry_of(message, place) if isinstance(message, AIMessage) else None
+            if entry is None or entry.scope != node.scope or not _is_inside(node.strand, entry.strand):
+                continue
+            entry.strand, entry.around = place.strand, entry.around | place.around | {node.run_id.int}
+            for run in (node, *node.around()):
+                if entry not in run.messages:
+                    run.messages.append(entry)
+            if entry.calls:
+                node.recording.builder.model_ran_in(entry.key, strand=entry.strand, agent=_agent_of(node, {}))
 
     def _entry(
         self,
