@@ -165,6 +165,7 @@ def test_values_that_raise_stay_marked() -> None:
         lambda run: run.warn(5),
         lambda run: run.handed_off(to=5, call_id="c1"),
         lambda run: run.model_used(5, {"a": "x", 5: 5}),
+        lambda run: run.model_used("m", {"tokens": 10**5000}),
         lambda run: run.model_used("m", 7),
         lambda run: run.model_asked(5),
         lambda run: run.model_asked([5]),

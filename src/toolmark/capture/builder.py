@@ -41,6 +41,9 @@ from toolmark.matching.json_compare import ABSENT
 
 _MODEL: Final = CallOrigin.MODEL  # Python 3.11 takes long to look up a member of an enumeration
 
+_MOST_TOKENS: Final = 2**63
+"""A larger token count is a mistake, and could not be written."""
+
 _TEXT_FIELDS: Final = (
     *("name", "id", "server", "error", "failure"),
     *("replaces", "caller", "source", "reasoning", "key"),
@@ -196,7 +199,7 @@ class RunBuilder:
             self._models[model] = None
         counts: Mapping[Any, object] = usage or {}
         for name, amount in counts.items():
-            if isinstance(name, str) and isinstance(amount, int):
+            if isinstance(name, str) and isinstance(amount, int) and abs(amount) < _MOST_TOKENS:
                 self._usage[name] = self._usage.get(name, 0) + amount
             else:
                 self.warn(f"usage must map names to whole numbers, got {short_repr({name: amount})}; it was left out")
