@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import logging
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from toolmark.judge import Judge
 from toolmark.judge.batch import Batch
 from toolmark.judge.openai import OpenAIJudge
 from toolmark.judge.openai.key_filter import SHORTEST, remember, remove_keys, without_keys
+from toolmark.judge.openai.wire import chat_reply
 from toolmark.report.html import write_html
 from toolmark.report.junit import render_junit
 from toolmark.report.markdown import render_markdown
@@ -39,6 +41,11 @@ SPELLINGS = {
     "escaped": "".join(f"\\u{ord(character):04x}" for character in KEY),
     "escaped slashes": KEY.replace("/", "\\/"),
     "HTML": "".join(f"&#{ord(character)};" for character in KEY),
+    "URL-encoded twice": quote(quote(KEY, safe=""), safe=""),
+    "hexadecimal": KEY.encode().hex(),
+    "hexadecimal of the header": f"Bearer {KEY}".encode().hex().upper(),
+    "its second half": KEY[-23:],
+    "a part, escaped": "".join(f"\\\\u{ord(character):04x}" for character in KEY[5:28]),
     "its first half": KEY[: len(KEY) // 2],
     "its beginning": KEY[:SHORTEST],
 }
@@ -52,6 +59,7 @@ def pieces(text: str) -> list[str]:
 def leaks(content: str, key: str = KEY) -> list[str]:
     """The parts of a key in a text, plain or in another spelling."""
     forms = [key, quote(key, safe=""), *(base64.b64encode(b"\0" * n + key.encode()).decode()[4:-4] for n in range(3))]
+    forms.append(key.encode().hex())
     return [piece for form in forms for piece in pieces(form) if piece in content]
 
 
@@ -77,6 +85,31 @@ def test_a_key_that_begins_like_a_field_does_not_destroy_replies() -> None:
     reply = '{"evidence": [], "reasoning": "reasoning-key-1", "verdict": "yes"}'
     clean = remove_keys(reply, ["reasoning-key-1"])
     assert json.loads(clean) == {"evidence": [], "reasoning": "[redacted by toolmark]", "verdict": "yes"}
+
+
+def test_a_key_with_characters_of_an_escape() -> None:
+    """It is found plain and escaped."""
+    key = "a%41b%2Fc-0123456789"
+    for text in (key, quote(key, safe=""), json.dumps(key)[1:-1]):
+        assert remove_keys(f"it is {text}!", [key]) == "it is [redacted by toolmark]!"
+
+
+@pytest.mark.parametrize("text", ["\\" * 1_000_000, "%" + "25" * 500_000, "&#" + "0" * 1_000_000, KEY[:7] * 100_000])
+def test_a_long_text_takes_little_time(text: str) -> None:
+    """The time grows with the length alone."""
+    start = time.monotonic()
+    assert remove_keys(text, [KEY]) == text
+    assert time.monotonic() - start < 2
+
+
+def test_a_key_in_two_parts_of_a_reply() -> None:
+    """Each part alone has too little of it to be found."""
+    remember([KEY])
+    middle = len(KEY) // 2
+    for cut in (7, middle, len(KEY) - 7):
+        parts = [{"type": "text", "text": text} for text in (f"It is {KEY[:cut]}", f"{KEY[cut:]}.")]
+        reply = chat_reply({"choices": [{"message": {"content": parts}}]})
+        assert reply.text == "It is [redacted by toolmark]."
 
 
 def test_the_number_of_stored_keys_is_bounded() -> None:

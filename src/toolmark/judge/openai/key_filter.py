@@ -1,7 +1,7 @@
 """Removal of API keys from texts: an endpoint may quote the key that it was sent, in any part of an answer.
 
-A key is found by its text, whatever its shape: as it is, URL-encoded, escaped as JSON or HTML, and as base64; also if
-only its beginning is left.
+A key is found by its text, whatever its shape: as it is, URL-encoded, escaped as JSON or HTML, as base64, and in
+hexadecimal. Of a plain or escaped key any 23 characters are found, of each form the first 8.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import base64
 import logging
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
@@ -33,7 +34,17 @@ _LOGGERS = (
     *("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks"),
     *("httpx2", "httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy", "httpcore2.socks"),
 )
-_BASE64_VARIANTS = {"+": "-", "/": "_"}
+_BASE64_FOR_URLS = str.maketrans("+/", "-_")
+_PART = 12
+"""Characters of the parts in which a key is looked for: of any 23 of it, 12 are one of them."""
+_ENCODED = 8
+"""Characters of the beginning by which an encoded key is found."""
+_ESCAPE = re.compile(
+    # For a URL, also more than once; for JSON at any depth; for HTML. A run of backslashes is read from its first.
+    r"%(?:25)*(?P<url>[0-9a-f]{2})|(?<!\\)\\+(?:u(?P<json>[0-9a-f]{4})|(?P<slash>/))"
+    r"|&\#0*(?P<decimal>[0-9]{1,3});|&\#x0*(?P<html>[0-9a-f]{1,2});",
+    re.IGNORECASE,
+)
 
 _recent: dict[str, None] = {}
 """The keys that were sent last, oldest first."""
@@ -62,41 +73,79 @@ def without_keys(text: str) -> str:
 
 
 def remove_keys(text: str, keys: Iterable[str]) -> str:
-    """Return a text with each of these keys, and each beginning of one, replaced by `REDACTED`."""
+    """Return a text with each of these keys, and each part of one that counts, replaced by `REDACTED`."""
     secrets = [key for key in keys if len(key) >= SHORTEST and key != NO_KEY]
+    if not secrets:
+        return text
+    decoded = _Decoded(text)
     parts: list[str] = []
     done = 0
     # Keys of one provider begin alike, so that several match at a place: the longest one counts.
-    for start, end in sorted(span for key in secrets for span in _spans(text, key)):
-        if start >= done:
-            parts += (text[done:start], REDACTED)
-        done = max(done, end)
+    for start, end in sorted(span for key in secrets for span in _spans(decoded.text, key)):
+        first, last = decoded.source_of(start), decoded.source_of(end)
+        if first >= done:
+            parts += (text[done:first], REDACTED)
+        done = max(done, last)
     return "".join([*parts, text[done:]])
 
 
+class _Decoded:
+    """A text whose escaped characters are decoded, and where each character was before."""
+
+    def __init__(self, text: str) -> None:
+        parts: list[str] = []
+        self._ends, self._source_ends = [0], [0]
+        length = done = 0
+        for match in _ESCAPE.finditer(text):
+            parts += (text[done : match.start()], _unescape(match))
+            length += match.start() - done + 1
+            done = match.end()
+            self._ends.append(length)
+            self._source_ends.append(done)
+        self.text = "".join([*parts, text[done:]]) if parts else text
+
+    def source_of(self, position: int) -> int:
+        """Return where the character at a position begins in the text before."""
+        index = bisect_right(self._ends, position) - 1
+        return self._source_ends[index] + position - self._ends[index]
+
+
+def _unescape(match: re.Match[str]) -> str:
+    if match["slash"]:
+        return "/"
+    decimal, hexadecimal = match["decimal"], match["url"] or match["json"] or match["html"]
+    return chr(int(decimal) if decimal else int(hexadecimal, 16))
+
+
 def _spans(text: str, key: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and the end of each spelling of a key, or of its beginning, in a text."""
-    for beginning, rest in _spellings(key):
-        for match in beginning.finditer(text):
-            end = match.end()
-            for character in rest:
-                further = character.match(text, end)
-                if further is None:
-                    break
-                end = further.end()
-            yield match.start(), end
+    """Yield the start and the end of each part of a key, in any encoding, in a text without escapes."""
+    for form, parts in _forms(key):
+        for offset, part in parts:
+            start = text.find(part)
+            while start >= 0:
+                before = text[max(0, start - offset) : start]
+                after = text[start : start + len(form) - offset]
+                end = start + _equal_characters(after, form[offset:])
+                yield start - _equal_characters(before[::-1], form[:offset][::-1]), end
+                start = text.find(part, end)
+
+
+def _equal_characters(first: str, second: str) -> int:
+    """Return how many characters at the beginning of two texts are equal."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((index for index, (one, other) in pairs if one != other), min(len(first), len(second)))
 
 
 @lru_cache(maxsize=_MOST_RECENT)
-def _spellings(key: str) -> list[tuple[re.Pattern[str], list[re.Pattern[str]]]]:
-    """Return, for each way to write a key, the pattern of its beginning, and those of the characters after it."""
-    spellings: list[tuple[re.Pattern[str], list[re.Pattern[str]]]] = []
-    for text in (key, *_base64_cores(key)):
-        # A key that begins like a field of every reply is only removed as a whole.
-        length = len(text) if text.startswith(_FIELDS_OF_A_REPLY) else SHORTEST
-        characters = list(map(_any_escape, text))
-        spellings.append((re.compile("".join(characters[:length])), list(map(re.compile, characters[length:]))))
-    return spellings
+def _forms(key: str) -> list[tuple[str, list[tuple[int, str]]]]:
+    """Return each form that a key may have, with the parts by which it is found and their offsets."""
+    plain = _Decoded(key).text  # a key may itself have characters that look like an escape
+    # A key that begins like a field of every reply is only removed as a whole.
+    beginning = plain if plain.startswith(_FIELDS_OF_A_REPLY) else plain[:SHORTEST]
+    middle = [(start, plain[start : start + _PART]) for start in range(_PART, len(plain) - _PART + 1, _PART)]
+    encoded = [form for core in _base64_cores(key) for form in (core, core.translate(_BASE64_FOR_URLS))]
+    encoded += [key.encode().hex(), key.encode().hex().upper()]
+    return [(plain, [(0, beginning), *middle]), *((form, [(0, form[:_ENCODED])]) for form in dict.fromkeys(encoded))]
 
 
 def _base64_cores(key: str) -> Iterator[str]:
@@ -110,15 +159,6 @@ def _base64_cores(key: str) -> Iterator[str]:
         core = whole[-(-offset * 8 // 6) : (offset + len(content)) * 8 // 6]
         if len(core) >= SHORTEST:
             yield core
-
-
-def _any_escape(character: str) -> str:
-    """Return a pattern of a character as it is, or escaped for a URL, JSON or HTML, at any depth of JSON text."""
-    variants = character + _BASE64_VARIANTS.get(character, "")
-    plain = "|".join(map(re.escape, variants))
-    slash = r"\\*/|" if character == "/" else ""
-    code = ord(character)
-    return rf"(?:{slash}{plain}|(?i:%{code:02x}|\\+u{code:04x}|&\#0*{code};|&\#x0*{code:x};))"
 
 
 class _LogFilter(logging.Filter):

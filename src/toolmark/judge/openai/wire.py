@@ -16,6 +16,7 @@ from toolmark._internal.json import JsonObject, is_number, json_text, parse_json
 from toolmark.errors import InvalidDataError
 from toolmark.judge.cost import add_usage
 from toolmark.judge.openai.errors import unusable_response_error
+from toolmark.judge.openai.key_filter import without_keys
 from toolmark.judge.protocol import Answer, Message, Prompt, Question, Reply
 
 TextApi: TypeAlias = Literal["chat", "responses"]
@@ -239,7 +240,8 @@ def _text_of(content: object) -> str:
     if isinstance(content, str):
         return content
     texts = [part.get("text") for part in objects_in(content, "text", "output_text")]
-    return "".join(text for text in texts if isinstance(text, str))
+    # The parts of a text may hold a key that none of them holds alone.
+    return without_keys("".join(text for text in texts if isinstance(text, str)))
 
 
 def _raise_reported_error(body: JsonObject) -> None:
