@@ -58,6 +58,21 @@ def test_abandoned_results_stop_the_processes() -> None:
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="processes are not forked here")
+def test_an_interrupt_during_a_fork_stops_the_program() -> None:
+    """Python only prints an exception in the hooks of a fork, and the program would go on."""
+    program = (
+        "import os, signal; os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT))\n"
+        "from scale_workers import double; from toolmark.scale.engines.local_pool import run_jobs\n"
+        "try: list(run_jobs(double, [1, 2], 2))\n"
+        "except KeyboardInterrupt: print('stopped')"
+    )
+    paths = os.pathsep.join([environment()["PYTHONPATH"], str(Path(__file__).parents[1])])
+    settings = environment(PYTHONPATH=paths)
+    done = subprocess.run([sys.executable, "-c", program], env=settings, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("stopped\n", "")
+
+
 def test_functions_that_cannot_be_pickled_are_refused() -> None:
     """A function that other processes cannot import gives an error."""
     with pytest.raises(ConfigurationError, match="cannot be handed to other processes"):

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from multiprocessing import connection
 from pathlib import Path
 from pickle import PicklingError, dumps
@@ -60,12 +60,13 @@ class _Pool:
     def __init__(self, work: Callable[[Any], Any], processes: int) -> None:
         context: Any = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
         self._members: dict[connection.Connection, Any] = {}
-        for _ in range(processes):
-            own_end, worker_end = context.Pipe()
-            member = context.Process(target=_serve, args=(worker_end, work), daemon=True)
-            member.start()
-            worker_end.close()  # so that the pipe ends with the process
-            self._members[own_end] = member
+        with _interrupts_held_back():
+            for _ in range(processes):
+                own_end, worker_end = context.Pipe()
+                member = context.Process(target=_serve, args=(worker_end, work), daemon=True)
+                member.start()
+                worker_end.close()  # so that the pipe ends with the process
+                self._members[own_end] = member
 
     def run(self, jobs: Iterator[J]) -> Iterator[tuple[J, Any]]:
         under_way: dict[connection.Connection, J] = {}
@@ -108,6 +109,19 @@ class _Pool:
             member.terminate()
             member.join()
             pipe.close()
+
+
+@contextmanager
+def _interrupts_held_back() -> Generator[None, None, None]:
+    """Let Ctrl-C wait until processes are started: in the hooks of a fork, Python would print it and go on."""
+    if not hasattr(signal, "pthread_sigmask"):  # not POSIX
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _has_one_thread() -> bool:
