@@ -118,6 +118,21 @@ def test_known_and_pending_questions_are_not_sent(tmp_path: Path) -> None:
     assert (state.prompts, state.verdicts) == (3, 3)
 
 
+def test_verdicts_that_the_cache_lost_come_from_the_folder(tmp_path: Path) -> None:
+    """They are paid for, so only prompts without a stored answer are sent."""
+    with FakeOpenAI(answer=yes) as server:
+        through(calls_made(server, tmp_path, max_requests=2)[0], prompts(3))
+        (tmp_path / "b" / "output-0002.jsonl").unlink()
+        batch, judge = calls_made(server, tmp_path)
+        batch.submit(prompts(3))
+        restored = [judge.cached(prompt) is not None for prompt in prompts(3)]
+        state = through(batch)
+
+    assert restored == [True, True, False]
+    assert sorted(questions(server)) == ["question 0", "question 1", "question 2", "question 2"]
+    assert state.verdicts == 3
+
+
 def test_limits_split(tmp_path: Path) -> None:
     """No batch has more requests or bytes than allowed, and all verdicts come together."""
     with FakeOpenAI(answer=yes) as server:

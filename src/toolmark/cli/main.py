@@ -83,16 +83,22 @@ class _LazyGroup(click.Group):
 
     def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as click declares it
         """Run the command; an error that nobody expected becomes one line and the exit code 70."""
-        # Cases are many small objects without cycles, so the usual threshold of 700 costs a tenth of the time.
-        gc.set_threshold(50_000, *gc.get_threshold()[1:])
-        # At the exit of the interpreter all output is written: Ctrl-C would only add a traceback or another exit code.
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-        with _one_line_errors():
-            try:
-                return super().main(*args, **options)
-            finally:
-                if sys.stdout is not None:
-                    sys.stdout.flush()  # a full disk is noticed here, not when the interpreter ends
+        try:
+            # Cases are many small objects without cycles, so the usual threshold of 700 costs a tenth of the time.
+            gc.set_threshold(50_000, *gc.get_threshold()[1:])
+            # At the exit of the interpreter all output is written: Ctrl-C would only add a traceback or another exit
+            # code.
+            atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+            with _one_line_errors():
+                try:
+                    return super().main(*args, **options)
+                finally:
+                    if sys.stdout is not None:
+                        sys.stdout.flush()  # a full disk is noticed here, not when the interpreter ends
+        except KeyboardInterrupt:  # outside of click, which handles its own
+            from toolmark.cli.io import INTERRUPTED  # noqa: PLC0415 - not loaded for --help
+
+            sys.exit(INTERRUPTED)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's own
         """Return the imported command, or `None` if there is no such name."""

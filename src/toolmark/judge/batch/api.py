@@ -57,6 +57,8 @@ LONGEST_INTERVAL: Final = 120.0
 _UNSENT: Final[tuple[ShardState, ...]] = ("planned", "uploaded")
 _NOT_COLLECTED: Final[tuple[ShardState, ...]] = (*_UNSENT, "created")
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_KINDS: Final = ("error", "output")
+"""Files of answers; the output comes last: of two answers to one request, that of the output counts."""
 _GROWTH = 1.5
 _GRACE = 3600
 
@@ -240,7 +242,7 @@ class Batch:
 
         Shards that an earlier call planned but did not send, because the program ended, are sent; batches that it
         created without recording them are found again at the provider. Prompts that came back without an answer are
-        sent again, and only those.
+        sent again, and only those: verdicts that the cache has lost come from the answers stored in the folder.
 
         Args:
             prompts: Further prompts, such as those of `metric.prompts(case)`.
@@ -254,6 +256,7 @@ class Batch:
             run = _Run(self._folder, self._open_manifest(model), model)
             # A program that ended after it created a batch and before it wrote that down leaves such a shard.
             is_doubtful = any(shard.state in _UNSENT for shard in run.manifest.shards)
+            self._restore_verdicts(run)
             self._plan(run, prompts)
             run_sync(run.send(search=is_doubtful))
         return self.state()
@@ -368,6 +371,25 @@ class Batch:
             raise ConfigurationError(f"{message}; use another folder")
         return manifest
 
+    def _restore_verdicts(self, run: _Run) -> None:
+        """Put verdicts that the cache has no longer into it again, from the stored answers, which are paid for."""
+        missing = self._without_verdict(self._folder.prompts())
+        for shard in run.manifest.shards if missing else ():
+            keys = self._folder.keys(shard) if shard.state == "collected" else []
+            if missing.keys() & keys:
+                for key, answer in self._stored_answers(run, shard).answers.items():
+                    if key in missing:
+                        self._cache_verdict(missing[key], answer)
+
+    def _stored_answers(self, run: _Run, shard: Shard) -> ShardAnswers:
+        """Return the answers of a shard in the files on disk."""
+        stored = ShardAnswers(self._folder.keys(shard))
+        for kind in _KINDS:
+            content = self._folder.read_answers(shard, kind)
+            if content is not None:
+                stored.add_file(kind, content, run.model.wire.reply)
+        return stored
+
     def _plan(self, run: _Run, prompts: Iterable[Prompt]) -> None:
         """Write what is to be sent: prompts and requests first, then the manifest that names them."""
         by_key = self._folder.prompts()
@@ -442,8 +464,7 @@ class Batch:
         Files that are on disk already are only downloaded `again`.
         """
         downloaded = ShardAnswers(self._folder.keys(shard))
-        # The output comes last: of two answers to one request, that of the output counts.
-        for kind, file_id in (("error", shard.error_file_id), ("output", shard.output_file_id)):
+        for kind, file_id in zip(_KINDS, (shard.error_file_id, shard.output_file_id), strict=True):
             content = self._folder.read_answers(shard, kind)
             if file_id is not None and (content is None or again):
                 content = await run.remote.download(file_id)
