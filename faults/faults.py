@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -54,6 +55,10 @@ def stopped_by(number: signal.Signals) -> Fault:
     return stop_again_and_again
 
 
+_IGNORED = re.compile(rb"Exception ignored in: .*?\nKeyboardInterrupt: *\n", re.DOTALL)
+"""What Python prints of an interrupt in a finalizer; the program goes on."""
+
+
 def _stop(program: Program, number: signal.Signals, moment: float, rng: random.Random) -> bool:
     """Start a program and send a signal after some seconds; return whether it was stopped before its end."""
     process = program.start_copy()
@@ -67,8 +72,10 @@ def _stop(program: Program, number: signal.Signals, moment: float, rng: random.R
             process.send_signal(number)
     _, err = process.communicate()
     if number == signal.SIGINT and program.is_command:
-        if b"/toolmark/cli/" not in err and err.endswith(b"KeyboardInterrupt\n"):
-            return True  # the program had not begun
+        err = _IGNORED.sub(b"", err)
+        last_traceback = err.rpartition(b"Traceback")[2]
+        if b"super().main(" not in last_traceback and last_traceback.endswith(b"KeyboardInterrupt\n"):
+            return True  # the command had not begun, or was over
         # A signal that comes after the program, while the interpreter shuts down, ends Python without a word.
         is_clean = process.returncode >= 0 or (process.returncode == -signal.SIGINT and not err)
         check(is_clean, f"{program.name}: ended with {process.returncode} after Ctrl-C: {err.decode()}")

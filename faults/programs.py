@@ -33,7 +33,7 @@ from victims import EVALUATION, SINK_WRITER, times_written
 PRELOAD = "toolmark.cli.main,toolmark.cli.score,toolmark.cli.convert,toolmark.scale.files,toolmark.scale.conversion"
 """Modules that are loaded before a program counts as started, so that faults hit its work and not its imports."""
 
-COMMAND = "from toolmark.cli.main import main; main()"
+COMMAND = "from toolmark.cli.main import run; run()"
 """The text of the command line."""
 
 

@@ -19,6 +19,7 @@ import importlib, json, os, signal, sys
 modules, *sys.argv[1:] = sys.argv[1:]
 for name in modules.split(","):
     importlib.import_module(name)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # in the hooks of a fork, Python would print it and go on
 for line in sys.stdin:
     program, words, folder, errors = json.loads(line)
     child = os.fork()
@@ -39,6 +40,7 @@ for line in sys.stdin:
 else:
     sys.exit()
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs this in the background ignores it
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 exec(compile(program, "<program>", "exec"))
 """
 """Loads modules and becomes the program, in a copy of itself for each line of input."""

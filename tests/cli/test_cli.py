@@ -227,9 +227,10 @@ def test_interrupt_at_the_end_of_the_process_changes_nothing(tmp_path: Path) -> 
     (tmp_path / "good.jsonl").write_bytes(lines(PERFECT))
     program = """
 import atexit, os, signal, sys
-atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))  # called after what the command registers
-from toolmark.cli.main import main
-main(["score", "good.jsonl"])
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+from toolmark.cli.main import run
+sys.argv[1:] = ["score", "good.jsonl"]
+run()
 """
     done = run_python(["-c", program], tmp_path)
 

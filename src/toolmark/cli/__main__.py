@@ -1,6 +1,6 @@
 """Entry point of `python -m toolmark.cli`."""
 
-from toolmark.cli.main import main
+from toolmark.cli.main import run
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -6,7 +6,6 @@ toolmark itself (`EX_SOFTWARE`), 130 interrupted.
 
 from __future__ import annotations
 
-import atexit
 import errno
 import gc
 import io
@@ -86,9 +85,6 @@ class _LazyGroup(click.Group):
         try:
             # Cases are many small objects without cycles, so the usual threshold of 700 costs a tenth of the time.
             gc.set_threshold(50_000, *gc.get_threshold()[1:])
-            # At the exit of the interpreter all output is written: Ctrl-C would only add a traceback or another exit
-            # code.
-            atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
             with _one_line_errors():
                 try:
                     return super().main(*args, **options)
@@ -169,3 +165,12 @@ def main(*, no_settings: bool) -> None:  # noqa: ARG001 - read by `resolve_comma
     # A character that the encoding of a pipe lacks must not end the program.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def run() -> None:
+    """Run the command of the command line, and end the process."""
+    try:
+        main()
+    finally:
+        # All output is written: while the interpreter ends, Ctrl-C would only add a traceback or change the exit code.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
