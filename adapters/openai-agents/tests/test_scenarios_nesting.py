@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from agents import Agent, Runner, function_tool, handoff
+from agents import Agent, ModelBehaviorError, Runner, function_tool, handoff
 from agents.extensions.handoff_filters import remove_all_tools
 from oa_agents import (
     LIVE,
@@ -304,12 +304,22 @@ def test_ids_that_come_again(mode: str) -> None:
     """An id that comes again in a later message names another call."""
     steps = [[AskFor("add", {"a": n, "b": n}, "c1")] for n in (1, 2)]
 
-    one = play(mode, make_agent(*steps, "done", tools=[add]))
+    agent = make_agent(*steps, "done", tools=[add])
+    result, error = None, None
 
-    if ENFORCES_IDS:  # such a run ends immediately, and no hook receives its second message
-        assert type(one.error).__name__ == "ModelBehaviorError"
+    with record() as recorder:
+        try:
+            result = asyncio.run(run_or_stream(mode, agent, "hi"))
+        except ModelBehaviorError as raised:  # such a run ends immediately, and no hook receives its second message
+            error = raised
+
+    assert (error is not None) == ENFORCES_IDS
+    if ENFORCES_IDS:
         steps.pop()
-    assert summaries(one.calls) == [
+    run = run_from_result(result, error=error) if mode == "result" else recorder.last_run
+    warns = any("refused the model's last answer" in warning for warning in run.warnings)
+    assert warns == (ENFORCES_IDS and mode != "result")
+    assert summaries(run.tools_called) == [
         called("add", {"a": n, "b": n}, "c1", {"sum": 2 * n}) for n in range(1, len(steps) + 1)
     ]
 

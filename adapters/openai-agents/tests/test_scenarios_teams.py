@@ -71,6 +71,41 @@ def test_agents_at_once_inside_one_tool(mode: str, name: str, traced: bool) -> N
     assert _attempts(_children(call)) == [1, 1, 1]
 
 
+@pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
+@scenario("33c", LIVE)
+def test_agents_that_tools_leave_in_the_background(mode: str, traced: bool) -> None:
+    """An agent that works on after the tool that began it has returned is inside this tool."""
+    config = RunConfig(tracing_disabled=not traced)
+    tasks: list[asyncio.Task[Any]] = []
+
+    @function_tool
+    async def begin(n: int) -> str:
+        """Ask an agent, and do not wait for it."""
+
+        async def later() -> None:
+            await asyncio.sleep(0.02)
+            sub = make_agent([AskFor("add", {"a": n, "b": n}, "in1")], "done", tools=[add], name=f"S{n}")
+            await Runner.run(sub, "q", run_config=config)
+
+        tasks.append(asyncio.create_task(later()))
+        return "begun"
+
+    @function_tool
+    async def join() -> str:
+        """Wait for the agents."""
+        await asyncio.gather(*tasks)
+        return "joined"
+
+    steps = [[AskFor("begin", {"n": n}, f"o{n}") for n in range(2)], [AskFor("join", {}, "o2")], "end"]
+    first, second, last = play(mode, make_agent(*steps, tools=[begin, join]), run_config=config).calls
+
+    for n, call in enumerate((first, second)):
+        assert summaries(_children(call)) == [
+            called("add", {"a": n, "b": n}, "in1", {"sum": 2 * n}, agent=f"S{n}"),
+        ]
+    assert (last.output, _children(last)) == ("joined", [])
+
+
 @scenario("33b", LIVE)
 def test_equal_agents_at_once_inside_one_tool(mode: str) -> None:
     """Equal calls of agents that run at once are separate calls, each with its own result."""

@@ -54,6 +54,11 @@ def current_span() -> Any:
     return get_current_span()
 
 
+def is_tool_span(span: Any) -> bool:
+    """Return whether a span is that of one tool run; tools of the provider's kind run in the span of their agent."""
+    return type(getattr(span, "span_data", None)).__name__ == "FunctionSpanData"
+
+
 def trace_of(run_config: Any) -> dict[str, Any]:
     """Return the id and the name of the trace that a configuration names, else of the current one."""
     trace = get_current_trace()

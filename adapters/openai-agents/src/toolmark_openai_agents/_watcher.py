@@ -60,6 +60,7 @@ class Watcher:
         # Runs that a tool starts at the same time are in one scope, and each has its own ids.
         self.strand: int | None = None if scope is None else next(recording.keys)
         self._has_trace = False
+        self._asks_model = False
         self._answered = False
         self._answer: Any = None
         self._paused_items: list[Any] = []
@@ -71,6 +72,8 @@ class Watcher:
         self._last_message: list[Request] = []
         self._running: list[ToolRun] = []
         self._runs_by_id: dict[str, ToolRun] = {}
+        self._tool_spans: dict[int, tuple[Any, int]] = {}
+        """The span and the key of each tool run; the span is held, since an id may be reused once an object is gone."""
         self._result_items: dict[str | None, Any] = {}
         """The items of the results that the model was shown, by the id of the call."""
         self._call_ids: dict[int, str | None] = {}
@@ -151,6 +154,7 @@ class Watcher:
         self, context: Any, agent: Any, system_prompt: Any = None, input_items: Any = (), **_more: Any
     ) -> None:
         """Note the results that the model is shown for the first time, and the trace that has begun."""
+        self._asks_model = True
         if self.scope is None and not self._has_trace:
             self._has_trace = True
             for name, value in _states.trace_of(None).items():
@@ -163,6 +167,7 @@ class Watcher:
 
     def on_llm_end(self, context: Any, agent: Any, response: Any, **_more: Any) -> None:
         """Note the calls that the model requested, and its usage."""
+        self._asks_model = False
         output = list(getattr(response, "output", ()))
         requests = self._new_requests(output, agent)
         self.builder.model_asked(requests, scope=self.scope, strand=self.strand, agent=_messages.agent_name(agent))
@@ -266,6 +271,8 @@ class Watcher:
             # Without tracing, all spans have the id "no-op".
             if isinstance(parent, str) and parent != "no-op" and parent == getattr(run.span, "span_id", None):
                 return run.key
+        if id(span) in self._tool_spans and self.builder.is_open:  # a task that the tool left behind
+            return self._tool_spans[id(span)][1]
         call_id = getattr(context, "tool_call_id", None)
         if not isinstance(call_id, str) or not call_id:
             return None
@@ -312,6 +319,11 @@ class Watcher:
             self._refused(error)
         if self._running and _errors.may_come_from_tool(error):
             self._blame_tool(error)
+        if self._asks_model and type(error).__name__ == "ModelBehaviorError":
+            self.builder.warn(
+                "the SDK refused the model's last answer before the recorder could see it, so the calls that it "
+                "requests are missing; none of them ran"
+            )
         if self.scope is None:
             self.builder.ended(None, status=_errors.status_of(error), error=_errors.error_text(error), at=now())
 
@@ -478,6 +490,8 @@ class Watcher:
             at=now(),
         )
         self._running.append(run)
+        if _states.is_tool_span(run.span):
+            self._tool_spans[id(run.span)] = run.span, run.key
         self._call_ids[run.key] = call_id
         if call_id is not None:
             self._runs_by_id[call_id] = run
