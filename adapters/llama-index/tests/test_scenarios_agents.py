@@ -334,6 +334,37 @@ def test_agents_at_the_same_time_in_a_tool() -> None:
     assert sorted(child.execution.agent or "" for child in children if child.execution) == ["sub1", "sub2"]
 
 
+def test_agents_that_tools_leave_in_the_background() -> None:
+    """An agent that works on after the tool that began it has returned is inside this tool."""
+    tasks: list[asyncio.Task[Any]] = []
+
+    async def begin(q: str) -> str:
+        """Ask an agent, and do not wait for it."""
+
+        async def later() -> None:
+            await asyncio.sleep(0.02)
+            await agent(asks(("search", {"q": q}, "i1")), "sub", tools=[search], name=f"sub {q}").run(user_msg=q)
+
+        tasks.append(asyncio.create_task(later()))
+        return "begun"
+
+    async def join() -> str:
+        """Wait for the agents."""
+        await asyncio.gather(*tasks)
+        return "joined"
+
+    steps = (asks(("begin", {"q": "x"}, "o1"), ("begin", {"q": "y"}, "o2")), asks(("join", {}, "o3")), "end")
+    calls = played(lambda: agent(*steps, tools=[begin, join])).run("C").calls
+
+    assert [call.output for call in calls] == ["begun", "begun", "joined"]
+    children = [call.execution.children for call in calls if call.execution is not None]
+    assert [summaries(inside) for inside in children] == [
+        [("search", {"q": "x"}, "i1", "found x")],
+        [("search", {"q": "y"}, "i1", "found y")],
+        [],
+    ]
+
+
 class ByHand(Workflow):
     """An agent written by hand."""
 

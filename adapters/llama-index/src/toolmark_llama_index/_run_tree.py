@@ -191,6 +191,11 @@ class Span:
         return self.is_run and self.parent is None and not self.recording.is_group
 
     @property
+    def is_tool(self) -> bool:
+        """Whether it is the outermost span of the execution of a tool."""
+        return self.scope is not None and (self.parent is None or self.parent.scope != self.scope)
+
+    @property
     def place(self) -> Place:
         """Where things happen here."""
         return self.scope, self.strand
@@ -240,19 +245,21 @@ class RunTree:
         # Some versions name, as the parent of a run, another run that began before it in the same task. Only steps
         # start runs, so the span around that run is the parent of this one.
         span = self.spans.get(parent_id) if parent_id else None
-        while span is not None and (span.closed or (is_run and span.is_run)):
+        # A task that a tool left behind is inside this tool.
+        while span is not None and ((span.closed and not span.is_tool) or (is_run and span.is_run)):
             span = span.parent
         return span
 
     def close(self, span: Span) -> None:
         """Note that a span ended, and remove the spans that are no longer needed."""
         span.closed = True
+        is_tool = span.is_tool or span.tool is not None
         span.tool = span.workflow = None
         if span.is_root or not span.recording.builder.is_open:
             self.forget(span.recording, closed_only=True)
-        # Until the recording ends, spans of nested runs stay, since they may be named as a parent, and those of models,
-        # since a model that streams reports its answer after its span has ended.
-        elif not (span.is_run or span.llm is not None):
+        # Until the recording ends, spans of nested runs and of tools stay, since they may be named as a parent, and
+        # those of models, since a model that streams reports its answer after its span has ended.
+        elif not (span.is_run or is_tool or span.llm is not None):
             self._remove(span)
 
     def forget(self, recording: Recording, *, closed_only: bool = False) -> None:
