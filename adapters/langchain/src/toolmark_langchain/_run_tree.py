@@ -396,11 +396,12 @@ class RunTree:
             same_calls = [other for other in ended if other.log.waits_for(node.calls or ())]
             same_step = [other for other in ended if node.name in other.steps]
             matches = same_calls or same_step or [other for other in ended if other.graph == recording.graph]
-            if len(matches) > 1:
-                matches[0].builder.warn(
+            for other in matches if len(matches) > 1 else ():  # each may have what belongs to another
+                other.builder.warn(
                     f"{len(matches)} runs of conversation {recording.thread!r} waited when it was resumed; the newest "
                     "of them was continued"
                 )
+                other.cached_run = None
         if matches:
             self._resume(recording, matches[0])
             return

@@ -248,10 +248,9 @@ class ToolCallRecorder(RunRecorder[Recording]):
         waiting = same or waiting
         if not waiting:
             return None
-        newest = waiting[-1]
-        if len(waiting) > 1:
-            newest.builder.warn(_SEVERAL_WAITING.format(count=len(waiting)))
-        return newest
+        for other in waiting if len(waiting) > 1 else ():  # each may have what belongs to another
+            other.builder.warn(_SEVERAL_WAITING.format(count=len(waiting)))
+        return waiting[-1]
 
     def _span_exited(self, span_id: str, result: object) -> None:
         self._span_closed(span_id, lambda span: self._watcher.exited(span, result))
