@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -212,6 +213,46 @@ def test_sub_agent_in_the_background() -> None:
     child = called("add", {"a": 1}, "c1", "3")
     assert summaries(only.calls) == [called("start", {"q": "1+2"}, "c1", "started", children=[child])]
     assert (only.input, only.actual_output) == ("hi", "final")
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.1])
+def test_sub_agent_in_the_background_of_a_run_in_a_sink(delay: float) -> None:
+    """What it does after the run was passed on is not recorded, and a warning says so."""
+
+    @tool
+    async def wait(seconds: float) -> str:
+        """Wait."""
+        await asyncio.sleep(seconds)
+        return "waited"
+
+    inner = make_agent(scripted(asks(("wait", {"seconds": 0.1}, "c1")), "sub done"), [wait])
+    tasks: list[Any] = []
+
+    @tool
+    async def start(q: str) -> str:
+        """Start an agent and do not wait."""
+
+        async def later() -> None:
+            await asyncio.sleep(delay)
+            await inner.ainvoke({"messages": [("user", q)]})
+
+        tasks.append(asyncio.create_task(later()))
+        await asyncio.sleep(0.05)
+        return "started"
+
+    written: list[Any] = []
+    recorder = ToolCallRecorder(sink=SimpleNamespace(write=written.append))
+    agent = make_agent(scripted(asks(("start", {"q": "1+2"}, "c1")), "final"), [start])
+
+    async def run() -> None:
+        await agent.ainvoke(HI, {"callbacks": [recorder]})
+        await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+
+    (only,) = written
+    assert [call.name for call in only.calls] == ["start"]
+    assert any("left in the background" in text for text in [*only.warnings, *recorder.warnings])
 
 
 def runtime_type() -> Any:

@@ -1,10 +1,11 @@
 """Scenarios 24, 26-32, 34, 35, 40, 41: kinds of agents, several of them, agents in tools, workflows written by hand."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from li_agents import add, agent, asks, boom, llm, outcome, play, played, search, status_of, summaries, write
+from li_agents import add, agent, asks, boom, llm, outcome, play, played, search, slow, status_of, summaries, write
 from li_versions import scenario
 from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage
@@ -13,6 +14,7 @@ from llama_index.core.tools.calling import acall_tool_with_selection
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
+from toolmark.cases import Run
 from toolmark.testing import AskFor, HandOff
 from toolmark_llama_index import record, track
 
@@ -363,6 +365,29 @@ def test_agents_that_tools_leave_in_the_background() -> None:
         [("search", {"q": "y"}, "i1", "found y")],
         [],
     ]
+
+
+def test_agent_in_the_background_of_a_run_in_a_sink() -> None:
+    """What it does after the run was passed on is not recorded, and a warning says so."""
+    tasks: list[Any] = []
+    written: list[Run] = []
+
+    async def begin() -> str:
+        """Ask an agent, and do not wait for it."""
+        tasks.append(agent(asks(("slow", {"ms": 200}, "i1")), "sub", tools=[slow], name="sub").run(user_msg="q"))
+        await asyncio.sleep(0.05)
+        return "begun"
+
+    async def go() -> None:
+        with record(sink=SimpleNamespace(write=written.append)):
+            await agent(asks(("begin", {}, "o1")), "end", tools=[begin]).run(user_msg="hi")
+            await asyncio.gather(*tasks)
+
+    asyncio.run(go())
+
+    (run,) = written
+    assert [call.name for call in run.select_calls(nested=True)] == ["begin", "slow"]
+    assert ["left in the background" in text for text in run.warnings] == [True]
 
 
 class ByHand(Workflow):

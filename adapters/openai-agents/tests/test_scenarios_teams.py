@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -104,6 +105,32 @@ def test_agents_that_tools_leave_in_the_background(mode: str, traced: bool) -> N
             called("add", {"a": n, "b": n}, "in1", {"sum": 2 * n}, agent=f"S{n}"),
         ]
     assert (last.output, _children(last)) == ("joined", [])
+
+
+@scenario("33d", LIVE)
+def test_agent_in_the_background_of_a_run_in_a_sink(mode: str) -> None:
+    """What it does after the run was passed on is not recorded, and a warning says so."""
+    tasks: list[asyncio.Task[Any]] = []
+    written: list[Run] = []
+
+    @function_tool
+    async def begin() -> str:
+        """Ask an agent, and do not wait for it."""
+        sub = make_agent([AskFor("slow", {"d": 0.2}, "in1")], "done", tools=[slow], name="Sub")
+        tasks.append(asyncio.create_task(Runner.run(sub, "q")))
+        await asyncio.sleep(0.05)
+        return "begun"
+
+    async def go() -> None:
+        with record(sink=SimpleNamespace(write=written.append)):
+            await run_or_stream(mode, make_agent([AskFor("begin", {}, "o1")], "end", tools=[begin]), "hi")
+            await asyncio.gather(*tasks)
+
+    asyncio.run(go())
+
+    (run,) = written
+    assert [call.name for call in run.select_calls(nested=True)] == ["begin", "slow"]
+    assert ["left in the background" in text for text in run.warnings] == [True]
 
 
 @scenario("33b", LIVE)

@@ -57,6 +57,11 @@ class Recording(Protocol):
         raise NotImplementedError
 
 
+_GOES_ON: Final = (
+    "an agent that a tool left in the background had not ended when the run ended; what it did later is not in this "
+    "record"
+)
+
 R = TypeVar("R", bound=Recording)
 
 
@@ -203,6 +208,10 @@ class RunRecorder(Generic[R]):
         """Store a recording as the newest."""
         self._recordings[id(recording)] = recording
 
+    def _goes_on(self, recording: R) -> bool:  # noqa: ARG002 - for subclasses
+        """Return whether a part of a run that ended goes on, such as an agent that a tool left in the background."""
+        return False
+
     def _drop(self, recording: R) -> bool:
         """Remove a recording; return whether it was stored."""
         return self._recordings.pop(id(recording), None) is not None
@@ -219,6 +228,8 @@ class RunRecorder(Generic[R]):
         """Pass a run that ended to the sink, and drop it unless it is interrupted: a resumed run continues it."""
         with self._lock:
             run = recording.run()
+            if run.status is RunStatus.OK and self._goes_on(recording):
+                run = run.model_copy(update={"warnings": [*run.warnings, _GOES_ON]})
         if self._sink is not None:
             self._sink.write(run)  # without the lock: a sink may be slow
         if run.status is not RunStatus.INTERRUPTED:

@@ -23,6 +23,11 @@ from toolmark_langchain._messages import arguments_in
 from toolmark_langchain._run_tree import Node, Recording, RunTree
 from toolmark_langchain._watcher import Watcher, missing_tool
 
+_LATE = (
+    "an agent that a tool left in the background went on after its run was passed to a sink or popped, and was not "
+    "recorded"
+)
+
 _Callback = TypeVar("_Callback", bound=Callable[..., None])
 
 
@@ -141,6 +146,9 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         with super().conversation(label):
             yield
 
+    def _goes_on(self, recording: Recording) -> bool:
+        return bool(recording.open)
+
     def _drop(self, recording: Recording) -> bool:
         return self._tree.drop(recording)
 
@@ -168,7 +176,10 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
             root = self._tree.root(
                 run_id, inputs, kind, name, label=self._label(), group=group, tags=tags, metadata=metadata
             )
-        return self._tree.begin(run_id, parent, name, is_scope=is_scope, root=root, metadata=metadata)
+        node = self._tree.begin(run_id, parent, name, is_scope=is_scope, root=root, metadata=metadata)
+        if node is None and self._tree.is_removed(parent_run_id):
+            self._say(_LATE)
+        return node
 
     @_guarded
     def on_chain_start(self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any) -> None:

@@ -252,6 +252,10 @@ class RunTree:
         """Return whether a run is a root whose parent is not in the tree."""
         return parent_run_id not in self._removed and parent_run_id not in self._removed_open
 
+    def is_removed(self, run_id: UUID | None) -> bool:
+        """Return whether a run ended, and its recording was removed."""
+        return run_id in self._removed
+
     def begin(
         self,
         run_id: UUID,

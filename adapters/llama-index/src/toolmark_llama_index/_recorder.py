@@ -160,6 +160,9 @@ class ToolCallRecorder(RunRecorder[Recording]):
         with self._lock:
             return all(span.closed or span.is_run for span in self._watcher.tree.spans.values())
 
+    def _goes_on(self, recording: Recording) -> bool:
+        return any(span.is_run and span.parent is not None and not span.closed for span in recording.spans.values())
+
     def _end_open_runs(self) -> None:
         for recording in list(self._recordings.values()):
             if recording.is_group:

@@ -195,6 +195,7 @@ class Recorder(RunRecorder[Recording]):
         if outer is not None and outer.recorder is self:
             key = outer.watcher.enclosing(options.get("context"))
             if key is not None:
+                outer.watcher.recording.open_inside += 1
                 return outer.watcher.watch_inside(key, input)
             # A task that a run left behind, such as a worker of a server, begins runs of its own.
             inner = outer.watcher.builder.is_open
@@ -298,6 +299,7 @@ class Recorder(RunRecorder[Recording]):
         self.observe(watcher, "what was wrapped for a run", _wrapping.unwrap, watcher.wrapped)
         watcher.wrapped = []
         if watcher.scope is not None:
+            watcher.recording.open_inside -= 1
             return
         self.observe(watcher, "the conversation of a run", self._chain, watcher)
         if watcher.paused and not watcher.recording.inner:
@@ -317,6 +319,9 @@ class Recorder(RunRecorder[Recording]):
             self._by_response[response_id] = conversation, weakref.ref(watcher.recording)
         while len(self._by_response) > self._limit:
             del self._by_response[next(iter(self._by_response))]
+
+    def _goes_on(self, recording: Recording) -> bool:
+        return recording.open_inside > 0
 
     def _drop(self, recording: Recording) -> bool:
         self._paused = [watcher for watcher in self._paused if watcher.recording is not recording]

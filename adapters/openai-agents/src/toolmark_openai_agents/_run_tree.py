@@ -25,6 +25,8 @@ class Recording:
     builder: RunBuilder
     inner: bool = False
     """Another run began it outside of any tool, such as in a guardrail."""
+    open_inside: int = 0
+    """How many runs inside its tools have not ended."""
     keys: Iterator[int] = field(default_factory=itertools.count)
     """Keys of tool executions, unique in the run."""
 
