@@ -19,7 +19,7 @@ import importlib, json, os, signal, sys
 modules, *sys.argv[1:] = sys.argv[1:]
 for name in modules.split(","):
     importlib.import_module(name)
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # in the hooks of a fork, Python would print it and go on
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Python only prints an interrupt in the hooks of a fork
 for line in sys.stdin:
     program, words, folder, errors = json.loads(line)
     child = os.fork()

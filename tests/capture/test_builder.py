@@ -410,6 +410,24 @@ def test_arguments_that_the_framework_refuses() -> None:
     )
 
 
+def test_branch_of_a_model_that_becomes_known_after_its_message() -> None:
+    """Its calls are then those of the branch, and of the agent there."""
+    builder = RunBuilder()
+    for message in ("one", "two"):
+        builder.model_asked([Request("add", {"a": 1}, "c1")], message=message)
+    builder.model_ran_in("one", strand="left", agent="first")
+    builder.model_ran_in("two", strand="right", agent="second")
+    for strand in ("right", "left"):
+        builder.tool_started(strand, "add", {"a": 1}, call_id="c1", strand=strand)
+        builder.tool_ended(strand, strand)
+
+    run = builder.build()
+    assert [(one.execution.agent, one.output) for one in run.calls if one.execution] == [
+        ("first", "left"),
+        ("second", "right"),
+    ]
+
+
 def test_hand_offs_of_agents_at_once_are_told_apart_by_strand() -> None:
     """Two agents of one scope hand over under the same id: each leads to its own agent."""
     builder = RunBuilder()

@@ -34,6 +34,18 @@ def test_error_in_toolmark_is_one_line_and_exit_code_70(monkeypatch: pytest.Monk
     assert line.endswith("; please report it, with this line and the command")
 
 
+def test_interrupt_outside_of_the_command_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback is not shown."""
+
+    def interrupted(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(click.Group, "main", interrupted)
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 130
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 @pytest.mark.parametrize("arguments", ["--help", "score runs.jsonl", "score runs.jsonl --json -"])
 def test_full_standard_output_is_an_error_of_one_line(arguments: str, tmp_path: Path) -> None:

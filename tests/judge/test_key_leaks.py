@@ -103,7 +103,7 @@ def test_a_long_text_takes_little_time(text: str) -> None:
 
 
 def test_a_key_in_two_parts_of_a_reply() -> None:
-    """Each part alone has too little of it to be found."""
+    """It is removed from the joined text."""
     remember([KEY])
     middle = len(KEY) // 2
     for cut in (7, middle, len(KEY) - 7):

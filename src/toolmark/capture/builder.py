@@ -300,7 +300,7 @@ class RunBuilder:
             self.warn(f"{problem}; {plural(wrong, 'request')} left out")
 
     def model_ran_in(self, message: Key, *, strand: Key | None, agent: str | None = None) -> None:
-        """Say where a model ran whose message was recorded before that was known.
+        """Record where a model ran, if this became known only after its message.
 
         Args:
             message: Key of the message, as `model_asked` received it.

@@ -400,12 +400,8 @@ class RunTree:
             same_calls = [other for other in ended if other.log.waits_for(node.calls or ())]
             same_step = [other for other in ended if node.name in other.steps]
             matches = same_calls or same_step or [other for other in ended if other.graph == recording.graph]
-            for other in matches if len(matches) > 1 else ():  # each may have what belongs to another
-                other.builder.warn(
-                    f"{len(matches)} runs of conversation {recording.thread!r} waited when it was resumed; the newest "
-                    "of them was continued"
-                )
-                other.cached_run = None
+            if len(matches) > 1:
+                self._warn_of_choice(matches, recording.thread)
         if matches:
             self._resume(recording, matches[0])
             return
@@ -418,6 +414,15 @@ class RunTree:
             text = "this run continues an earlier one that this recorder does not have"
         recording.builder.warn(text)
         self.add(recording)
+
+    def _warn_of_choice(self, matches: Sequence[Recording], thread: str | None) -> None:
+        """Warn on each run that may be the resumed one: it may have what belongs to another."""
+        for recording in matches:
+            recording.builder.warn(
+                f"{len(matches)} runs of conversation {thread!r} waited when it was resumed; the newest of them was "
+                "continued"
+            )
+            recording.cached_run = None
 
     def resumes_nothing(self, recording: Recording) -> None:
         """Make the recording of a root one of its own: the root is not a graph."""

@@ -280,9 +280,9 @@ class Watcher:
             log.add_state(messages, place)
 
     def _place_messages(self, node: Node, messages: Sequence[BaseMessage]) -> None:
-        """Put into a node the messages that it returns and whose models lost it as their parent, for want of a context.
+        """Put the messages that a node returns into this node.
 
-        Such a model has the tool around the graph as its parent, so that its branch is known only now.
+        Without a context, a model in it has the tool around the graph as its parent, so its branch is known only now.
         """
         if HAS_CONTEXT or not node.is_step or node.has_steps:
             return

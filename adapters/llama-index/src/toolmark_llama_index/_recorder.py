@@ -251,8 +251,9 @@ class ToolCallRecorder(RunRecorder[Recording]):
         waiting = same or waiting
         if not waiting:
             return None
-        for other in waiting if len(waiting) > 1 else ():  # each may have what belongs to another
-            other.builder.warn(_SEVERAL_WAITING.format(count=len(waiting)))
+        if len(waiting) > 1:
+            for other in waiting:  # each may have what belongs to another
+                other.builder.warn(_SEVERAL_WAITING.format(count=len(waiting)))
         return waiting[-1]
 
     def _span_exited(self, span_id: str, result: object) -> None:

@@ -592,8 +592,8 @@ def paused_run(watchers: Iterable[Watcher], state: Any, conversation: str | None
         [watcher for watcher in fitting if watcher.builder.conversation_id == conversation],
     ):
         fitting = [watcher for watcher in fitting if watcher in narrower] or fitting
-    for watcher in fitting if len(fitting) > 1 else ():  # each may have what belongs to another
-        watcher.builder.warn(
-            f"{len(fitting)} waiting runs fit the resumed state, with equal calls and results; the oldest was continued"
-        )
+    if len(fitting) > 1:
+        text = f"{len(fitting)} waiting runs fit the resumed state, with equal calls and results"
+        for watcher in fitting:  # each may have what belongs to another
+            watcher.builder.warn(f"{text}; the oldest was continued")
     return fitting[0] if fitting else None

@@ -372,14 +372,14 @@ class Batch:
         return manifest
 
     def _restore_verdicts(self, run: _Run) -> None:
-        """Put verdicts that the cache has no longer into it again, from the stored answers, which are paid for."""
+        """Put verdicts that the cache has lost into it again, from the answers in the folder: they are paid for."""
         missing = self._without_verdict(self._folder.prompts())
-        for shard in run.manifest.shards if missing else ():
-            keys = self._folder.keys(shard) if shard.state == "collected" else []
-            if missing.keys() & keys:
-                for key, answer in self._stored_answers(run, shard).answers.items():
-                    if key in missing:
-                        self._cache_verdict(missing[key], answer)
+        for shard in run.manifest.shards:
+            if shard.state != "collected" or missing.keys().isdisjoint(self._folder.keys(shard)):
+                continue
+            for key, answer in self._stored_answers(run, shard).answers.items():
+                if key in missing:
+                    self._cache_verdict(missing[key], answer)
 
     def _stored_answers(self, run: _Run, shard: Shard) -> ShardAnswers:
         """Return the answers of a shard in the files on disk."""

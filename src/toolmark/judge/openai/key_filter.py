@@ -1,7 +1,7 @@
 """Removal of API keys from texts: an endpoint may quote the key that it was sent, in any part of an answer.
 
 A key is found by its text, whatever its shape: as it is, URL-encoded, escaped as JSON or HTML, as base64, and in
-hexadecimal. Of a plain or escaped key any 23 characters are found, of each form the first 8.
+hexadecimal. Any 23 characters of a plain or escaped key are found, and the first 8 of every form.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ _LOGGERS = (
 )
 _BASE64_FOR_URLS = str.maketrans("+/", "-_")
 _PART = 12
-"""Characters of the parts in which a key is looked for: of any 23 of it, 12 are one of them."""
-_ENCODED = 8
-"""Characters of the beginning by which an encoded key is found."""
+"""Characters of the parts by which a key is found. They follow each other, so any 23 characters hold a whole one."""
 _ESCAPE = re.compile(
     # For a URL, also more than once; for JSON at any depth; for HTML. A run of backslashes is read from its first.
     r"%(?:25)*(?P<url>[0-9a-f]{2})|(?<!\\)\\+(?:u(?P<json>[0-9a-f]{4})|(?P<slash>/))"
@@ -73,7 +71,7 @@ def without_keys(text: str) -> str:
 
 
 def remove_keys(text: str, keys: Iterable[str]) -> str:
-    """Return a text with each of these keys, and each part of one that counts, replaced by `REDACTED`."""
+    """Return a text with each of these keys, whole or in part, replaced by `REDACTED`."""
     secrets = [key for key in keys if len(key) >= SHORTEST and key != NO_KEY]
     if not secrets:
         return text
@@ -90,7 +88,7 @@ def remove_keys(text: str, keys: Iterable[str]) -> str:
 
 
 class _Decoded:
-    """A text whose escaped characters are decoded, and where each character was before."""
+    """A text with its escaped characters decoded, and the place of each character in the original."""
 
     def __init__(self, text: str) -> None:
         parts: list[str] = []
@@ -105,7 +103,7 @@ class _Decoded:
         self.text = "".join([*parts, text[done:]]) if parts else text
 
     def source_of(self, position: int) -> int:
-        """Return where the character at a position begins in the text before."""
+        """Return where the character at a position begins in the original."""
         index = bisect_right(self._ends, position) - 1
         return self._source_ends[index] + position - self._ends[index]
 
@@ -145,7 +143,7 @@ def _forms(key: str) -> list[tuple[str, list[tuple[int, str]]]]:
     middle = [(start, plain[start : start + _PART]) for start in range(_PART, len(plain) - _PART + 1, _PART)]
     encoded = [form for core in _base64_cores(key) for form in (core, core.translate(_BASE64_FOR_URLS))]
     encoded += [key.encode().hex(), key.encode().hex().upper()]
-    return [(plain, [(0, beginning), *middle]), *((form, [(0, form[:_ENCODED])]) for form in dict.fromkeys(encoded))]
+    return [(plain, [(0, beginning), *middle]), *((form, [(0, form[:SHORTEST])]) for form in dict.fromkeys(encoded))]
 
 
 def _base64_cores(key: str) -> Iterator[str]:

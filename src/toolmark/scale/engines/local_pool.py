@@ -113,7 +113,7 @@ class _Pool:
 
 @contextmanager
 def _interrupts_held_back() -> Generator[None, None, None]:
-    """Let Ctrl-C wait until processes are started: in the hooks of a fork, Python would print it and go on."""
+    """Let Ctrl-C wait until processes are started: in the hooks of a fork, Python prints the interrupt and goes on."""
     if not hasattr(signal, "pthread_sigmask"):  # not POSIX
         yield
         return
