@@ -4,7 +4,7 @@
 # SECONDS=... time for `make fuzz`
 
 SHELL := /bin/sh
-# Where it is set, as in many containers, each of the thousands of programs that tests start compiles toolmark and its
+# Where it is set, as in many containers, each of the thousands of programs that tests start compiles toolgrade and its
 # dependencies again.
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON_SOURCES := $(wildcard src tests adapters examples benchmarks fuzz faults .ci)
@@ -76,7 +76,7 @@ lint: $(DEV_READY) ## Check style, format and the direction of imports
 types: $(DEV_READY) ## Check types with mypy and pyright, and that the public face is fully typed
 	.venv/bin/python -m mypy
 	.venv/bin/python -m pyright
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pyright --verifytypes toolmark --ignoreexternal --outputjson \
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pyright --verifytypes toolgrade --ignoreexternal --outputjson \
 		| .venv/bin/python .ci/check_public_types.py
 
 .PHONY: pins

@@ -8,11 +8,11 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-PACKAGES = ("toolmark", "toolmark_langchain", "toolmark_llama_index", "toolmark_openai_agents")
+PACKAGES = ("toolgrade", "toolgrade_langchain", "toolgrade_llama_index", "toolgrade_openai_agents")
 
-PAGE = "toolmark/report/html/templates"
+PAGE = "toolgrade/report/html/templates"
 FILES = {
-    "toolmark": [
+    "toolgrade": [
         f"{PAGE}/{name}" for name in ("page.html.jinja", "totals.html.jinja", "case.html.jinja", "page.css", "page.js")
     ]
 }

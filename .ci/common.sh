@@ -42,7 +42,7 @@ find_minor() {
 
 # Whether there is a browser for the tests of the HTML report; tests/browser/conftest.py looks for the same names.
 has_browser() {
-    [ -n "${TOOLMARK_BROWSER:-}" ] && return
+    [ -n "${TOOLGRADE_BROWSER:-}" ] && return
     for candidate in chromium chromium-browser google-chrome chrome; do
         command -v "$candidate" >/dev/null && return
     done

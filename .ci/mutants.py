@@ -1,6 +1,6 @@
 """Mutation testing: the share of small changes of the code that the tests of a package notice.
 
-`python .ci/mutants.py PACKAGE COUNT` changes COUNT random places of `src/toolmark/PACKAGE`, one at a time, by mutmut,
+`python .ci/mutants.py PACKAGE COUNT` changes COUNT random places of `src/toolgrade/PACKAGE`, one at a time, by mutmut,
 runs the tests of that package on each change, and prints the changes that no test noticed, and the score. It runs in
 a copy of the repository, `.ci-venvs/mutants-PACKAGE`, so that the sources stay as they are.
 """
@@ -39,7 +39,7 @@ DESELECTED = (
 CONFIGURATION = """
 [tool.mutmut]
 source_paths = ["src"]
-only_mutate = ["src/toolmark/{package}/*"]
+only_mutate = ["src/toolgrade/{package}/*"]
 also_copy = ["fuzz", "docs", "examples"]
 pytest_add_cli_args = ["-p", "no:cacheprovider", "-k", "{deselected}"]
 pytest_add_cli_args_test_selection = {tests}

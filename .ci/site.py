@@ -18,7 +18,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-from toolmark.cli.main import main
+from toolgrade.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
@@ -47,7 +47,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def _help_of(command: click.Command, name: str = "toolmark", parent: click.Context | None = None) -> str:
+def _help_of(command: click.Command, name: str = "toolgrade", parent: click.Context | None = None) -> str:
     """Return the help of a command and of its subcommands, as `--help` prints it."""
     context = click.Context(command, info_name=name, parent=parent, max_content_width=80, terminal_width=80)
     text = f"\n## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"

@@ -29,7 +29,7 @@ Mode = Literal[
 """What a library computes; the modes that begin with `all` answer by 1 or 0."""
 
 ALL: dict[Mode, Mode] = {"unordered": "all", "ordered": "all in order", "names": "all names"}
-"""The toolmark mode beside a library that answers by 1 or 0 whether both sides are the same."""
+"""The toolgrade mode beside a library that answers by 1 or 0 whether both sides are the same."""
 ALL_EXPECTED: dict[Mode, Mode] = {
     "unordered": "all expected",
     "ordered": "all in order",
@@ -47,9 +47,9 @@ class Library:
     """What `worker.py` imports."""
     modes: tuple[Mode, ...]
     score: Literal["recall", "all", "f1", "yes"] | None = "recall"
-    """Recall; 1 only if all of either side match; F1; the answer of the toolmark mode; `None` for another score."""
+    """Recall; 1 only if all of either side match; F1; the answer of the toolgrade mode; `None` for another score."""
     own_modes: dict[Mode, Mode] = field(default_factory=dict)
-    """The toolmark mode beside a mode of the library, where it has another name."""
+    """The toolgrade mode beside a mode of the library, where it has another name."""
     environment: dict[str, str] = field(default_factory=dict)
     pinned: str = "peers"
     """The folder of the file that says which version is measured."""
@@ -61,7 +61,7 @@ class Library:
 
 
 OWN = Library(
-    "toolmark",
+    "toolgrade",
     "own",
     (
         *("unordered", "ordered", "names", "names in order"),

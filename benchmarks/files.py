@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-SHARED = Path(os.environ.get("TOOLMARK_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+SHARED = Path(os.environ.get("TOOLGRADE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 COMMANDS = {
     "score": ("score", "runs"),
     "score --results": ("score", "runs", "--results", "results"),
@@ -49,7 +49,7 @@ def main() -> None:
         for title, arguments in COMMANDS.items():
             for processes in ("1", "2"):
                 (folder / "results").unlink(missing_ok=True)
-                command = [sys.executable, "-m", "toolmark.cli", *arguments, "--processes", processes]
+                command = [sys.executable, "-m", "toolgrade.cli", *arguments, "--processes", processes]
                 took = cost(folder, command)
                 print(
                     f"{title + ', processes ' + processes:28} {took.wall:6.2f} s {took.cpu:6.2f} s cpu "

@@ -2,9 +2,9 @@
 
     python benchmarks/judging.py [--cases 200] [--units 3] [--latency 0.05] [--concurrency 4 8 16]
 
-Conversations are judged by `ToolUseMetric` over HTTP. The endpoint is `toolmark.testing.FakeOpenAI` in a process of its
-own, which answers each request after the latency. The ideal time is requests x latency / concurrency: what it takes if
-nothing but waiting takes time. Needs `toolmark[openai]`.
+Conversations are judged by `ToolUseMetric` over HTTP. The endpoint is `toolgrade.testing.FakeOpenAI` in a process
+of its own, which answers each request after the latency. The ideal time is requests x latency / concurrency: what it
+takes if nothing but waiting takes time. Needs `toolgrade[openai]`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from toolmark import ConversationalTestCase, ToolCall, ToolUseMetric, Turn, evaluate
-from toolmark.judge import Judge
-from toolmark.judge.openai import OpenAIJudge
-from toolmark.testing import FakeOpenAI, ReceivedRequest, Reply
+from toolgrade import ConversationalTestCase, ToolCall, ToolUseMetric, Turn, evaluate
+from toolgrade.judge import Judge
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.testing import FakeOpenAI, ReceivedRequest, Reply
 
 TOOLS: Any = [
     {

@@ -1,4 +1,4 @@
-"""toolmark as the benchmark runs it: models are made, `measure` is called, the reason is read."""
+"""toolgrade as the benchmark runs it: models are made, `measure` is called, the reason is read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from toolmark import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric, case_from_record
+from toolgrade import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric, case_from_record
 
 try:
-    VERSION = f"toolmark {version('toolmark')}"
+    VERSION = f"toolgrade {version('toolgrade')}"
 except PackageNotFoundError:  # run from the source tree
-    VERSION = "toolmark (from source)"
+    VERSION = "toolgrade (from source)"
 
 
 def make(case: dict[str, list[Any]], _mode: str) -> LLMTestCase:

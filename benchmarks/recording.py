@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 from timing import settle
 from validity.table import write_section
 
-from toolmark.testing import ADD, AskFor, Scene
+from toolgrade.testing import ADD, AskFor, Scene
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "speed.md"

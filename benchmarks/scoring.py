@@ -1,4 +1,4 @@
-"""Times toolmark's scoring against parsing, and against other libraries: `python benchmarks/scoring.py --peers`.
+"""Times toolgrade's scoring against parsing, and against other libraries: `python benchmarks/scoring.py --peers`.
 
 See README.md in this folder.
 """
@@ -71,7 +71,9 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Time toolmark's scoring against parsing and against other libraries.")
+    parser = argparse.ArgumentParser(
+        description="Time toolgrade's scoring against parsing and against other libraries."
+    )
     parser.add_argument("--peers", action="store_true", help="measure the other libraries too (installs them first)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds, the best one counts (default: 3)")
     parser.add_argument(
@@ -170,9 +172,9 @@ def _work(library: Library, python: Path, job: dict[str, Any]) -> dict[str, Any]
 STARTS = {
     "nothing": "",
     "pydantic with one model": "import pydantic; type('M', (pydantic.BaseModel,), {'__annotations__': {'x': int}})",
-    "what scores a case": "from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric",
-    "`toolmark --help`": "import toolmark.cli.main",
-    "`toolmark score`": "import toolmark.cli.score",
+    "what scores a case": "from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric",
+    "`toolgrade --help`": "import toolgrade.cli.main",
+    "`toolgrade score`": "import toolgrade.cli.score",
 }
 
 

@@ -55,10 +55,10 @@ def seconds_of(report: Mapping[str, Any] | None, mode: str, part: str = "scoring
 
 
 def parsing_grid(workloads: Iterable[Workload], reports: Reports) -> Grid:
-    """Return toolmark's speed against that of parsing the same lines."""
+    """Return toolgrade's speed against that of parsing the same lines."""
     rows = []
     for workload in workloads:
-        report = reports["toolmark", workload.name]
+        report = reports["toolgrade", workload.name]
         parse = report["parse"]["models"]["seconds"]
         plain = report["parse"]["plain"]["seconds"]
         times = [seconds_of(report, mode) for mode in ("unordered", "ordered", "names")]
@@ -66,9 +66,9 @@ def parsing_grid(workloads: Iterable[Workload], reports: Reports) -> Grid:
         ratio = f"{whole / plain:.1f}" if whole and plain else "-"
         rows.append([workload.name, *map(_rate, times), _rate(plain), _rate(parse), ratio])
     return Grid(
-        "toolmark: measuring against parsing",
+        "toolgrade: measuring against parsing",
         "Cases per second. `measure` with its reason read, from models: in any order with arguments, in order with "
-        "arguments, in any order by names. Parsing: `json.loads` alone, and into toolmark's models. Last, the time "
+        "arguments, in any order by names. Parsing: `json.loads` alone, and into toolgrade's models. Last, the time "
         "from the bytes of a line to a result in any order, by that of `json.loads`.",
         ["workload", "any order", "in order", "names", "json.loads", "into models", "bytes to result"],
         rows,
@@ -88,7 +88,7 @@ def headline_grid(workloads: Iterable[Workload], reports: Reports) -> Grid:
     """Return what users run, beside what users of the best-known other library run for the same."""
     rows = []
     for workload in workloads:
-        own = reports["toolmark", workload.name]
+        own = reports["toolgrade", workload.name]
         deepeval = reports.get(("deepeval", workload.name))
         pairs = {
             "`measure` of DeepEval": (_whole(own, "unordered"), _whole(deepeval, "default")),
@@ -101,10 +101,10 @@ def headline_grid(workloads: Iterable[Workload], reports: Reports) -> Grid:
                 rows.append(row)
     return Grid(
         "What users run",
-        "Cases per second, and how many times as fast toolmark is. `measure`: both sides make their case from names "
+        "Cases per second, and how many times as fast toolgrade is. `measure`: both sides make their case from names "
         "and arguments, measure it with arguments in any order, and make the reason. Recorded messages: from the "
         "parsed messages of a whole run to a score; agentevals answers by yes or no.",
-        ["workload and other side", "toolmark", "other", "times as fast"],
+        ["workload and other side", "toolgrade", "other", "times as fast"],
         rows,
     )
 
@@ -119,7 +119,7 @@ def _messages(report: Mapping[str, Any] | None) -> float | None:
 
 
 def ratio_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:
-    """Return how many times as fast as each peer toolmark is, the making of all input objects counted."""
+    """Return how many times as fast as each peer toolgrade is, the making of all input objects counted."""
     suffixes: dict[Mode, str] = {"unordered": "", "default": ", default", "ordered": ", in order", "names": ", names"}
     columns = [(one, mode, suffix) for one in libraries for mode, suffix in suffixes.items() if mode in one.modes]
     rows = []
@@ -129,16 +129,16 @@ def ratio_grid(workloads: Iterable[Workload], libraries: list[Library], reports:
             rows.append([workload.name, *cells])
     return Grid(
         "How many times as fast",
-        "Time of the other library divided by toolmark's. Both sides make their input objects from names and "
-        "arguments; toolmark measures and its reason is read. Beside agentevals and google_adk, which answer by 1 or "
-        "0, toolmark is strict. `>`: no case ended within the budget, so the ratio is greater.",
+        "Time of the other library divided by toolgrade's. Both sides make their input objects from names and "
+        "arguments; toolgrade measures and its reason is read. Beside agentevals and google_adk, which answer by 1 or "
+        "0, toolgrade is strict. `>`: no case ended within the budget, so the ratio is greater.",
         ["workload", *(f"{library.name}{suffix}" for library, _, suffix in columns)],
         rows,
     )
 
 
 def _own_mode(library: Library, mode: Mode) -> Mode:
-    """Return the toolmark mode that answers the question of a library's mode."""
+    """Return the toolgrade mode that answers the question of a library's mode."""
     if mode == "default":
         return "unordered"
     return library.own_modes.get(mode, mode)
@@ -245,7 +245,7 @@ def _exponent(points: list[tuple[int, float | None]]) -> str:
 
 
 def agreement_grid(workloads: Iterable[Workload], libraries: list[Library], reports: Reports) -> Grid:
-    """Return how the peers' scores compare with toolmark's score in their terms."""
+    """Return how the peers' scores compare with toolgrade's score in their terms."""
     rows = []
     for library in libraries:
         if library.score is None:
@@ -260,8 +260,8 @@ def agreement_grid(workloads: Iterable[Workload], libraries: list[Library], repo
             if sum(counts):
                 rows.append([f"{library.name}, {mode}", *(f"{count:,}" for count in counts)])
     return Grid(
-        "Scores beside toolmark's",
-        "Cases in which the library's score is equal to, lower or higher than toolmark's in the same terms (recall, "
+        "Scores beside toolgrade's",
+        "Cases in which the library's score is equal to, lower or higher than toolgrade's in the same terms (recall, "
         "all-or-nothing, or F1). ragas answers another question.",
         ["library and mode", "equal", "lower", "higher"],
         rows,
@@ -276,7 +276,7 @@ def _scores(
         values: list[float] = (modes.get(own_mode) or {}).get("scores", [])
         return values
 
-    own = scores("toolmark", _own_mode(library, mode))
+    own = scores("toolgrade", _own_mode(library, mode))
     return zip(own, scores(library.name, mode), workload.cases, strict=False)
 
 

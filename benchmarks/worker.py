@@ -1,6 +1,6 @@
 """Time one library in its environment: `python worker.py MODULE JOB.json` prints the times as JSON.
 
-MODULE is `own` (toolmark) or `peers.NAME`; see `Library` for what such a module has. The job is one workload with the
+MODULE is `own` (toolgrade) or `peers.NAME`; see `Library` for what such a module has. The job is one workload with the
 requested modes; the output of a library is discarded.
 """
 
@@ -33,7 +33,7 @@ class Library(Protocol):
 
 
 def run(library: Library, job: dict[str, Any]) -> dict[str, Any]:
-    """Return the times of one workload, by mode; of toolmark also those of parsing its lines."""
+    """Return the times of one workload, by mode; of toolgrade also those of parsing its lines."""
     rounds, budget = job["rounds"], job["budget"]
     cases: list[PlainCase] = job["cases"]
     report: dict[str, Any] = {"version": library.VERSION, "python": platform.python_version(), "modes": {}}
@@ -58,7 +58,7 @@ def _mode(library: Library, mode: str, cases: list[PlainCase], rounds: int, budg
 
 
 def _parse(library: Library, job: dict[str, Any], cases: Sequence[PlainCase]) -> dict[str, Any]:
-    """Time parsing into plain values and into toolmark's models, and compare the results."""
+    """Time parsing into plain values and into toolgrade's models, and compare the results."""
     lines, rounds, budget = [line.encode() for line in job["lines"]], job["rounds"], job["budget"]
     plain = measure(json.loads, lines, rounds=rounds, budget=budget)
     own = cast("Any", library)

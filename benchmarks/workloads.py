@@ -32,9 +32,9 @@ class Workload:
     """Expected calls per case; 0 where the cases differ."""
     cases: list[dict[str, list[Call]]]
     lines: list[str] = field(repr=False)
-    """The same cases as JSONL: what toolmark parses."""
+    """The same cases as JSONL: what toolgrade parses."""
     record: bool = False
-    """The lines are recorded messages (`case_from_record`), not toolmark's own cases (`LLMTestCase`)."""
+    """The lines are recorded messages (`case_from_record`), not toolgrade's own cases (`LLMTestCase`)."""
     records: list[str] = field(default_factory=list, repr=False)
     """The same cases as recorded messages, one JSON text each: what libraries score that read messages."""
     shared: bool = True
@@ -61,13 +61,13 @@ def find_airline(path: Path | None, repository: Path) -> Path | None:
     """Return the file of recorded airline runs, or `None` where there is none."""
     if path:
         return path
-    folder = Path(os.environ.get("TOOLMARK_SHARED") or repository.parent / "shared")
+    folder = Path(os.environ.get("TOOLGRADE_SHARED") or repository.parent / "shared")
     path = folder / "data" / "tau-airline" / "runs.jsonl"
     return path if path.is_file() else None
 
 
 def airline_workloads(path: Path) -> list[Workload]:
-    """Read the runs twice: as the recorded messages, and as the cases that toolmark makes of them."""
+    """Read the runs twice: as the recorded messages, and as the cases that toolgrade makes of them."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     cases = [_from_record(json.loads(line)) for line in lines]
     return [
@@ -87,7 +87,7 @@ def _from_record(record: dict[str, Any]) -> dict[str, list[Call]]:
 def _synthetic(
     family: Family, size: int, count: int, make: Callable[[random.Random, int], tuple[list[Call], list[Call]]]
 ) -> Workload:
-    rng = random.Random(f"toolmark/{family}/{size}")
+    rng = random.Random(f"toolgrade/{family}/{size}")
     cases = []
     for _ in range(count):
         expected, called = make(rng, size)
@@ -96,7 +96,7 @@ def _synthetic(
 
 
 def _case_lines(cases: list[dict[str, list[Call]]]) -> list[str]:
-    """Write the cases as toolmark's own JSONL."""
+    """Write the cases as toolgrade's own JSONL."""
     lines = []
     for number, case in enumerate(cases):
         tools = {

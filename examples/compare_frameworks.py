@@ -4,7 +4,7 @@ The agents run on LangGraph, LlamaIndex and OpenAI Agents, with the same two too
 no network), each with a different mistake: one uses the wrong currencies, one forgets a city, one loses its connection.
 `as_agent` wraps each agent for `evaluate`.
 
-Needs `toolmark-langchain` with `langgraph`, `toolmark-llama-index` and `toolmark-openai-agents`.
+Needs `toolgrade-langchain` with `langgraph`, `toolgrade-llama-index` and `toolgrade-openai-agents`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 from rich.console import Console
 from rich.table import Table
 
-import toolmark_langchain
-import toolmark_llama_index
-import toolmark_openai_agents
-from toolmark import Golden, Report, ToolCall, ToolCorrectnessMetric, evaluate
+import toolgrade_langchain
+import toolgrade_llama_index
+import toolgrade_openai_agents
+from toolgrade import Golden, Report, ToolCall, ToolCorrectnessMetric, evaluate
 
 # --- Goldens and tools of all agents ----------------------------------------------------------------------------------
 
@@ -186,9 +186,9 @@ class AgentsModel(Model):
 
 
 AGENTS = {
-    "LangGraph": toolmark_langchain.as_agent(create_agent(LangChainModel(), [weather, convert])),
-    "LlamaIndex": toolmark_llama_index.as_agent(FunctionAgent(llm=LlamaIndexModel(), tools=[weather, convert])),
-    "OpenAI Agents": toolmark_openai_agents.as_agent(
+    "LangGraph": toolgrade_langchain.as_agent(create_agent(LangChainModel(), [weather, convert])),
+    "LlamaIndex": toolgrade_llama_index.as_agent(FunctionAgent(llm=LlamaIndexModel(), tools=[weather, convert])),
+    "OpenAI Agents": toolgrade_openai_agents.as_agent(
         Agent(name="helper", model=AgentsModel(), tools=[function_tool(weather), function_tool(convert)])
     ),
 }

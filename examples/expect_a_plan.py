@@ -1,8 +1,8 @@
 """Several correct ways to do a task: a plan with variants, an order, and forbidden calls."""
 
-from toolmark import Golden, LLMTestCase, TaskEffectMetric, ToolCall, ToolCorrectnessMetric
-from toolmark.expect import Alternatives, Approx, Expect, Forbid, Glob, IgnoreCase, OneOf, Plan
-from toolmark.linting import lint
+from toolgrade import Golden, LLMTestCase, TaskEffectMetric, ToolCall, ToolCorrectnessMetric
+from toolgrade.expect import Alternatives, Approx, Expect, Forbid, Glob, IgnoreCase, OneOf, Plan
+from toolgrade.linting import lint
 
 tools = [
     {"name": "find_order", "parameters": {"properties": {"mail": {"type": "string"}}, "required": ["mail"]}},

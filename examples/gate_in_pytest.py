@@ -1,6 +1,6 @@
 """A release gate: `assert_test` in an ordinary pytest file fails when the agent calls the wrong tools."""
 
-from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, assert_test
+from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, assert_test
 
 
 def answer(question: str) -> LLMTestCase:

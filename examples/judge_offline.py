@@ -1,13 +1,13 @@
 """A judged conversation, offline: a plain function replaces the model.
 
-The function reads the record that toolmark would send to a language model, and replies in the requested form. Use
+The function reads the record that toolgrade would send to a language model, and replies in the requested form. Use
 `judge="gpt-4.1"`, an `OpenAIJudge`, or a framework's model through an adapter's `as_judge` in its place.
 """
 
 import json
 import re
 
-from toolmark import ConversationalTestCase, ToolCall, ToolUseMetric, Turn
+from toolgrade import ConversationalTestCase, ToolCall, ToolUseMetric, Turn
 
 TOOLS = [
     {

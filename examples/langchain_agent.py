@@ -2,10 +2,10 @@
 
 The agent is LangChain's `create_agent` with real tools; only the model is scripted (no key, no network). In three turns
 of one conversation it looks up two things in parallel, books a flight whose booking fails at first, and books the wrong
-number of seats. toolmark prints the comparison of called and expected tools, and writes the report to
-`toolmark-demo-report.json` and `toolmark-demo-report.html` in the current folder.
+number of seats. toolgrade prints the comparison of called and expected tools, and writes the report to
+`toolgrade-demo-report.json` and `toolgrade-demo-report.html` in the current folder.
 
-Needs `toolmark-langchain`, `langchain` and `langgraph`.
+Needs `toolgrade-langchain`, `langchain` and `langgraph`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from langchain_core.tools import ToolException, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from toolmark import ToolCall, ToolCallParams, ToolCorrectnessMetric, evaluate
-from toolmark.report.html import write_html
-from toolmark.report.terminal import print_report
-from toolmark_langchain import ToolCallRecorder
+from toolgrade import ToolCall, ToolCallParams, ToolCorrectnessMetric, evaluate
+from toolgrade.report.html import write_html
+from toolgrade.report.terminal import print_report
+from toolgrade_langchain import ToolCallRecorder
 
 # --- Tools ------------------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ def main() -> None:
     title = "A trip, booked by an agent"
     print_report(report, title=title)
 
-    path = Path("toolmark-demo-report.json")
+    path = Path("toolgrade-demo-report.json")
     path.write_text(report.to_json(indent=2) + "\n", encoding="utf-8")
     print(f"\nThe report with every finding: {path}")
     page = path.with_suffix(".html")

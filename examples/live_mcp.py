@@ -1,7 +1,7 @@
 """Which tools did a client of MCP call, and did it choose well? Recorded around its session.
 
 The server runs in this process, so that the example needs no other program. Any client can be recorded without a line
-of code, by a command in the place of its server: `toolmark mcp-record --output calls.jsonl -- SERVER ARGS...`.
+of code, by a command in the place of its server: `toolgrade mcp-record --output calls.jsonl -- SERVER ARGS...`.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ import logging
 from mcp import Client
 from mcp.server import MCPServer
 
-from toolmark import ToolCall, ToolCorrectnessMetric, ToolErrorRate, evaluate
-from toolmark.live.mcp import McpRecorder, record_session
-from toolmark.report.terminal import print_report
+from toolgrade import ToolCall, ToolCorrectnessMetric, ToolErrorRate, evaluate
+from toolgrade.live.mcp import McpRecorder, record_session
+from toolgrade.report.terminal import print_report
 
 logging.disable(logging.INFO)  # the server reports calls that fail
 server = MCPServer("weather station")

@@ -10,9 +10,9 @@ from typing import Any
 
 from opentelemetry import trace
 
-from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.live.otel import as_agent
-from toolmark.report.terminal import print_report
+from toolgrade import Golden, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.live.otel import as_agent
+from toolgrade.report.terminal import print_report
 
 TEMPERATURES = {"Paris": 21.5, "Oslo": 9.0}
 tracer = trace.get_tracer("weather agent")

@@ -2,9 +2,9 @@
 
 The agents are LlamaIndex's own, with real tools and a real memory; only the model is scripted (no key, no network). A
 planner looks up two things in parallel and hands over to a booker, whose first booking fails and is retried; in the
-second turn it books the wrong number of seats. toolmark compares called and expected tools, turn by turn.
+second turn it books the wrong number of seats. toolgrade compares called and expected tools, turn by turn.
 
-Needs `toolmark-llama-index`.
+Needs `toolgrade-llama-index`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import BaseTool, ToolSelection
 
-from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.report.terminal import print_report
-from toolmark_llama_index import record
+from toolgrade import ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.report.terminal import print_report
+from toolgrade_llama_index import record
 
 # --- Tools ------------------------------------------------------------------------------------------------------------
 

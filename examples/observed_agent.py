@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from toolmark import Golden, Report, ToolCall, ToolCorrectnessMetric, evaluate, observe, update_current_span
-from toolmark.report.terminal import print_report
+from toolgrade import Golden, Report, ToolCall, ToolCorrectnessMetric, evaluate, observe, update_current_span
+from toolgrade.report.terminal import print_report
 
 PRICES = {"tea": 4.5, "coffee": 7.0}
 STOCK = {"tea": 12, "coffee": 0}

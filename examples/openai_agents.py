@@ -2,9 +2,9 @@
 
 The agents are the SDK's own, with real tools and a real session; only the model is scripted (no key, no network). A
 desk hands over to a booking agent, whose first booking fails and is retried; in the second turn it books the wrong
-number of seats. toolmark compares called and expected tools, turn by turn.
+number of seats. toolgrade compares called and expected tools, turn by turn.
 
-Needs `toolmark-openai-agents`.
+Needs `toolgrade-openai-agents`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from agents import Agent, Model, ModelResponse, Runner, SQLiteSession, Usage, function_tool, set_tracing_disabled
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.report.terminal import print_report
-from toolmark_openai_agents import record
+from toolgrade import ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.report.terminal import print_report
+from toolgrade_openai_agents import record
 
 # --- Tools ------------------------------------------------------------------------------------------------------------
 

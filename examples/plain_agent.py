@@ -1,7 +1,7 @@
 """An agent without a framework, scored by its messages.
 
 The agent is a plain Python loop around a chat model. The model is scripted (no key, no network), the tools are real
-functions, and the messages are OpenAI chat messages, as any provider's client sends them. toolmark reads these
+functions, and the messages are OpenAI chat messages, as any provider's client sends them. toolgrade reads these
 messages, compares called and expected tools, and prints the comparison.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from toolmark import LLMTestCase, Report, ToolCall, ToolCallParams, ToolCorrectnessMetric, evaluate, run_from_messages
-from toolmark.report.terminal import print_report
+from toolgrade import LLMTestCase, Report, ToolCall, ToolCallParams, ToolCorrectnessMetric, evaluate, run_from_messages
+from toolgrade.report.terminal import print_report
 
 Message = dict[str, Any]
 

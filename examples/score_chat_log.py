@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.formats import read
-from toolmark.report.terminal import print_report
+from toolgrade import ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.formats import read
+from toolgrade.report.terminal import print_report
 
 
 def exchange(messages: list[dict[str, Any]], answer: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolmark import Evaluator, LLMTestCase, ToolCall, ToolCallParams
+from toolgrade import Evaluator, LLMTestCase, ToolCall, ToolCallParams
 
 
 @dataclass

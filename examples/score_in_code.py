@@ -1,6 +1,6 @@
 """Calls in Python: build a case, measure it, read the reason."""
 
-from toolmark import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric, evaluate
+from toolgrade import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric, evaluate
 
 case = LLMTestCase(
     input="What if these shoes don't fit?",

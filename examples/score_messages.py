@@ -1,6 +1,6 @@
 """Score logged OpenAI messages against the calls that you expect."""
 
-from toolmark import ToolCorrectnessMetric, case_from_record
+from toolgrade import ToolCorrectnessMetric, case_from_record
 
 record = {
     "id": "average-sales",

@@ -3,7 +3,7 @@
 The endpoint answers by two rules that look for words, as a weak model might. Verdicts are stored in a file, so that the
 second measurement asks nothing. Use the name of a real model in its place, or on the command line:
 
-    toolmark validate conversations.jsonl --label metadata.solved --judged-metric tool-use --judge gpt-4.1 \
+    toolgrade validate conversations.jsonl --label metadata.solved --judged-metric tool-use --judge gpt-4.1 \
         --cache verdicts.sqlite
 """
 
@@ -12,7 +12,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from toolmark import (
+from toolgrade import (
     ConversationalTestCase,
     Judge,
     LLMTestCase,
@@ -22,8 +22,8 @@ from toolmark import (
     Turn,
     validate,
 )
-from toolmark.judge.openai import OpenAIJudge
-from toolmark.testing import FakeOpenAI, ReceivedRequest
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.testing import FakeOpenAI, ReceivedRequest
 
 TOOLS = [
     {"name": "forecast", "description": "The weather of the next days in a city."},

@@ -22,18 +22,20 @@ from batch_worker import batch_in, prompts_of
 from faults.starting import Copy, Starter, Text, start_new, wait_for_groups
 from processes import environment
 from scale_files import without_start, write_lines
-from toolmark.dataset import read_cases
-from toolmark.errors import DataFileError, TornLineWarning
-from toolmark.judge import Judge
-from toolmark.judge.openai import OpenAIJudge
-from toolmark.results import read_results
-from toolmark.testing import FakeOpenAI, ReceivedRequest, Reply, sample_prompt
+from toolgrade.dataset import read_cases
+from toolgrade.errors import DataFileError, TornLineWarning
+from toolgrade.judge import Judge
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.results import read_results
+from toolgrade.testing import FakeOpenAI, ReceivedRequest, Reply, sample_prompt
 from victims import EVALUATION, SINK_WRITER, times_written
 
-PRELOAD = "toolmark.cli.main,toolmark.cli.score,toolmark.cli.convert,toolmark.scale.files,toolmark.scale.conversion"
+PRELOAD = (
+    "toolgrade.cli.main,toolgrade.cli.score,toolgrade.cli.convert,toolgrade.scale.files,toolgrade.scale.conversion"
+)
 """Modules that are loaded before a program counts as started, so that faults hit its work and not its imports."""
 
-COMMAND = "from toolmark.cli.main import run; run()"
+COMMAND = "from toolgrade.cli.main import run; run()"
 """The text of the command line."""
 
 
@@ -66,7 +68,7 @@ class Program(ABC):
         self.input.mkdir(parents=True)
         self.output.mkdir()
         self.groups: set[int] = set()
-        self.settings = environment(TOOLMARK_JUDGE_API_KEY="none")
+        self.settings = environment(TOOLGRADE_JUDGE_API_KEY="none")
         self.settings["PYTHONPATH"] += os.pathsep + str(Path(batch_in.__code__.co_filename).parent)
         self.starter = Starter(self.modules, self.settings, self.folder / "errors.txt")
         self.prepare()
@@ -183,7 +185,7 @@ class ResultsProgram(Program):
 
 
 class Score(ResultsProgram):
-    """`toolmark score` of one file."""
+    """`toolgrade score` of one file."""
 
     name = "score"
     CASES = 300
@@ -217,7 +219,7 @@ class Score(ResultsProgram):
 
 
 class ScoreParts(Program):
-    """`toolmark score --processes 2` of several files, part by part."""
+    """`toolgrade score --processes 2` of several files, part by part."""
 
     name = "score-processes"
     done_codes = (0, 1)
@@ -254,7 +256,7 @@ class Evaluation(ResultsProgram):
 
     name = "evaluate"
     is_command = False
-    modules = "toolmark,toolmark.evaluation,toolmark.results"
+    modules = "toolgrade,toolgrade.evaluation,toolgrade.results"
     agents_at_once = 3
 
     def prepare(self) -> None:
@@ -306,7 +308,7 @@ class Evaluation(ResultsProgram):
 
 
 class Convert(Program):
-    """`toolmark convert` of a large file, over an older one."""
+    """`toolgrade convert` of a large file, over an older one."""
 
     name = "convert"
     OLD = b'{"id": "old", "tools_called": []}\n'
@@ -361,7 +363,7 @@ class Served(Program):
     is_command = False
     modules = (
         "batch_worker,openai.resources.chat,openai.resources.files,openai.resources.batches,"
-        "toolmark.judge.batch,toolmark.judge.openai,toolmark.testing"
+        "toolgrade.judge.batch,toolgrade.judge.openai,toolgrade.testing"
     )
     YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 
@@ -425,9 +427,9 @@ class CacheRun(Served):
     QUESTIONS = 15
     PROGRAM = """
 import asyncio, sys
-from toolmark.judge import Judge
-from toolmark.judge.openai import OpenAIJudge
-from toolmark.testing import sample_prompt
+from toolgrade.judge import Judge
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.testing import sample_prompt
 
 async def ask():
     judge = Judge(OpenAIJudge("m", base_url=sys.argv[1]), cache="verdicts.sqlite")
@@ -486,7 +488,7 @@ class SinkRun(Program):
 
     name = "sink"
     is_command = False
-    modules = "toolmark,toolmark.capture.sinks"
+    modules = "toolgrade,toolgrade.capture.sinks"
     RUNS = 100
 
     def prepare(self) -> None:

@@ -13,7 +13,7 @@ from fuzz.run import Fuzzer, kinds, try_input
 
 def main() -> int:
     """Run the doors, or one input; return 1 if there was a fault."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Try random inputs at every door of toolmark.")
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Try random inputs at every door of toolgrade.")
     parser.add_argument("--seconds", type=float, default=60.0, help="time for all doors together")
     parser.add_argument("--inputs", type=int, help="inputs of each group of doors, in place of a time")
     parser.add_argument("--seed", type=int, help="seed of all inputs; drawn, and printed, by default")

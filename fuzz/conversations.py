@@ -7,8 +7,8 @@ import random
 from typing import Any
 
 from hostile import TEXTS, VALUES
-from toolmark.errors import ToolmarkError
-from toolmark.formats import read
+from toolgrade.errors import ToolgradeError
+from toolgrade.formats import read
 
 
 def write(chance: random.Random) -> bytes:
@@ -35,7 +35,7 @@ def check(data: bytes) -> None:
     value = json.loads(data)
     try:
         run = read(value["messages"], format=value["format"]).run
-    except ToolmarkError as error:
+    except ToolgradeError as error:
         raise AssertionError(f"a valid conversation is refused: {error}") from error
     ids = [call.id for call in run.calls]
     assert ids == value["ids"] or run.warnings, f"expected the calls {value['ids']}, got {ids}"

@@ -1,4 +1,4 @@
-"""The doors of toolmark: for each way in, a writer of random inputs and a check of what must hold of every input.
+"""The doors of toolgrade: for each way in, a writer of random inputs and a check of what must hold of every input.
 
 An input is bytes, so that it can be kept in a file and tried again. Most hold one JSON value, in the dialect of Python,
 which has NaN, lone surrogates and integers of any length.
@@ -38,47 +38,47 @@ from seeds import (
     lines,
     results_of,
 )
-from toolmark import ArgumentSchemaMetric, LLMTestCase, Report, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark._internal.budget import CaseBudget
-from toolmark.cases import ConversationalTestCase, TestCase
-from toolmark.compat.bfcl import read_possible_answers
-from toolmark.compat.gllm_evals import ToolCallParser
-from toolmark.convert import read_transcripts
-from toolmark.dataset import Golden, read_case, read_cases
-from toolmark.errors import ToolmarkError
-from toolmark.expect import Expect, Schema, expectation_json, read_expectation
-from toolmark.formats import case_from_record, read, read_traces
-from toolmark.formats.traces.read import Traces, read_trace_documents
-from toolmark.judge import Prompt, Reply
-from toolmark.judge.batch.remote import read_answers
-from toolmark.judge.openai.errors import EndpointError
-from toolmark.judge.openai.wire import chat_reply, decisions_answers, read_object, responses_reply
-from toolmark.judge.reply_parsing import parse_reply
-from toolmark.linting import lint, read_tools
-from toolmark.metrics import ToolEfficiencyMetric, ToolErrorRate, ToolPolicyMetric, ToolRecoveryMetric
-from toolmark.report.html import render_html
-from toolmark.report.junit import render_junit
-from toolmark.report.markdown import render_markdown
-from toolmark.results import read_results
-from toolmark.scale.parquet import read_rows, row_groups
-from toolmark.testing import sample_prompt
+from toolgrade import ArgumentSchemaMetric, LLMTestCase, Report, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade._internal.budget import CaseBudget
+from toolgrade.cases import ConversationalTestCase, TestCase
+from toolgrade.compat.bfcl import read_possible_answers
+from toolgrade.compat.gllm_evals import ToolCallParser
+from toolgrade.convert import read_transcripts
+from toolgrade.dataset import Golden, read_case, read_cases
+from toolgrade.errors import ToolgradeError
+from toolgrade.expect import Expect, Schema, expectation_json, read_expectation
+from toolgrade.formats import case_from_record, read, read_traces
+from toolgrade.formats.traces.read import Traces, read_trace_documents
+from toolgrade.judge import Prompt, Reply
+from toolgrade.judge.batch.remote import read_answers
+from toolgrade.judge.openai.errors import EndpointError
+from toolgrade.judge.openai.wire import chat_reply, decisions_answers, read_object, responses_reply
+from toolgrade.judge.reply_parsing import parse_reply
+from toolgrade.linting import lint, read_tools
+from toolgrade.metrics import ToolEfficiencyMetric, ToolErrorRate, ToolPolicyMetric, ToolRecoveryMetric
+from toolgrade.report.html import render_html
+from toolgrade.report.junit import render_junit
+from toolgrade.report.markdown import render_markdown
+from toolgrade.results import read_results
+from toolgrade.scale.parquet import read_rows, row_groups
+from toolgrade.testing import sample_prompt
 from vendor_streams import VENDORS, Event, check_streams, random_streams
 
 
 @dataclass(frozen=True)
 class Door:
-    """One way into toolmark.
+    """One way into toolgrade.
 
     Attributes:
         write: Returns a random input.
-        check: Hands an input to toolmark. A `ToolmarkError` is the documented refusal; any other exception, an
+        check: Hands an input to toolgrade. A `ToolgradeError` is the documented refusal; any other exception, an
             `AssertionError` of the check included, is a fault.
         needs: Package without which the door is left out.
     """
 
     write: Callable[[random.Random], bytes]
     check: Callable[[bytes], object]
-    needs: str = "toolmark"
+    needs: str = "toolgrade"
 
 
 @contextmanager
@@ -248,7 +248,7 @@ def _check_parquet(data: bytes) -> None:
         for group, first in enumerate(row_groups(path)):
             for document in read_rows(path, group, first, allow_nan=True):
                 if not document.problems:
-                    with suppress(ToolmarkError):  # each row is a case of its own
+                    with suppress(ToolgradeError):  # each row is a case of its own
                         _check_case(read_case(document.value, document.place))
 
 
@@ -297,7 +297,7 @@ def _read_documents(documents: list[Any]) -> Traces:
 def _names_in_seed(number: int) -> dict[str, int]:
     try:
         return dict(_names(_read_documents(trace_seeds()[number])))
-    except ToolmarkError:
+    except ToolgradeError:
         return {}
 
 
@@ -462,7 +462,7 @@ def _check_body(data: bytes) -> None:
     with suppress(EndpointError):  # the client turns it into a `JudgeError`
         body = read_object(data)
         for decode in (chat_reply, responses_reply):
-            with suppress(EndpointError, ToolmarkError):
+            with suppress(EndpointError, ToolgradeError):
                 _check_verdict(prompt, decode(body))
         decisions_answers(body, [prompt.question])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["toolmark"]):
+with atheris.instrument_imports(include=["toolgrade"]):
     from fuzz.doors import DOORS
     from fuzz.run import try_input
 

@@ -1,4 +1,4 @@
-"""Seeds: the small valid data of the tests, and the recorded data in the folder that `TOOLMARK_SHARED` names."""
+"""Seeds: the small valid data of the tests, and the recorded data in the folder that `TOOLGRADE_SHARED` names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from recorded_exchanges import exchanges_in
 from seeds import EMITTED, MESSAGES, STREAM
-from toolmark.errors import ToolmarkError
-from toolmark.formats import read, read_traces
+from toolgrade.errors import ToolgradeError
+from toolgrade.formats import read, read_traces
 
 LARGEST = 60_000
 """Characters of the longest recorded seed; a mutation of it must stay below the size for which limits hold."""
@@ -41,14 +41,14 @@ def trace_seeds() -> list[list[Any]]:
 
 
 def _folder() -> Path | None:
-    shared = os.environ.get("TOOLMARK_SHARED")
+    shared = os.environ.get("TOOLGRADE_SHARED")
     return Path(shared) / "data" / "recorded" if shared else None
 
 
 def _readable(values: list[Any], reader: Callable[[Any], object]) -> list[Any]:
     readable = []
     for value in values:
-        with suppress(ToolmarkError):
+        with suppress(ToolgradeError):
             reader(value)
             if len(json.dumps(value)) <= LARGEST:
                 readable.append(value)

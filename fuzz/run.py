@@ -22,11 +22,11 @@ from pathlib import Path
 from types import FrameType
 
 from fuzz.doors import DOORS, GROUPS, Door
-from toolmark.errors import LimitError, ToolmarkError, ToolmarkWarning
+from toolgrade.errors import LimitError, ToolgradeError, ToolgradeWarning
 
 SMALL = 100_000
 """Bytes of the longest input for which the limits hold."""
-PATIENCE = float(os.environ.get("TOOLMARK_FUZZ_PATIENCE", "1"))
+PATIENCE = float(os.environ.get("TOOLGRADE_FUZZ_PATIENCE", "1"))
 """Factor of the limits of time, for a slow machine."""
 MOST_SECONDS = 1.0 * PATIENCE
 """Processor time of one small input."""
@@ -50,7 +50,7 @@ class Tally:
 
     Attributes:
         read: Inputs that gave a valid result.
-        refused: Inputs that were refused with an error of toolmark.
+        refused: Inputs that were refused with an error of toolgrade.
         faults: The first input of each fault, by its kind and place.
         repeated: Further inputs with a fault of the same kind and place.
         seconds: Time taken, the writing of inputs included.
@@ -140,9 +140,9 @@ class Fuzzer:
             path = self.crashes / f"{name.replace(' ', '-')}-{self.seed}-{number}.input"
             path.write_bytes(data)
             replay = f"--door {shlex.quote(name)} --replay {shlex.quote(str(path))}"
-        elif shared := os.environ.get("TOOLMARK_SHARED"):
+        elif shared := os.environ.get("TOOLGRADE_SHARED"):
             print(
-                f"With TOOLMARK_SHARED={shlex.quote(shared)}, which the numbers of inputs depend on:", file=sys.stderr
+                f"With TOOLGRADE_SHARED={shlex.quote(shared)}, which the numbers of inputs depend on:", file=sys.stderr
             )
         print(f"Replay it: {shlex.quote(sys.executable)} -m fuzz {replay}\n", file=sys.stderr)
 
@@ -153,7 +153,7 @@ class Outcome:
 
     Attributes:
         seconds: Its processor time.
-        is_refused: Whether it ended in an error of toolmark.
+        is_refused: Whether it ended in an error of toolgrade.
         kind: Kind and place of its fault.
         fault: Text of its fault, `None` if there is none.
     """
@@ -180,9 +180,9 @@ def _try_once(door: Door, data: bytes, clock: Callable[[], float]) -> Outcome:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warnings.simplefilter("ignore", ToolmarkWarning)
+            warnings.simplefilter("ignore", ToolgradeWarning)
             door.check(data)
-    except ToolmarkError as error:
+    except ToolgradeError as error:
         is_refused, limit = True, MOST_SECONDS_TO_A_LIMIT if isinstance(error, LimitError) else MOST_SECONDS
     except (Exception, HangError) as error:  # noqa: BLE001 - this is what is looked for
         return Outcome(clock() - start, False, _kind(error), "".join(traceback.format_exception(error)))

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from hostile import TEXTS, VALUES
-from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.redact import DEFAULT
-from toolmark.report.html import render_html
-from toolmark.report.junit import render_junit
-from toolmark.report.markdown import render_markdown
+from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.redact import DEFAULT
+from toolgrade.report.html import render_html
+from toolgrade.report.junit import render_junit
+from toolgrade.report.markdown import render_markdown
 
 _LETTERS = string.ascii_letters + string.digits
 _KEYS = ("password", "apiKey", "api_key", "API-KEY", "access_token", "client_secret", "Authorization", "token")

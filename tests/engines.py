@@ -1,6 +1,6 @@
 """Helpers for the tests of engines: availability and startup.
 
-An engine that is not there is left out, and pytest says so; one that is named in `TOOLMARK_REQUIRE_ENGINES`, such as
+An engine that is not there is left out, and pytest says so; one that is named in `TOOLGRADE_REQUIRE_ENGINES`, such as
 `ray,spark`, must be there.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from processes import environment
-from toolmark.scale.engines import spark as _spark
+from toolgrade.scale.engines import spark as _spark
 
 #: Where processes of an engine find what the tests import.
 PATHS = os.pathsep.join([environment()["PYTHONPATH"], str(Path(__file__).parent)])
@@ -34,8 +34,8 @@ def need(engine: str, package: str = "") -> None:
         problem = f"{package}, of the extra `{engine}`, is not installed here"
     elif engine == "spark" and not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         problem = "Spark needs Java, and there is none here"
-    if problem and engine in os.environ.get("TOOLMARK_REQUIRE_ENGINES", "").split(","):
-        pytest.fail(f"TOOLMARK_REQUIRE_ENGINES has {engine}, but {problem}")
+    if problem and engine in os.environ.get("TOOLGRADE_REQUIRE_ENGINES", "").split(","):
+        pytest.fail(f"TOOLGRADE_REQUIRE_ENGINES has {engine}, but {problem}")
     if problem:
         pytest.skip(problem)
 

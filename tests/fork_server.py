@@ -1,4 +1,4 @@
-"""Process that runs Python programs in forks of itself, so that each finds toolmark and its dependencies imported.
+"""Process that runs Python programs in forks of itself, so that each finds toolgrade and its dependencies imported.
 
 `python tests/fork_server.py FD` imports them and takes requests from the socket FD: JSON with `arguments`, `folder` and
 `environment`, and the descriptors of standard input, output and error. It answers with the exit code.
@@ -56,11 +56,11 @@ def run(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
 if __name__ == "__main__":
     import pytest  # noqa: F401
 
-    import toolmark
+    import toolgrade
 
-    for module in pkgutil.walk_packages(toolmark.__path__, "toolmark."):
+    for module in pkgutil.walk_packages(toolgrade.__path__, "toolgrade."):
         # pytest imports its plugins itself, as it rewrites their assertions.
-        if module.name not in {"toolmark.pytest_plugin", "toolmark.cli.__main__"}:
+        if module.name not in {"toolgrade.pytest_plugin", "toolgrade.cli.__main__"}:
             import_module(module.name)
     gc.freeze()  # so that a fork does not look through all of this when it ends, which takes ten times as long
     with socket.socket(fileno=int(sys.argv[1])) as requests:

@@ -18,8 +18,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from toolmark.capture import Outcome, Request, RunBuilder
-from toolmark.matching.json_compare import ABSENT
+from toolgrade.capture import Outcome, Request, RunBuilder
+from toolgrade.matching.json_compare import ABSENT
 
 OFFERED = ("slow", "add", "search")
 HOSTED = "search"

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from toolmark import LLMTestCase, Metric, MetricResult, Report, ResultStatus, Run, ToolCall, evaluate
+from toolgrade import LLMTestCase, Metric, MetricResult, Report, ResultStatus, Run, ToolCall, evaluate
 
 #: HTML, Markdown, what GitHub makes of a text, what a terminal obeys, and what ends a cell, a fence or an attribute.
 TEXTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hostile import nested
-from toolmark.expect import (
+from toolgrade.expect import (
     Absent,
     AnyOf,
     Approx,

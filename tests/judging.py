@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolmark.judge import Reply
+from toolgrade.judge import Reply
 
 needs_openai = pytest.mark.skipif(not find_spec("openai"), reason="the core is tested alone here, without its client")
 """For tests with OpenAI's client and a server."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from toolmark.capture import Request, RunBuilder
+from toolgrade.capture import Request, RunBuilder
 
 Plain = dict[str, Any]
 

@@ -12,8 +12,8 @@ from fractions import Fraction
 from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
-from toolmark.matching.alignment import Item
-from toolmark.matching.json_compare import ABSENT
+from toolgrade.matching.alignment import Item
+from toolgrade.matching.json_compare import ABSENT
 
 Positions = tuple[tuple[int, int], ...]
 """Pairs (expected position, called position), ascending."""

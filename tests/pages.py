@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from toolmark import (
+from toolgrade import (
     ConversationalTestCase,
     LLMTestCase,
     MetricResult,
@@ -21,9 +21,9 @@ from toolmark import (
     Turn,
     evaluate,
 )
-from toolmark.calls import Execution, ToolSpec
-from toolmark.cases import Handoff
-from toolmark.report import (
+from toolgrade.calls import Execution, ToolSpec
+from toolgrade.cases import Handoff
+from toolgrade.report import (
     CaseChange,
     CaseGap,
     CaseResult,
@@ -34,10 +34,10 @@ from toolmark.report import (
     Report,
     TrialSummary,
 )
-from toolmark.result import Finding, QuestionResult, UnitResult
+from toolgrade.result import Finding, QuestionResult, UnitResult
 
 BEGAN = datetime(2026, 11, 22, 9, 0, tzinfo=timezone.utc)
-ABOUT = {"toolmark": "0.1.0", "python": "3.12.1", "started_at": "2026-11-22T09:00:00+00:00", "seconds": 2.5}
+ABOUT = {"toolgrade": "0.1.0", "python": "3.12.1", "started_at": "2026-11-22T09:00:00+00:00", "seconds": 2.5}
 
 
 def png(width: int = 8, height: int = 6) -> bytes:

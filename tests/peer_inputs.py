@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolmark import Execution, LLMTestCase, ToolCall
+from toolgrade import Execution, LLMTestCase, ToolCall
 
 Calls = list[ToolCall]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from toolmark import ToolCall
-from toolmark.expect import Expect, Forbid, Glob, OneOf, Parallel, Plan
+from toolgrade import ToolCall
+from toolgrade.expect import Expect, Forbid, Glob, OneOf, Parallel, Plan
 
 names = st.sampled_from(["a", "b", "ab"])
 arguments = st.sampled_from([{}, {"x": 1}, {"x": 1, "y": 1}, {"x": 2, "y": 1}])

@@ -14,8 +14,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from oracles import object_similarity
-from toolmark import ToolCall
-from toolmark.expect import Expect, Forbid, Glob, OneOf, Parallel, Plan
+from toolgrade import ToolCall
+from toolgrade.expect import Expect, Forbid, Glob, OneOf, Parallel, Plan
 
 
 class Place(NamedTuple):

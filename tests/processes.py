@@ -1,6 +1,6 @@
 """What tests of whole programs share: running one as its user would, and comparing what it prints with a golden file.
 
-`TOOLMARK_UPDATE_GOLDEN=1` writes the golden files anew; the difference is then to be read like any other change.
+`TOOLGRADE_UPDATE_GOLDEN=1` writes the golden files anew; the difference is then to be read like any other change.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import toolmark
+import toolgrade
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden"
-COMMAND = ("-m", "toolmark.cli")
+COMMAND = ("-m", "toolgrade.cli")
 
 #: Begins a program that is going to be interrupted; shells have what they run in the background ignore that.
 HEEDS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
@@ -44,9 +44,9 @@ class Finished(NamedTuple):
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """Return the environment of a program that imports the tested toolmark from any folder."""
+    """Return the environment of a program that imports the tested toolgrade from any folder."""
     inherited = {name: value for name, value in os.environ.items() if name not in _PERSONAL}
-    paths = [str(Path(toolmark.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(toolgrade.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     return {
         **inherited,
         "PYTHONPATH": os.pathsep.join(str(Path(path).resolve()) for path in paths if path),
@@ -60,7 +60,7 @@ def run_python(
 ) -> Finished:
     """Runs Python in a folder, warnings being errors, and waits for its end; it has a pipe wherever it looks.
 
-    Modules and scripts run in a fork of a process that has imported toolmark, which takes a fraction of the time. `-c`
+    Modules and scripts run in a fork of a process that has imported toolgrade, which takes a fraction of the time. `-c`
     and whatever has another search path runs in an interpreter of its own.
     """
     settings = settings or {}
@@ -115,22 +115,22 @@ def _run_in_fork(arguments: Sequence[str], folder: Path, stdin: bytes, variables
         return Finished(code, *(text.result().decode() for text in texts))
 
 
-def toolmark_score(*arguments: str, folder: Path, stdin: bytes = b"") -> Finished:
-    """Runs `toolmark score` in a folder."""
+def toolgrade_score(*arguments: str, folder: Path, stdin: bytes = b"") -> Finished:
+    """Runs `toolgrade score` in a folder."""
     return run_python([*COMMAND, "score", *arguments], folder, stdin=stdin)
 
 
 def without_times(text: str) -> dict[str, Any]:
     """Return a JSON report without times and durations."""
     plain: dict[str, Any] = json.loads(text)
-    assert plain.pop("about").keys() == {"toolmark", "python", "started_at", "seconds"}
+    assert plain.pop("about").keys() == {"toolgrade", "python", "started_at", "seconds"}
     return plain
 
 
 def assert_golden(name: str, text: str) -> None:
     """Compares a text with the golden file of that name."""
     path = GOLDEN / name
-    if os.environ.get("TOOLMARK_UPDATE_GOLDEN") == "1":
+    if os.environ.get("TOOLGRADE_UPDATE_GOLDEN") == "1":
         path.write_text(text, encoding="utf-8", newline="\n")
     assert text == path.read_text(encoding="utf-8")
 
@@ -140,7 +140,7 @@ def assert_section(path: Path, text: str, what: str = "") -> None:
     begin, end = f"<!-- {what}written by the tests -->\n", "\n<!-- to here -->"
     before, _, rest = path.read_text(encoding="utf-8").partition(begin)
     written, _, after = rest.partition(end)
-    if os.environ.get("TOOLMARK_UPDATE_GOLDEN") == "1":
+    if os.environ.get("TOOLGRADE_UPDATE_GOLDEN") == "1":
         path.write_text(before + begin + text + end + after, encoding="utf-8", newline="\n")
         written = text
     assert text == written

@@ -5,7 +5,7 @@ raise; tools that wait for a person; models that fail; structured answers; call 
 and between agents. The truth comes from the script (which calls, in which order, inside which call) and from the tools,
 which log what they received and returned. It never comes from an adapter.
 
-Set `TOOLMARK_PROGRAMS` to play another number of programs than 25.
+Set `TOOLGRADE_PROGRAMS` to play another number of programs than 25.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from toolmark.calls import CallStatus, ToolCall
-from toolmark.cases import Run, RunStatus
-from toolmark.matching.json_compare import ABSENT
-from toolmark.testing import ADD, BOOM, AdapterContract, AgentTool, AskFor, HandOff, Recorded, Scene, ToolDouble
-from toolmark.testing.expected_calls import EITHER, SOME_TEXT, ExpectedCall, compare_calls, require
-from toolmark.testing.scripted_model import StepLike
-from toolmark.testing.tool_doubles import PAY, SLOW
+from toolgrade.calls import CallStatus, ToolCall
+from toolgrade.cases import Run, RunStatus
+from toolgrade.matching.json_compare import ABSENT
+from toolgrade.testing import ADD, BOOM, AdapterContract, AgentTool, AskFor, HandOff, Recorded, Scene, ToolDouble
+from toolgrade.testing.expected_calls import EITHER, SOME_TEXT, ExpectedCall, compare_calls, require
+from toolgrade.testing.scripted_model import StepLike
+from toolgrade.testing.tool_doubles import PAY, SLOW
 
-AMOUNT = int(os.environ.get("TOOLMARK_PROGRAMS", "25"))
+AMOUNT = int(os.environ.get("TOOLGRADE_PROGRAMS", "25"))
 
 #: What a program may have; a framework that cannot do one of these leaves it out.
 FEATURES = frozenset({"repeated ids", "unknown tools", "hand-offs", "branches", "approvals", "structured", "crashes"})

@@ -24,13 +24,13 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from toolmark._internal.message_content import first_of
-from toolmark.formats.messages.field_readers import Notes, plain
-from toolmark.formats.traces import otel
-from toolmark.formats.traces.read import trace_format_of
-from toolmark.formats.traces.span_tree import Span
-from toolmark.formats.traces.values import entries_of, time_of
-from toolmark.live.otel import SpanRecorder
+from toolgrade._internal.message_content import first_of
+from toolgrade.formats.messages.field_readers import Notes, plain
+from toolgrade.formats.traces import otel
+from toolgrade.formats.traces.read import trace_format_of
+from toolgrade.formats.traces.span_tree import Span
+from toolgrade.formats.traces.values import entries_of, time_of
+from toolgrade.live.otel import SpanRecorder
 
 EMITTED = Path(__file__).parent / "formats" / "emitted"
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.report import CaseResult
-from toolmark.result import QuestionResult, UnitResult
+from toolgrade import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.report import CaseResult
+from toolgrade.result import QuestionResult, UnitResult
 
 EXPECTED = [ToolCall(name="look"), ToolCall(name="pay", input_parameters={"amount": 5})]
 METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters"], threshold=1)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolmark import ToolCorrectnessMetric, ToolEfficiencyMetric
-from toolmark.metrics import MetricLike
+from toolgrade import ToolCorrectnessMetric, ToolEfficiencyMetric
+from toolgrade.metrics import MetricLike
 
 NAMES = ("look", "book", "pay", "café", "wipe")
 

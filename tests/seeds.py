@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
 
 MESSAGES: list[Any] = [
     {"role": "user", "content": [{"type": "text", "text": "Add."}]},

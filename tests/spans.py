@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from toolmark.calls import ToolCall
-from toolmark.cases import Run
-from toolmark.formats import read_traces
+from toolgrade.calls import ToolCall
+from toolgrade.cases import Run
+from toolgrade.formats import read_traces
 from tracing import pairs
 
 Plain = dict[str, Any]

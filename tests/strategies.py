@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from toolmark import CallOrigin, CallStatus, ToolCall, ToolCallType
-from toolmark.matching.alignment import Item
-from toolmark.matching.json_compare import ABSENT
+from toolgrade import CallOrigin, CallStatus, ToolCall, ToolCallType
+from toolgrade.matching.alignment import Item
+from toolgrade.matching.json_compare import ABSENT
 
 #: For laws that are checked on many kinds of things: a quarter of the examples each.
 few = settings(max_examples=max(settings.default.max_examples // 4, 10))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     DataFileError,
     Golden,
     LLMTestCase,
@@ -21,9 +21,9 @@ from toolmark import (
     evaluate_async,
     write_cases,
 )
-from toolmark.agents import AgentCallable, Conversation
-from toolmark.cases import RunStatus
-from toolmark.errors import ConfigurationError
+from toolgrade.agents import AgentCallable, Conversation
+from toolgrade.cases import RunStatus
+from toolgrade.errors import ConfigurationError
 
 LOOKUP = ToolCall(name="lookup")
 METRIC = ToolCorrectnessMetric()
@@ -215,17 +215,17 @@ def test_goldens_are_read_from_their_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"toolmark_results": 1}, "has results, not goldens; read it with toolmark.results.read_results"),
-        ({"metrics": [], "cases": []}, "has results, not goldens; read it with toolmark.results.read_results"),
+        ({"toolgrade_results": 1}, "has results, not goldens; read it with toolgrade.results.read_results"),
+        ({"metrics": [], "cases": []}, "has results, not goldens; read it with toolgrade.results.read_results"),
         (
             {"messages": [{"role": "user", "content": "Hi"}]},
             "has recorded messages or traces, not goldens; ",
         ),
-        ([{"role": "user", "content": "Hi"}], "not goldens; read it with toolmark.convert.read_transcripts"),
-        ({"resourceSpans": []}, "not goldens; read it with toolmark.convert.read_transcripts"),
+        ([{"role": "user", "content": "Hi"}], "not goldens; read it with toolgrade.convert.read_transcripts"),
+        ({"resourceSpans": []}, "not goldens; read it with toolgrade.convert.read_transcripts"),
         (
             {"input": "Hi", "tools_called": []},
-            "calls that were made, not goldens; read it with toolmark.read_cases",
+            "calls that were made, not goldens; read it with toolgrade.read_cases",
         ),
     ],
     ids=["results", "report", "log", "messages", "trace", "cases"],

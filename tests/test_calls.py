@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oracles import camel_form, fields_set
 from strategies import call_fields, calls
-from toolmark import (
+from toolgrade import (
     CallStatus,
     Execution,
     InvalidDataError,
@@ -25,9 +25,9 @@ from toolmark import (
     ToolEffect,
     ToolSpec,
 )
-from toolmark._internal.json import to_json_value
-from toolmark.calls import read_tool_spec
-from toolmark.expect import AnyOf, Approx
+from toolgrade._internal.json import to_json_value
+from toolgrade.calls import read_tool_spec
+from toolgrade.expect import AnyOf, Approx
 
 
 def deep(levels: int, key: str | None = None) -> Any:
@@ -162,7 +162,7 @@ def test_many_calls_inside_calls(levels: int) -> None:
 
 
 def test_a_chain_of_calls_too_long_to_be_written_is_an_error_of_ours() -> None:
-    """A chain of sub-agents that is too long gives a toolmark error."""
+    """A chain of sub-agents that is too long gives a toolgrade error."""
     call = ToolCall(name="innermost")
     for _ in range(150):
         call = ToolCall(name="agent", execution=Execution(children=[call]))

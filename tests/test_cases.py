@@ -23,7 +23,7 @@ from strategies import (
     image_case_fields,
     run_fields,
 )
-from toolmark import (
+from toolgrade import (
     CallOrigin,
     CallStatus,
     ConversationalTestCase,
@@ -39,7 +39,7 @@ from toolmark import (
     ToolCall,
     ToolCallType,
     ToolEffect,
-    ToolmarkWarning,
+    ToolgradeWarning,
     ToolSpec,
     Turn,
 )
@@ -85,7 +85,7 @@ CALL = ToolCall(
     ),
 )
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", ToolmarkWarning)  # no metric reads the context
+    warnings.simplefilter("ignore", ToolgradeWarning)  # no metric reads the context
     SPOKEN = Turn(role="user", content="i", tools_called=[], metadata={"a": 1}, retrieval_context=["r"])
 RUN = Run(
     input="i",
@@ -146,7 +146,7 @@ def complete_objects() -> list[Any]:
 
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", ToolmarkWarning)  # no metric reads some of the fields
+    warnings.simplefilter("ignore", ToolgradeWarning)  # no metric reads some of the fields
     COMPLETE = complete_objects()
 every_complete = pytest.mark.parametrize("one", COMPLETE, ids=lambda one: type(one).__name__)
 every_model = pytest.mark.parametrize("model", FIELDS)

@@ -1,4 +1,4 @@
-"""`toolmark convert`: recorded messages into cases that `toolmark score` reads, all of them or none."""
+"""`toolgrade convert`: recorded messages into cases that `toolgrade score` reads, all of them or none."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from click.testing import Result
 
 from command_runner import RUNNER
 from processes import COMMAND, run_python
-from toolmark import ConversationalTestCase, DataFileError, read_cases
-from toolmark.cli.main import main
-from toolmark.convert import read_transcripts
-from toolmark.formats.traces.read import TRACE_FORMATS
+from toolgrade import ConversationalTestCase, DataFileError, read_cases
+from toolgrade.cli.main import main
+from toolgrade.convert import read_transcripts
+from toolgrade.formats.traces.read import TRACE_FORMATS
 from tracing import FORMS, Script, ScriptedCall, Step, langfuse, langsmith, new_genai, openai_agents, otlp, otlp_spans
 
 Plain = dict[str, Any]
@@ -58,7 +58,7 @@ def lines(*values: Any) -> bytes:
 
 
 def convert(data: bytes, *options: str, folder: Path | None = None) -> Result:
-    """The outcome of `toolmark convert` on standard input, inside this process."""
+    """The outcome of `toolgrade convert` on standard input, inside this process."""
     target = "-" if folder is None else str(folder / "cases.jsonl")
     return RUNNER.invoke(main, ["convert", "-", "--to", target, *options], input=data)
 
@@ -447,7 +447,7 @@ def test_several_files_and_folders_are_written_to_one(tmp_path: Path, monkeypatc
 def test_invalid_conversations_can_be_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     """They are counted and named, ten at most; without any valid one nothing is written."""
     if large:
-        monkeypatch.setattr("toolmark.cli.convert.is_large", lambda *_: True)
+        monkeypatch.setattr("toolgrade.cli.convert.is_large", lambda *_: True)
     path = tmp_path / "log.jsonl"
     path.write_bytes(lines(CHAT, {"role": "user", "content": "x"}) + b"{\n" + lines(*[{"messages": 3}] * 20, CLAUDE))
     target = tmp_path / "cases.jsonl"

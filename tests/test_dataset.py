@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import case_fields, image_case_fields
-from toolmark import (
+from toolgrade import (
     DataFileError,
     LLMTestCase,
     MLLMImage,

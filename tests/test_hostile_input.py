@@ -1,4 +1,4 @@
-"""Every reader refuses hostile data with an error of toolmark that names it, or reads it with a warning."""
+"""Every reader refuses hostile data with an error of toolgrade that names it, or reads it with a warning."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ import pytest
 from fuzz.doors import DOORS
 
 from seeds import CASES, MESSAGES, RECORD, lines, results_of
-from toolmark import ToolCorrectnessMetric, evaluate, read_cases
-from toolmark._internal.atomic_files import atomic_write, write_text
-from toolmark._internal.text import printable
-from toolmark.compat.bfcl import read_possible_answers
-from toolmark.compat.gllm_evals import ToolCallParser
-from toolmark.convert import read_transcripts
-from toolmark.errors import ConfigurationError, DataFileError, InvalidDataError, ToolmarkError
-from toolmark.expect import read_expectation
-from toolmark.formats import read, read_traces
-from toolmark.results import read_results
+from toolgrade import ToolCorrectnessMetric, evaluate, read_cases
+from toolgrade._internal.atomic_files import atomic_write, write_text
+from toolgrade._internal.text import printable
+from toolgrade.compat.bfcl import read_possible_answers
+from toolgrade.compat.gllm_evals import ToolCallParser
+from toolgrade.convert import read_transcripts
+from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError, ToolgradeError
+from toolgrade.expect import read_expectation
+from toolgrade.formats import read, read_traces
+from toolgrade.results import read_results
 
 
-@pytest.mark.filterwarnings("ignore::toolmark.ToolmarkWarning")
+@pytest.mark.filterwarnings("ignore::toolgrade.ToolgradeWarning")
 @pytest.mark.parametrize("name", DOORS)
 def test_random_input_is_read_or_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other exception than one of toolmark leaves a reader, and what must hold of its result holds."""
-    monkeypatch.delenv("TOOLMARK_SHARED", raising=False)  # the built-in seeds, so that the inputs are always the same
+    """No other exception than one of toolgrade leaves a reader, and what must hold of its result holds."""
+    monkeypatch.delenv("TOOLGRADE_SHARED", raising=False)  # the built-in seeds, so that the inputs are always the same
     door = DOORS[name]
     pytest.importorskip(door.needs)
     for number in range(100):
-        with suppress(ToolmarkError):
+        with suppress(ToolgradeError):
             door.check(door.write(random.Random(f"{name} {number}")))
 
 
@@ -59,7 +59,7 @@ def deep_value(depth: int) -> Any:
     ],
 )
 def test_values_beyond_the_limits_are_refused(door: Callable[[Any], object], value: Any) -> None:
-    """Readers of Python values raise an error of toolmark, wherever Python first meets the value, or read it."""
+    """Readers of Python values raise an error of toolgrade, wherever Python first meets the value, or read it."""
     with suppress(InvalidDataError):
         door(value)
 
@@ -124,7 +124,7 @@ def packed(data: bytes, form: str) -> bytes:
 @pytest.mark.parametrize("form", ["gzip", "zst"])
 def test_small_files_that_unpack_to_large_records_are_refused(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit holds for a line and for an array, and not for a long file of short lines."""
-    monkeypatch.setenv("TOOLMARK_MAX_RECORD_MIB", "1")
+    monkeypatch.setenv("TOOLGRADE_MAX_RECORD_MIB", "1")
     short = lines({"query": "q" * 1000})
     many = b"\n".join([short] * 6000)
 
@@ -139,9 +139,11 @@ def test_small_files_that_unpack_to_large_records_are_refused(form: str, monkeyp
 
 def test_setting_of_the_limit_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a number of MiB."""
-    monkeypatch.setenv("TOOLMARK_MAX_RECORD_MIB", "1e3")
+    monkeypatch.setenv("TOOLGRADE_MAX_RECORD_MIB", "1e3")
 
-    with pytest.raises(ConfigurationError, match="TOOLMARK_MAX_RECORD_MIB must be a number of MiB from 1 to 999999999"):
+    with pytest.raises(
+        ConfigurationError, match="TOOLGRADE_MAX_RECORD_MIB must be a number of MiB from 1 to 999999999"
+    ):
         read_cases(io.BytesIO(lines(RECORD)))
 
 

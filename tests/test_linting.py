@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from toolmark import DataFileError, Golden, InvalidDataError, LLMTestCase, ToolCall, ToolSpec
-from toolmark.expect import (
+from toolgrade import DataFileError, Golden, InvalidDataError, LLMTestCase, ToolCall, ToolSpec
+from toolgrade.expect import (
     Absent,
     AnyOf,
     Approx,
@@ -34,7 +34,7 @@ from toolmark.expect import (
     Superset,
     Unordered,
 )
-from toolmark.linting import LintKind, LintReport, lint, read_tools
+from toolgrade.linting import LintKind, LintReport, lint, read_tools
 
 BOOK = {
     "type": "object",

@@ -1,6 +1,6 @@
 """Recorded runs of an airline agent, scored again by independent code.
 
-The runs are data beside the repository (`TOOLMARK_SHARED` says where else); without them these tests are skipped.
+The runs are data beside the repository (`TOOLGRADE_SHARED` says where else); without them these tests are skipped.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from processes import ROOT, toolmark_score
-from toolmark import Report, ToolCorrectnessMetric, evaluate, read_cases
+from processes import ROOT, toolgrade_score
+from toolgrade import Report, ToolCorrectnessMetric, evaluate, read_cases
 
-SHARED = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared")
+SHARED = Path(os.environ.get("TOOLGRADE_SHARED") or ROOT.parent / "shared")
 FILE = SHARED / "data" / "tau-airline" / "runs.jsonl"
 
 pytestmark = pytest.mark.skipif(
     not FILE.is_file(),
-    reason="the recorded airline runs are not here; set TOOLMARK_SHARED to the folder of shared data",
+    reason="the recorded airline runs are not here; set TOOLGRADE_SHARED to the folder of shared data",
 )
 
 Call = tuple[str, dict[str, Any]]
@@ -64,7 +64,7 @@ def runs() -> list[Counted]:
 
 @pytest.fixture(scope="module")
 def cases() -> list[Any]:
-    """The runs as toolmark reads them."""
+    """The runs as toolgrade reads them."""
     return read_cases(FILE)
 
 
@@ -202,11 +202,11 @@ def test_the_order_of_a_list_does_not_matter(cases: list[Any], turned: str) -> N
 
 
 def test_the_command_scores_all_of_them(runs: list[Counted], tmp_path: Path) -> None:
-    """`toolmark score` lists every run, and its report has the scores of the count."""
+    """`toolgrade score` lists every run, and its report has the scores of the count."""
     expected = {run.id: share(counted(run, same_name), run, "expected") for run in runs}
     mean = sum(expected.values()) / len(expected)
     above, below = (
-        toolmark_score(str(FILE), f"--json={name}.json", "--limit=0", f"--fail-under={limit:.4f}", folder=tmp_path)
+        toolgrade_score(str(FILE), f"--json={name}.json", "--limit=0", f"--fail-under={limit:.4f}", folder=tmp_path)
         for name, limit in (("above", mean - 0.001), ("below", mean + 0.001))
     )
     plain = json.loads((tmp_path / "above.json").read_text(encoding="utf-8"))

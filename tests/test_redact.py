@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from toolmark._internal.markers import is_redacted
-from toolmark.redact import DEFAULT, REDACTED, Redactor
+from toolgrade._internal.markers import is_redacted
+from toolgrade.redact import DEFAULT, REDACTED, Redactor
 
 M = REDACTED
 ALNUM = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -13,11 +13,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import strategies
-from toolmark import LLMTestCase, ToolCall, ToolmarkWarning
-from toolmark._internal.json import json_text
-from toolmark.errors import ConfigurationError
-from toolmark.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor, may_hold_secret
-from toolmark.results.case_json import encode_model
+from toolgrade import LLMTestCase, ToolCall, ToolgradeWarning
+from toolgrade._internal.json import json_text
+from toolgrade.errors import ConfigurationError
+from toolgrade.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor, may_hold_secret
+from toolgrade.results.case_json import encode_model
 
 M = REDACTED
 TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -389,7 +389,7 @@ def test_the_hook_decides() -> None:
 )
 def test_a_hook_that_fails_hides_the_value(hook: Any) -> None:
     """The warning says where, and never what."""
-    with pytest.warns(ToolmarkWarning, match=r"at \['a'\]\[0\]; the value was redacted") as caught:
+    with pytest.warns(ToolgradeWarning, match=r"at \['a'\]\[0\]; the value was redacted") as caught:
         assert Redactor(hook=hook)({"a": ["private"]}) == {"a": [M]}
 
     assert "private" not in str(caught[0].message)

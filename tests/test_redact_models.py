@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import assume, given
 
 import strategies
-from toolmark import LLMTestCase, MLLMImage, MLLMTestCase, ToolCall, ToolSpec, calls, cases
-from toolmark._internal.model import Model
-from toolmark.cases import Run
-from toolmark.expect import ContainsAll
-from toolmark.redact import _UNREDACTED_FIELDS, DEFAULT, DEFAULT_KEYS, OFF, REDACTED, Redactor
+from toolgrade import LLMTestCase, MLLMImage, MLLMTestCase, ToolCall, ToolSpec, calls, cases
+from toolgrade._internal.model import Model
+from toolgrade.cases import Run
+from toolgrade.expect import ContainsAll
+from toolgrade.redact import _UNREDACTED_FIELDS, DEFAULT, DEFAULT_KEYS, OFF, REDACTED, Redactor
 
 M = REDACTED
 TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     DataFileError,
     Finding,
@@ -25,11 +25,11 @@ from toolmark import (
     ToolCall,
     ToolCallParams,
     ToolCorrectnessMetric,
-    ToolmarkError,
-    ToolmarkWarning,
+    ToolgradeError,
+    ToolgradeWarning,
 )
-from toolmark.matching.json_compare import ABSENT
-from toolmark.result import failed_result
+from toolgrade.matching.json_compare import ABSENT
+from toolgrade.result import failed_result
 
 
 def result(**options: Any) -> MetricResult:
@@ -196,16 +196,16 @@ def test_float_is_the_score() -> None:
         (InvalidDataError, ValueError),
         (DataFileError, InvalidDataError),
         (ConfigurationError, ValueError),
-        (MissingFieldError, ToolmarkError),
-        (NotMeasuredError, ToolmarkError),
+        (MissingFieldError, ToolgradeError),
+        (NotMeasuredError, ToolgradeError),
         (MetricAssertionError, AssertionError),
     ],
 )
 def test_the_tree_of_errors(error: type[Exception], also: type[Exception]) -> None:
-    """Every error derives from `ToolmarkError` and from the built-in kind that it is; the warning from UserWarning."""
-    assert issubclass(error, ToolmarkError)
+    """Every error derives from `ToolgradeError` and from the built-in kind that it is; the warning from UserWarning."""
+    assert issubclass(error, ToolgradeError)
     assert issubclass(error, also)
-    assert issubclass(ToolmarkWarning, UserWarning)
+    assert issubclass(ToolgradeWarning, UserWarning)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_the_tree_of_errors(error: type[Exception], also: type[Exception]) -> No
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_errors_survive_copying_and_pickling(error: ToolmarkError) -> None:
+def test_errors_survive_copying_and_pickling(error: ToolgradeError) -> None:
     """Every error keeps its message, and its problems if it has any, when copied and pickled."""
     for twin in (copy.copy(error), copy.deepcopy(error), pickled(error)):
         assert type(twin) is type(error)

@@ -1,4 +1,4 @@
-"""A minimal agent framework and its adapter, as a reference for `toolmark.testing.AdapterContract`.
+"""A minimal agent framework and its adapter, as a reference for `toolgrade.testing.AdapterContract`.
 
 The agent is a generator that says what it waits for; one driver waits in threads, one in an event loop. It announces
 what happens to a listener and, like most frameworks, does not protect itself from it.
@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from toolmark.capture import JsonlSink, Outcome, Request, RunBuilder, conversation
-from toolmark.cases import ConversationalTestCase, MLLMImage, Run, RunStatus
-from toolmark.testing import (
+from toolgrade.capture import JsonlSink, Outcome, Request, RunBuilder, conversation
+from toolgrade.cases import ConversationalTestCase, MLLMImage, Run, RunStatus
+from toolgrade.testing import (
     AdapterContract,
     AgentTool,
     AskFor,

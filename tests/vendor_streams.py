@@ -11,8 +11,8 @@ import random
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from toolmark.errors import InvalidDataError
-from toolmark.formats import read
+from toolgrade.errors import InvalidDataError
+from toolgrade.formats import read
 
 Plain = dict[str, Any]
 

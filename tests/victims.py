@@ -9,7 +9,7 @@ from pathlib import Path
 EVALUATION = """
 import asyncio, signal
 from pathlib import Path
-from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs tests in the background ignores it
 
@@ -30,9 +30,9 @@ Path("report.json").write_text(__import__("json").dumps(plain, sort_keys=True))
 
 SINK_WRITER = """
 import sys
-from toolmark import ToolCall
-from toolmark.capture.sinks import JsonlSink
-from toolmark.cases import Run
+from toolgrade import ToolCall
+from toolgrade.capture.sinks import JsonlSink
+from toolgrade.cases import Run
 
 path, name, amount, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 sink = JsonlSink(path)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from toolmark.testing import FakeOpenAI
+from toolgrade.testing import FakeOpenAI
 
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"

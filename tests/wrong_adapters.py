@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolmark.calls import CallStatus
-from toolmark.capture import Request, RunBuilder, conversation
-from toolmark.cases import ConversationalTestCase, MLLMImage, Run
-from toolmark.testing import AskFor, HandOff, Recorded, Scene, Step
+from toolgrade.calls import CallStatus
+from toolgrade.capture import Request, RunBuilder, conversation
+from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
+from toolgrade.testing import AskFor, HandOff, Recorded, Scene, Step
 from toy_framework import (
     Answered,
     Began,

@@ -1,4 +1,4 @@
-"""Measure how well metrics of toolmark and other libraries separate good from bad runs: `make validity`.
+"""Measure how well metrics of toolgrade and other libraries separate good from bad runs: `make validity`.
 
 See README.md in the folder above.
 """
@@ -23,11 +23,11 @@ from validity.own import COMPARED, rows
 from validity.runs import Run, case_of, data_sets, peer_case
 from validity.table import json_text, show, write_sections
 
-import toolmark
-from toolmark import LLMTestCase, MetricResult, MetricValidity, ResultStatus, ToolmarkError, Validity, validate
-from toolmark.metrics import Metric
-from toolmark.stats import Interval
-from toolmark.stats.bootstrap import RESAMPLES
+import toolgrade
+from toolgrade import LLMTestCase, MetricResult, MetricValidity, ResultStatus, ToolgradeError, Validity, validate
+from toolgrade.metrics import Metric
+from toolgrade.stats import Interval
+from toolgrade.stats.bootstrap import RESAMPLES
 
 RESULTS, PAGE = HERE / "validity" / "results.json", REPOSITORY / "docs" / "validity.md"
 TIME_LIMIT = 1800
@@ -77,7 +77,7 @@ class Replayed:
         """Return the score of the case, or raise its recorded error."""
         score = self.scores[str(case.id)]
         if isinstance(score, str):
-            raise ToolmarkError(score)
+            raise ToolgradeError(score)
         return MetricResult(
             metric=self.label,
             status=ResultStatus.SKIPPED if score is None else ResultStatus.SCORED,
@@ -101,11 +101,11 @@ def main() -> int:
     kinds: dict[str, str] = {}
     scores: dict[str, dict[str, list[Score]]] = {name: {} for name in data}
     for row in rows():
-        kinds[row.name] = "toolmark"
+        kinds[row.name] = "toolgrade"
         with console.status(row.name):
             for name, runs in data.items():
                 scores[name][row.name] = [_own_score(row.metric, case_of(run, **row.options)) for run in runs]
-    versions, absent = [f"toolmark {toolmark.__version__}"], dict[str, str]()
+    versions, absent = [f"toolgrade {toolgrade.__version__}"], dict[str, str]()
     for peer in () if options.own else PEERS:
         with console.status(f"{peer.name}: making its environment, and scoring"):
             try:
@@ -134,7 +134,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="validity", description="Measure how well metrics tell good runs from bad.")
-    parser.add_argument("--own", action="store_true", help="toolmark's metrics alone; installs nothing")
+    parser.add_argument("--own", action="store_true", help="toolgrade's metrics alone; installs nothing")
     parser.add_argument(
         "--data", type=Path, action="append", metavar="FILE", help="recorded runs in the neutral form; may be repeated"
     )
@@ -150,10 +150,10 @@ def _options() -> argparse.Namespace:
 
 
 def _own_score(metric: Metric, case: LLMTestCase) -> Score:
-    """Return toolmark's score of a case, or why it has none."""
+    """Return toolgrade's score of a case, or why it has none."""
     try:
         return metric.measure(case).score
-    except ToolmarkError as error:
+    except ToolgradeError as error:
         return str(error)
 
 
@@ -227,7 +227,7 @@ def _figures(
 
 
 def _differences(validity: Validity, kinds: Mapping[str, str]) -> list[list[Any]]:
-    """Return the differences of toolmark's last rows from the best mode of another library, raw and prepared.
+    """Return the differences of toolgrade's last rows from the best mode of another library, raw and prepared.
 
     The best one is chosen on this very data set, which favours the other libraries.
     """
@@ -235,7 +235,7 @@ def _differences(validity: Validity, kinds: Mapping[str, str]) -> list[list[Any]
     for metric in validity.metrics:
         kind = kinds[metric.metric]
         prepared = kind.endswith(", prepared")
-        if kind != "toolmark" and metric.auc is not None and metric.auc > getattr(best.get(prepared), "auc", 0):
+        if kind != "toolgrade" and metric.auc is not None and metric.auc > getattr(best.get(prepared), "auc", 0):
             best[prepared] = metric
     chosen = {metric.metric for metric in best.values()}
     return [

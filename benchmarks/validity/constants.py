@@ -12,8 +12,8 @@ from typing import Any
 
 from validity.runs import Run, case_of
 
-from toolmark import TaskSuccessMetric, ToolmarkError
-from toolmark.stats import auc
+from toolgrade import TaskSuccessMetric, ToolgradeError
+from toolgrade.stats import auc
 
 Parts = Mapping[str, float]
 
@@ -59,7 +59,7 @@ def figures(data: Mapping[str, Sequence[Run]]) -> dict[str, Any]:
         for run in runs:
             try:
                 result = metric.measure(case_of(run))
-            except ToolmarkError:
+            except ToolgradeError:
                 continue
             if result.score is None:
                 continue

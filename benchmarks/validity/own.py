@@ -1,4 +1,4 @@
-"""toolmark's metrics, as the table of validity lists them."""
+"""toolgrade's metrics, as the table of validity lists them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolmark import TaskEffectMetric, TaskSuccessMetric, ToolCorrectnessMetric
-from toolmark.metrics import Metric
+from toolgrade import TaskEffectMetric, TaskSuccessMetric, ToolCorrectnessMetric
+from toolgrade.metrics import Metric
 
 ARGUMENTS = ("input_parameters",)
 

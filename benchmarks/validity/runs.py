@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from toolmark import LLMTestCase
+from toolgrade import LLMTestCase
 
 Run = dict[str, Any]
 
@@ -26,7 +26,7 @@ _READS = ("get_*", "list_*", "search_*", "calculate", "think", "transfer_to_huma
 def data_sets(repository: Path, files: Sequence[Path] = ()) -> dict[str, list[Run]]:
     """Return the runs of each file by its name: of `files`, or else of the shared files; empty where there are none."""
     if not files:
-        data = Path(os.environ.get("TOOLMARK_SHARED") or repository.parent / "shared") / "data"
+        data = Path(os.environ.get("TOOLGRADE_SHARED") or repository.parent / "shared") / "data"
         files = [data / AIRLINE / "runs.jsonl", *sorted((data / "validity").glob("*.jsonl"))]
     data: dict[str, list[Run]] = {}
     for path in files:
@@ -87,7 +87,7 @@ def _changes_state(name: str) -> bool:
 
 
 def case_of(run: Run, *, texts: bool = True, failures: bool = True) -> LLMTestCase:
-    """Return toolmark's case of a run; effects are never given.
+    """Return toolgrade's case of a run; effects are never given.
 
     Args:
         run: The run.

@@ -1,6 +1,6 @@
 """Score an agent of Agent Framework: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install agent-framework-core agent-framework-openai 'toolmark[otel]'
+pip install agent-framework-core agent-framework-openai 'toolgrade[otel]'
 """
 
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from typing import Any
 from agent_framework.observability import enable_instrumentation  # 1
 from agent_framework.openai import OpenAIChatClient
 
-from toolmark import ToolCorrectnessMetric, evaluate  # 2
-from toolmark.live.otel import as_agent  # 3
-from toolmark.testing import AskFor, FakeOpenAI
+from toolgrade import ToolCorrectnessMetric, evaluate  # 2
+from toolgrade.live.otel import as_agent  # 3
+from toolgrade.testing import AskFor, FakeOpenAI
 
 enable_instrumentation(enable_sensitive_data=True)  # 4
 

@@ -1,6 +1,6 @@
 """Score an agent of a few lines around Anthropic's client: the numbered lines. The rest has a scripted model.
 
-pip install anthropic openinference-instrumentation-anthropic 'toolmark[otel]'
+pip install anthropic openinference-instrumentation-anthropic 'toolgrade[otel]'
 """
 
 import json
@@ -14,8 +14,8 @@ from typing import Any
 from anthropic import Anthropic
 from openinference.instrumentation.anthropic import AnthropicInstrumentor  # 1
 
-from toolmark import ToolCorrectnessMetric, evaluate  # 2
-from toolmark.live.otel import as_agent  # 3
+from toolgrade import ToolCorrectnessMetric, evaluate  # 2
+from toolgrade.live.otel import as_agent  # 3
 
 AnthropicInstrumentor().instrument()  # 4
 

@@ -1,6 +1,6 @@
 """Score a crew of CrewAI: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install crewai openinference-instrumentation-crewai 'toolmark[otel]'
+pip install crewai openinference-instrumentation-crewai 'toolgrade[otel]'
 The variable CREWAI_DISABLE_TELEMETRY=true keeps CrewAI from sending spans of its own.
 """
 
@@ -10,9 +10,9 @@ from crewai import LLM, Agent, Crew, Task
 from crewai.tools import tool
 from openinference.instrumentation.crewai import CrewAIInstrumentor  # 1
 
-from toolmark import ToolCorrectnessMetric, evaluate  # 2
-from toolmark.live.otel import as_agent  # 3
-from toolmark.testing import AskFor, FakeOpenAI
+from toolgrade import ToolCorrectnessMetric, evaluate  # 2
+from toolgrade.live.otel import as_agent  # 3
+from toolgrade.testing import AskFor, FakeOpenAI
 
 CrewAIInstrumentor().instrument()  # 4
 

@@ -1,14 +1,14 @@
 """Score a module of DSPy: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install dspy openinference-instrumentation-dspy 'toolmark[otel]'
+pip install dspy openinference-instrumentation-dspy 'toolgrade[otel]'
 """
 
 import dspy
 from dspy.utils import DummyLM
 from openinference.instrumentation.dspy import DSPyInstrumentor  # 1
 
-from toolmark import ToolCorrectnessMetric, evaluate  # 2
-from toolmark.live.otel import as_agent  # 3
+from toolgrade import ToolCorrectnessMetric, evaluate  # 2
+from toolgrade.live.otel import as_agent  # 3
 
 DSPyInstrumentor().instrument()  # 4
 

@@ -1,6 +1,6 @@
 """Score an agent of Google's ADK, which traces itself: the numbered lines. The rest has a scripted model.
 
-pip install google-adk 'toolmark[otel]'
+pip install google-adk 'toolgrade[otel]'
 """
 
 import os
@@ -12,8 +12,8 @@ from google.adk.models import BaseLlm, LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.genai.types import Content, FunctionCall, Part
 
-from toolmark import ToolCorrectnessMetric, evaluate  # 1
-from toolmark.live.otel import as_agent  # 2
+from toolgrade import ToolCorrectnessMetric, evaluate  # 1
+from toolgrade.live.otel import as_agent  # 2
 
 os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "true"  # 3: else arguments and answers are hidden
 

@@ -1,6 +1,6 @@
 """Score an agent of a few lines around OpenAI's client: the numbered lines. The rest has a scripted model.
 
-pip install openai openinference-instrumentation-openai 'toolmark[otel]'
+pip install openai openinference-instrumentation-openai 'toolgrade[otel]'
 """
 
 import json
@@ -10,9 +10,9 @@ from typing import Any
 from openai import OpenAI
 from openinference.instrumentation.openai import OpenAIInstrumentor  # 1
 
-from toolmark import ToolCorrectnessMetric, evaluate  # 2
-from toolmark.live.otel import as_agent  # 3
-from toolmark.testing import AskFor, FakeOpenAI
+from toolgrade import ToolCorrectnessMetric, evaluate  # 2
+from toolgrade.live.otel import as_agent  # 3
+from toolgrade.testing import AskFor, FakeOpenAI
 
 OpenAIInstrumentor().instrument()  # 4
 

@@ -1,6 +1,6 @@
 """Score an agent of Pydantic AI: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install pydantic-ai 'toolmark[otel]'
+pip install pydantic-ai 'toolgrade[otel]'
 """
 
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from toolmark import ToolCorrectnessMetric, evaluate  # 1
-from toolmark.live.otel import as_agent  # 2
-from toolmark.testing import AskFor, FakeOpenAI
+from toolgrade import ToolCorrectnessMetric, evaluate  # 1
+from toolgrade.live.otel import as_agent  # 2
+from toolgrade.testing import AskFor, FakeOpenAI
 
 Agent.instrument_all()  # 3
 

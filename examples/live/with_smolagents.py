@@ -1,6 +1,6 @@
 """Score an agent of smolagents: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install smolagents openinference-instrumentation-smolagents 'toolmark[otel]'
+pip install smolagents openinference-instrumentation-smolagents 'toolgrade[otel]'
 """
 
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from typing import Any
 import smolagents
 from openinference.instrumentation.smolagents import SmolagentsInstrumentor  # 1
 
-from toolmark import ToolCorrectnessMetric, evaluate  # 2
-from toolmark.live.otel import as_agent  # 3
-from toolmark.testing import AskFor, FakeOpenAI
+from toolgrade import ToolCorrectnessMetric, evaluate  # 2
+from toolgrade.live.otel import as_agent  # 3
+from toolgrade.testing import AskFor, FakeOpenAI
 
 SmolagentsInstrumentor().instrument()  # 4
 

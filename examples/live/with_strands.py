@@ -1,6 +1,6 @@
 """Score an agent of Strands, which traces itself: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install strands-agents 'toolmark[otel]'
+pip install strands-agents 'toolgrade[otel]'
 """
 
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from typing import Any
 import strands
 from strands.models.openai import OpenAIModel
 
-from toolmark import ToolCorrectnessMetric, evaluate  # 1
-from toolmark.live.otel import as_agent  # 2
-from toolmark.testing import AskFor, FakeOpenAI
+from toolgrade import ToolCorrectnessMetric, evaluate  # 1
+from toolgrade.live.otel import as_agent  # 2
+from toolgrade.testing import AskFor, FakeOpenAI
 
 
 def add(a: int, b: int) -> int:

@@ -1,6 +1,6 @@
 """Score an evaluation of Inspect AI: the numbered lines. The rest is a task whose model is scripted.
 
-pip install inspect-ai toolmark
+pip install inspect-ai toolgrade
 """
 
 from inspect_ai import Task
@@ -10,8 +10,8 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.solver import generate, use_tools
 from inspect_ai.tool import Tool, tool
 
-from toolmark import ToolCorrectnessMetric  # 1
-from toolmark.compat.inspect import scorer  # 2
+from toolgrade import ToolCorrectnessMetric  # 1
+from toolgrade.compat.inspect import scorer  # 2
 
 
 @tool

@@ -1,14 +1,14 @@
 """Score an experiment of Langfuse: the numbered lines. Nothing is sent: tracing is off.
 
-pip install langfuse toolmark
+pip install langfuse toolgrade
 """
 
 from typing import Any
 
 from langfuse import Langfuse
 
-from toolmark import ToolCorrectnessMetric  # 1
-from toolmark.compat.langfuse import evaluator  # 2
+from toolgrade import ToolCorrectnessMetric  # 1
+from toolgrade.compat.langfuse import evaluator  # 2
 
 
 def agent(*, item: Any, **_: Any) -> dict[str, Any]:  # noqa: ANN401

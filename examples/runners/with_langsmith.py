@@ -1,6 +1,6 @@
 """Score an evaluation of LangSmith: the numbered lines. Nothing is sent: the dataset stands here.
 
-pip install langsmith toolmark
+pip install langsmith toolgrade
 """
 
 from datetime import datetime, timezone
@@ -10,8 +10,8 @@ from uuid import uuid4
 from langsmith import Client, evaluate
 from langsmith.schemas import Example
 
-from toolmark import ToolCorrectnessMetric  # 1
-from toolmark.compat.langsmith import evaluator  # 2
+from toolgrade import ToolCorrectnessMetric  # 1
+from toolgrade.compat.langsmith import evaluator  # 2
 
 
 def agent(inputs: dict[str, Any]) -> dict[str, Any]:

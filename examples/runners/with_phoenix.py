@@ -1,6 +1,6 @@
 """Score an experiment of Arize Phoenix: the numbered lines. The rest stands in for its server and for an agent.
 
-pip install arize-phoenix-client toolmark
+pip install arize-phoenix-client toolgrade
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Any
 from phoenix.client import Client
 from phoenix.client.resources.datasets import Dataset
 
-from toolmark import ToolCorrectnessMetric  # 1
-from toolmark.compat.phoenix import evaluator  # 2
+from toolgrade import ToolCorrectnessMetric  # 1
+from toolgrade.compat.phoenix import evaluator  # 2
 
 TIMES = {"created_at": "2026-01-01T00:00:00+00:00", "updated_at": "2026-01-01T00:00:00+00:00"}
 EXAMPLE = {"id": "e1", "node_id": "e1", "input": {}, "output": {}, "metadata": {}, **TIMES}

@@ -1,14 +1,14 @@
 """Score a dataset of pydantic-evals: the numbered lines.
 
-pip install pydantic-evals toolmark
+pip install pydantic-evals toolgrade
 """
 
 from typing import Any
 
 from pydantic_evals import Case, Dataset
 
-from toolmark import ToolCorrectnessMetric  # 1
-from toolmark.compat.pydantic_evals import evaluator  # 2
+from toolgrade import ToolCorrectnessMetric  # 1
+from toolgrade.compat.pydantic_evals import evaluator  # 2
 
 
 def agent(inputs: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judging import RuleJudge
-from toolmark import (
+from toolgrade import (
     Comparison,
     ConfigurationError,
     ConversationalTestCase,
@@ -29,10 +29,10 @@ from toolmark import (
     evaluate,
     validate,
 )
-from toolmark.metrics import MetricLike
-from toolmark.report.report import content_key
-from toolmark.results import read_results
-from toolmark.stats import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
+from toolgrade.metrics import MetricLike
+from toolgrade.report.report import content_key
+from toolgrade.results import read_results
+from toolgrade.stats import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
 
 METRICS = (ToolCorrectnessMetric(),)
 
@@ -502,10 +502,10 @@ def test_unknown_fields_are_ignored() -> None:
         ('{"turns": []}', "a conversation"),
         (
             validate([case("a", 4, metadata={"x": 1})], METRICS, label="metadata.x").to_json(),
-            "the output of `toolmark validate`",
+            "the output of `toolgrade validate`",
         ),
-        (compare(scores(a=1), scores(a=1)).to_json(), "the output of `toolmark compare`"),
-        ('{"source": "", "cases": 1, "findings": []}', "the output of `toolmark lint`"),
+        (compare(scores(a=1), scores(a=1)).to_json(), "the output of `toolgrade compare`"),
+        ('{"source": "", "cases": 1, "findings": []}', "the output of `toolgrade lint`"),
         ('{"a": 1}', "an object with 'a'"),
         ("{}", "an empty object"),
         ("[]", r"\[\]"),

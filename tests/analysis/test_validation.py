@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     InvalidDataError,
     LLMTestCase,
@@ -27,8 +27,8 @@ from toolmark import (
     Validity,
     validate,
 )
-from toolmark.report import MisrankedCase
-from toolmark.stats import (
+from toolgrade.report import MisrankedCase
+from toolgrade.stats import (
     auc,
     auc_difference_interval,
     auc_interval,

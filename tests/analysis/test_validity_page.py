@@ -1,4 +1,4 @@
-"""Consistency of docs/validity.md with the benchmark's results; toolmark's own rows are reproducible."""
+"""Consistency of docs/validity.md with the benchmark's results; toolgrade's own rows are reproducible."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import click
 import pytest
 
 from processes import ROOT, run_python
-from toolmark.cli.validate import validate
+from toolgrade.cli.validate import validate
 
 PAGE = ROOT / "docs" / "validity.md"
 BENCHMARK = ROOT / "benchmarks" / "validity"
-SHARED = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared")
+SHARED = Path(os.environ.get("TOOLGRADE_SHARED") or ROOT.parent / "shared")
 RUNS = SHARED / "data" / "tau-airline" / "runs.jsonl"
 
 needs_benchmark = pytest.mark.skipif(
@@ -26,7 +26,7 @@ needs_benchmark = pytest.mark.skipif(
 )
 needs_runs = pytest.mark.skipif(
     not RUNS.is_file(),
-    reason="the recorded airline runs are not here; set TOOLMARK_SHARED to the folder of shared data",
+    reason="the recorded airline runs are not here; set TOOLGRADE_SHARED to the folder of shared data",
 )
 
 
@@ -67,7 +67,7 @@ def test_columns_of_other_libraries_are_their_best(table: ModuleType, results: d
     others = {True: [0.0], False: [0.0]}
     columns = {True: [0.0], False: [0.0]}
     for name, kind in results["kinds"].items():
-        if kind != "toolmark":
+        if kind != "toolgrade":
             prepared = kind.endswith(", prepared")
             others[prepared].append(table.mean_of(results, name))
             if name in table.COLUMNS:
@@ -88,7 +88,7 @@ def test_own_rows_are_reproducible(results: dict[str, Any]) -> None:
     done = run_python(["-m", "validity", *options], ROOT / "benchmarks")
     assert done.code == 0, done.err
     again, before = (one["data"]["tau-airline"]["rows"] for one in (json.loads(done.out), results))
-    own = [name for name, kind in results["kinds"].items() if kind == "toolmark"]
+    own = [name for name, kind in results["kinds"].items() if kind == "toolgrade"]
 
     assert list(again) == own
     assert len(own) >= 8
@@ -236,9 +236,9 @@ def test_the_options_of_the_page_exist() -> None:
 def test_the_command_of_the_page_runs(tmp_path: Path) -> None:
     """As it stands, on a file of that name."""
     page = PAGE.read_text(encoding="utf-8")
-    command = re.findall(r"^toolmark (validate .*)$", page, re.MULTILINE)[0]
+    command = re.findall(r"^toolgrade (validate .*)$", page, re.MULTILINE)[0]
     (tmp_path / "runs.jsonl").write_bytes(RUNS.read_bytes())
-    done = run_python(["-m", "toolmark.cli", *command.split()], tmp_path)
+    done = run_python(["-m", "toolgrade.cli", *command.split()], tmp_path)
 
     assert (done.code, done.err) == (0, "")
     assert "runs.jsonl: 100 cases; by metadata.reward 31 good (from 1), 69 bad" in done.out

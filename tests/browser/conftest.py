@@ -1,7 +1,7 @@
 """The browser for the tests of this folder: an installed one; none is downloaded.
 
 Without one these tests are left out, and the end of the run says how many, and how to get one.
-`TOOLMARK_REQUIRE_BROWSER=1` makes that a failure. `TOOLMARK_BROWSER` names a browser that is not on PATH.
+`TOOLGRADE_REQUIRE_BROWSER=1` makes that a failure. `TOOLGRADE_BROWSER` names a browser that is not on PATH.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 NO_BROWSER = (
     "no Chromium on this machine; install it (on Debian and Ubuntu: apt-get install chromium), "
-    "or name a browser in TOOLMARK_BROWSER"
+    "or name a browser in TOOLGRADE_BROWSER"
 )
 NO_PLAYWRIGHT = "no playwright in this environment; it belongs to the dependency group `test`"
 
@@ -25,11 +25,11 @@ NO_PLAYWRIGHT = "no playwright in this environment; it belongs to the dependency
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A browser without a window; ends with the module, since its event loop would be in the way of other tests."""
-    path = os.environ.get("TOOLMARK_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
+    path = os.environ.get("TOOLGRADE_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
     problem = NO_PLAYWRIGHT if find_spec("playwright") is None else NO_BROWSER if path is None else None
     if problem is not None:
-        if os.environ.get("TOOLMARK_REQUIRE_BROWSER") == "1":
-            pytest.fail(f"TOOLMARK_REQUIRE_BROWSER is set, and there is {problem}")
+        if os.environ.get("TOOLGRADE_REQUIRE_BROWSER") == "1":
+            pytest.fail(f"TOOLGRADE_REQUIRE_BROWSER is set, and there is {problem}")
         pytest.skip(problem)
     from playwright.sync_api import sync_playwright
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pages import comparison, hostile_report, many_cases, small_report, trials_report
-from toolmark import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.report.html import write_html
+from toolgrade import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.report.html import write_html
 
 Opened = Callable[..., Any]
 

@@ -1,6 +1,6 @@
 """The site of `make docs`, opened as files: it can be searched, and asks no host for anything.
 
-TOOLMARK_SITE names the folder of the site; without it these tests are left out, since `make test` builds no site.
+TOOLGRADE_SITE names the folder of the site; without it these tests are left out, since `make test` builds no site.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-SITE = os.environ.get("TOOLMARK_SITE")
+SITE = os.environ.get("TOOLGRADE_SITE")
 
-pytestmark = pytest.mark.skipif(SITE is None, reason="TOOLMARK_SITE is not set; `make docs` builds a site")
+pytestmark = pytest.mark.skipif(SITE is None, reason="TOOLGRADE_SITE is not set; `make docs` builds a site")
 
 
 def test_search_works_without_a_server(browser: Any) -> None:

@@ -1,4 +1,4 @@
-"""The pages of `toolmark view` in a real browser: search, filters, addresses, and texts that are not obeyed."""
+"""The pages of `toolgrade view` in a real browser: search, filters, addresses, and texts that are not obeyed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from pages import METRIC, many_cases
-from toolmark import LLMTestCase, ToolCall, evaluate
-from toolmark.view.build import build_index
-from toolmark.view.pages import Pages
-from toolmark.view.results_file import ResultsFile
-from toolmark.view.server import PageServer
+from toolgrade import LLMTestCase, ToolCall, evaluate
+from toolgrade.view.build import build_index
+from toolgrade.view.pages import Pages
+from toolgrade.view.results_file import ResultsFile
+from toolgrade.view.server import PageServer
 
 ATTACK = "<script>window.hit=1</script><img src=x onerror=window.hit=1>\"' onmouseover=window.hit=1 x='"
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from observations import builder_of, call, calls, ran, slow, unrun
-from toolmark.calls import CallOrigin, Execution, ToolCallType, ToolSpec
-from toolmark.capture import Request, RunBuilder
-from toolmark.cases import Handoff, RunStatus
-from toolmark.matching.json_compare import ABSENT
+from toolgrade.calls import CallOrigin, Execution, ToolCallType, ToolSpec
+from toolgrade.capture import Request, RunBuilder
+from toolgrade.cases import Handoff, RunStatus
+from toolgrade.matching.json_compare import ABSENT
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 

@@ -1,4 +1,4 @@
-"""Laws of `toolmark.capture`.
+"""Laws of `toolgrade.capture`.
 
 Independence: every legal order of the same observations is the same run, and it is the run that really was.
 Completeness: nothing that was asked for or ran is ever lost, whatever is told.
@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from histories import History, call_rows, histories
-from toolmark.calls import CallOrigin, ToolCall
-from toolmark.capture import Outcome, Request, RunBuilder
-from toolmark.cases import Run, RunStatus
-from toolmark.matching.json_compare import ABSENT
+from toolgrade.calls import CallOrigin, ToolCall
+from toolgrade.capture import Outcome, Request, RunBuilder
+from toolgrade.cases import Run, RunStatus
+from toolgrade.matching.json_compare import ABSENT
 
 seeds = st.integers(0, 2**32 - 1)
 

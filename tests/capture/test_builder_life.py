@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from observations import builder_of, call, calls, ran, slow, unrun
-from toolmark.calls import CallStatus
-from toolmark.capture import Outcome, Request, RunBuilder
-from toolmark.cases import Handoff, RunStatus
+from toolgrade.calls import CallStatus
+from toolgrade.capture import Outcome, Request, RunBuilder
+from toolgrade.cases import Handoff, RunStatus
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 

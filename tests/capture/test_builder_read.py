@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from observations import builder_of, call, calls, ran, slow, unrun
-from toolmark.calls import ToolCallType
-from toolmark.capture import Request, RunBuilder
-from toolmark.matching.json_compare import ABSENT
+from toolgrade.calls import ToolCallType
+from toolgrade.capture import Request, RunBuilder
+from toolgrade.matching.json_compare import ABSENT
 
 MCP = ToolCallType.MCP
 

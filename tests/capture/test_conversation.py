@@ -7,10 +7,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from toolmark.calls import Execution, ToolCall, ToolSpec
-from toolmark.capture import conversation, conversations
-from toolmark.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
-from toolmark.dataset import read_cases
+from toolgrade.calls import Execution, ToolCall, ToolSpec
+from toolgrade.capture import conversation, conversations
+from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
+from toolgrade.dataset import read_cases
 
 
 def run(text: str | None = "1+2?", answer: str | None = "three", **more: Any) -> Run:
@@ -164,8 +164,8 @@ def test_images_of_the_input_are_left_out_with_a_warning() -> None:
 WRITER = """
 import sys
 from datetime import datetime, timedelta, timezone
-from toolmark import ToolCall
-from toolmark.capture import JsonlSink, RunBuilder, conversations
+from toolgrade import ToolCall
+from toolgrade.capture import JsonlSink, RunBuilder, conversations
 
 path, name = sys.argv[1:]
 noon = datetime(2024, 1, 1, 12, tzinfo=timezone.utc)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark import LLMTestCase, MLLMImage, MLLMTestCase, Run, ToolCall
-from toolmark.capture import RunBuilder, image_parts
+from toolgrade import LLMTestCase, MLLMImage, MLLMTestCase, Run, ToolCall
+from toolgrade.capture import RunBuilder, image_parts
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 20).decode()
 URL = "https://example.com/a.png"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     CallOrigin,
     CallStatus,
     LLMTestCase,
@@ -26,8 +26,8 @@ from toolmark import (
     observe,
     update_current_span,
 )
-from toolmark.capture import JsonlSink, Request, RunBuilder, current_run, record
-from toolmark.errors import ConfigurationError, NothingRecordedError
+from toolgrade.capture import JsonlSink, Request, RunBuilder, current_run, record
+from toolgrade.errors import ConfigurationError, NothingRecordedError
 
 METRIC = ToolCorrectnessMetric()
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from programs import check_programs
-from toolmark import ConversationalTestCase, Run, observe
-from toolmark.capture import Request, conversation, current_run, record
-from toolmark.capture.observation.spans import ObserveRecorder
-from toolmark.testing import AdapterContract, AgentTool, AskFor, HandOff, Recorded, Scene, Step, ToolDouble
+from toolgrade import ConversationalTestCase, Run, observe
+from toolgrade.capture import Request, conversation, current_run, record
+from toolgrade.capture.observation.spans import ObserveRecorder
+from toolgrade.testing import AdapterContract, AgentTool, AskFor, HandOff, Recorded, Scene, Step, ToolDouble
 from toy_framework import Door
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from toolmark import observe
-from toolmark.capture import Request, builder, call_builder, current_run, record, recorder, records, request_pairing
-from toolmark.capture.observation import decorator, spans
-from toolmark.testing import ADD, sample_runs
+from toolgrade import observe
+from toolgrade.capture import Request, builder, call_builder, current_run, record, recorder, records, request_pairing
+from toolgrade.capture.observation import decorator, spans
+from toolgrade.testing import ADD, sample_runs
 
 MODULES = (builder, call_builder, recorder, records, request_pairing, spans, decorator)
 

@@ -7,11 +7,11 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark.calls import CallOrigin
-from toolmark.capture import Request, RunBuilder
-from toolmark.capture.records import CallRecord, ModelResult
-from toolmark.capture.request_pairing import OpenCalls, calls_within, is_within
-from toolmark.formats import read
+from toolgrade.calls import CallOrigin
+from toolgrade.capture import Request, RunBuilder
+from toolgrade.capture.records import CallRecord, ModelResult
+from toolgrade.capture.request_pairing import OpenCalls, calls_within, is_within
+from toolgrade.formats import read
 
 _ids = st.sampled_from((None, "", "a", "b"))
 _names = st.sampled_from(("look", "book"))

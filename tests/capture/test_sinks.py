@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from toolmark import ToolCall, ToolCallParams, ToolCorrectnessMetric, ToolmarkWarning
-from toolmark.capture import JsonlSink, Sink
-from toolmark.cases import Run
-from toolmark.cli.main import main
-from toolmark.dataset import read_cases
-from toolmark.redact import OFF, REDACTED
+from toolgrade import ToolCall, ToolCallParams, ToolCorrectnessMetric, ToolgradeWarning
+from toolgrade.capture import JsonlSink, Sink
+from toolgrade.cases import Run
+from toolgrade.cli.main import main
+from toolgrade.dataset import read_cases
+from toolgrade.redact import OFF, REDACTED
 
 SECRET = "hunter2"
 
@@ -170,7 +170,7 @@ def test_a_line_is_one_call_and_a_short_one_is_an_error(tmp_path: Path, monkeypa
 
     assert len(calls) == 1
     assert calls[0].endswith(b"\n")
-    with pytest.warns(ToolmarkWarning, match=r"runs\.jsonl:2: left out a torn line"):
+    with pytest.warns(ToolgradeWarning, match=r"runs\.jsonl:2: left out a torn line"):
         assert ids(tmp_path / "runs.jsonl") == ["run-1", "run-3"]
 
 

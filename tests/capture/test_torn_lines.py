@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-import toolmark
-from toolmark._internal.markers import CANCEL_MARK
-from toolmark.capture.sinks import JsonlSink
-from toolmark.cases import Run
-from toolmark.dataset import read_cases
-from toolmark.errors import DataFileError, ToolmarkWarning
+import toolgrade
+from toolgrade._internal.markers import CANCEL_MARK
+from toolgrade.capture.sinks import JsonlSink
+from toolgrade.cases import Run
+from toolgrade.dataset import read_cases
+from toolgrade.errors import DataFileError, ToolgradeWarning
 from victims import SINK_WRITER
 
 SECRET = "hunter2"
@@ -30,7 +30,7 @@ def ids(path: Path) -> list[str | None]:
 
 def writer(path: Path, name: str, amount: int, size: int) -> subprocess.Popen[str]:
     """Start a process that appends runs of this size and prints the number of each written run."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(toolmark.__file__).resolve().parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(toolgrade.__file__).resolve().parents[1])}
     command = [sys.executable, "-c", SINK_WRITER, str(path), name, str(amount), str(size)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
@@ -85,7 +85,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, cut: int) -> None:
     for torn in (WHOLE[:cut], '{"id": "é'.encode()[:-1]):
         path.write_bytes(WHOLE + b"\n" + torn)
 
-        with pytest.warns(ToolmarkWarning, match=r"runs\.jsonl:3: left out a torn line") as caught:
+        with pytest.warns(ToolgradeWarning, match=r"runs\.jsonl:3: left out a torn line") as caught:
             assert ids(path) == ["a"]
 
         assert caught[0].filename == __file__
@@ -101,7 +101,7 @@ def test_the_next_line_does_not_fall_into_a_torn_one(tmp_path: Path, torn: bytes
         sink.write(Run(run_id="run-2"))
 
     assert path.read_bytes().startswith(WHOLE + torn + CANCEL_MARK + b"\n{")
-    with pytest.warns(ToolmarkWarning, match=r"runs\.jsonl:2: left out a torn line"):
+    with pytest.warns(ToolgradeWarning, match=r"runs\.jsonl:2: left out a torn line"):
         assert ids(path) == ["a", "run-1", "run-2"]
 
 

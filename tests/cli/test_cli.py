@@ -11,10 +11,10 @@ import pytest
 from click.testing import Result
 
 from command_runner import RUNNER
-from processes import COMMAND, assert_golden, run_python, toolmark_score, without_times
-from toolmark import evaluate, read_cases
-from toolmark.cli.main import main
-from toolmark.metrics import ToolCorrectnessMetric
+from processes import COMMAND, assert_golden, run_python, toolgrade_score, without_times
+from toolgrade import evaluate, read_cases
+from toolgrade.cli.main import main
+from toolgrade.metrics import ToolCorrectnessMetric
 
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 HOSTILE = "[red]x[/red] \x1b[31m\x1b]0;t\x07 \x9b31m \u202eabc\u2066 \r\n\t\x00\x7f\u2028"
@@ -42,7 +42,7 @@ def lines(*cases: Any) -> bytes:
 
 
 def score(data: bytes, *options: str) -> Result:
-    """The outcome of `toolmark score` on standard input, inside this process."""
+    """The outcome of `toolgrade score` on standard input, inside this process."""
     return RUNNER.invoke(main, ["score", "-", *options], input=data)
 
 
@@ -133,7 +133,7 @@ def test_totals_without_a_score_exit_with_1(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.stderr == (
         "tool_correctness: no case was scored (1 error, 0 skipped); write --results FILE, and show the reasons with "
-        "`toolmark report FILE`\n"
+        "`toolgrade report FILE`\n"
     )
 
 
@@ -216,7 +216,7 @@ def test_the_real_command_exits_with_these_codes(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_bytes(lines(WRONG))
     (tmp_path / "torn.jsonl").write_bytes(b"{")
 
-    outcomes = [toolmark_score(f"{name}.jsonl", folder=tmp_path) for name in ("good", "bad", "torn")]
+    outcomes = [toolgrade_score(f"{name}.jsonl", folder=tmp_path) for name in ("good", "bad", "torn")]
     assert [outcome.code for outcome in outcomes] == [0, 1, 2]
     assert [outcome.err == "" for outcome in outcomes] == [True, True, False]
     assert not any("Traceback" in outcome.err for outcome in outcomes)
@@ -228,7 +228,7 @@ def test_interrupt_at_the_end_of_the_process_changes_nothing(tmp_path: Path) -> 
     program = """
 import atexit, os, signal, sys
 atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
-from toolmark.cli.main import run
+from toolgrade.cli.main import run
 sys.argv[1:] = ["score", "good.jsonl"]
 run()
 """
@@ -267,7 +267,7 @@ def test_all_bad_lines_are_reported_at_once(tmp_path: Path) -> None:
     """With file, line, path, expected and actual value; standard output stays empty."""
     good, bad = lines(PERFECT), lines({"tools_called": [{"name": 3}]})
     (tmp_path / "runs.jsonl").write_bytes(good * 16 + bad + good + b"{\n" + good + lines({"query": "x", "id": []}))
-    outcome = toolmark_score("runs.jsonl", folder=tmp_path)
+    outcome = toolgrade_score("runs.jsonl", folder=tmp_path)
 
     assert outcome.code == 2
     assert outcome.out == ""
@@ -283,7 +283,7 @@ def test_all_bad_lines_are_reported_at_once(tmp_path: Path) -> None:
 def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
     """And how many more there are."""
     (tmp_path / "runs.jsonl").write_bytes(b'{"id": []}\n' * 700)
-    outcome = toolmark_score("runs.jsonl", folder=tmp_path)
+    outcome = toolgrade_score("runs.jsonl", folder=tmp_path)
 
     assert outcome.code == 2
     assert outcome.err.count("expected a string, got []") == 10
@@ -293,7 +293,10 @@ def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b'{"metrics": [],\n "cases": []}\n', "has results that are scored already; show them with `toolmark report F"),
+        (
+            b'{"metrics": [],\n "cases": []}\n',
+            "has results that are scored already; show them with `toolgrade report F",
+        ),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "is a binary file; give JSON Lines, a JSON array or Parquet"),
         (b"id,name\n1,2\n", "looks like CSV; write each row as a JSON object"),
         (b'"id";"name"\n1;2\n', "looks like CSV; write each row as a JSON object"),
@@ -356,7 +359,7 @@ def test_nan_is_read_if_allowed() -> None:
 )
 def test_unreadable_files_exit_with_2(tmp_path: Path, name: str, message: str) -> None:
     """The name is printed as escaped text."""
-    outcome = toolmark_score(name, folder=tmp_path)
+    outcome = toolgrade_score(name, folder=tmp_path)
 
     assert outcome.code == 2
     assert re.search(message, outcome.err)
@@ -395,8 +398,8 @@ def test_torn_last_line_is_reported() -> None:
 def test_the_report_looks_like_this(tmp_path: Path) -> None:
     """Worst first, the sides aligned, then the totals."""
     (tmp_path / "runs.jsonl").write_bytes(lines(PERFECT, HALF, WRONG, UNKNOWN, ARGUMENTS))
-    plain = toolmark_score("runs.jsonl", "--params", "name,input", "--ordered", folder=tmp_path)
-    both = toolmark_score(
+    plain = toolgrade_score("runs.jsonl", "--params", "name,input", "--ordered", folder=tmp_path)
+    both = toolgrade_score(
         *("runs.jsonl", "--metric", "tool-correctness", "--metric", "multimodal-tool-correctness"),
         *("--denominator", "f1", "--limit", "2", "--details", "1"),
         folder=tmp_path,
@@ -422,10 +425,10 @@ def test_hostile_text_never_reaches_the_terminal(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_bytes(lines(*bad) + HOSTILE.replace("\0", "").encode())
 
     options = ("runs.jsonl", "--params", "input")
-    table = toolmark_score(*options, folder=tmp_path)
-    piped = toolmark_score(*options, "--json", "-", folder=tmp_path)
-    report = toolmark_score(*options, "--json", "report.json", folder=tmp_path)
-    refused = toolmark_score("bad.jsonl", folder=tmp_path)
+    table = toolgrade_score(*options, folder=tmp_path)
+    piped = toolgrade_score(*options, "--json", "-", folder=tmp_path)
+    report = toolgrade_score(*options, "--json", "report.json", folder=tmp_path)
+    refused = toolgrade_score("bad.jsonl", folder=tmp_path)
 
     assert [outcome.code for outcome in (table, piped, report, refused)] == [1, 1, 1, 2]
     for outcome in (table, piped, report, refused):
@@ -448,7 +451,7 @@ def test_a_piped_report_fits_80_columns(tmp_path: Path, letter: str) -> None:
         "expected_tools": [call(name, a=1), call("b" + name)],
     }
     (tmp_path / "runs.jsonl").write_bytes(lines(case, {**case, "id": None}))
-    outcome = toolmark_score("runs.jsonl", "--params", "input", folder=tmp_path)
+    outcome = toolgrade_score("runs.jsonl", "--params", "input", folder=tmp_path)
 
     assert outcome.code == 1
     for line in outcome.out.split("\n"):
@@ -498,7 +501,7 @@ def test_report_file_accompanies_the_table(tmp_path: Path) -> None:
 def test_a_report_that_cannot_be_written_exits_with_2(tmp_path: Path, place: str) -> None:
     """Even if the scores pass, since the file would be missing."""
     (tmp_path / "runs.jsonl").write_bytes(lines(PERFECT))
-    outcome = toolmark_score("runs.jsonl", "--json", place, folder=tmp_path)
+    outcome = toolgrade_score("runs.jsonl", "--json", place, folder=tmp_path)
 
     assert outcome.code == 2
     assert outcome.err.startswith(f"error: cannot write {place}: ")

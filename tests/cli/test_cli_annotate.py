@@ -1,4 +1,4 @@
-"""`toolmark annotate`: where annotations stand, and how they are written."""
+"""`toolgrade annotate`: where annotations stand, and how they are written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_runner import RUNNER
-from toolmark.cli.main import main
+from toolgrade.cli.main import main
 
 EXPECTED = [{"name": "b"}]
 
@@ -62,7 +62,7 @@ def test_a_case_without_a_golden_is_at_its_own_line(workspace: Path, monkeypatch
     write("runs.jsonl", {"tools_called": []}, {"tools_called": [], "expected_tools": EXPECTED})
 
     assert annotations("--lines-of", "runs.jsonl")[-1] == (
-        "::error title=toolmark%3A line 2,file=a%2C b/runs.jsonl,line=2::tool_correctness: e1 b: not called"
+        "::error title=toolgrade%3A line 2,file=a%2C b/runs.jsonl,line=2::tool_correctness: e1 b: not called"
     )
     assert ",file=" not in annotations()[-1]
 
@@ -77,9 +77,9 @@ def test_errors_are_annotated_and_passes_are_not() -> None:
     )
     lines = annotations()
 
-    assert "title=toolmark%3A error::tool_correctness: " in lines[0]
+    assert "title=toolgrade%3A error::tool_correctness: " in lines[0]
     assert len(lines) == 11
-    assert lines[-1] == "::notice title=toolmark::3 more cases did not pass; the report has them."
+    assert lines[-1] == "::notice title=toolgrade::3 more cases did not pass; the report has them."
     assert len(annotations("--limit", "20")) == 13
 
 

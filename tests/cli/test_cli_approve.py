@@ -1,4 +1,4 @@
-"""`toolmark approve`: which cases become goldens, without secrets, and the exit code."""
+"""`toolgrade approve`: which cases become goldens, without secrets, and the exit code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from click.testing import Result
 
 from command_runner import RUNNER
-from toolmark import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate, write_cases
-from toolmark.cases import RunStatus
-from toolmark.cli.main import main
+from toolgrade import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate, write_cases
+from toolgrade.cases import RunStatus
+from toolgrade.cli.main import main
 
 SECRET = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 GOOD = Run(
@@ -41,10 +41,10 @@ def test_called_tools_become_expected_tools(tmp_path: Path) -> None:
     assert "1 golden written" in done.stderr
     assert goldens == [
         {
-            "input": "Log in with [redacted by toolmark].",
+            "input": "Log in with [redacted by toolgrade].",
             "id": "r1",
             "expected_tools": [
-                {"name": "login", "input_parameters": {"password": "[redacted by toolmark]", "user": "ann"}},
+                {"name": "login", "input_parameters": {"password": "[redacted by toolgrade]", "user": "ann"}},
                 {"name": "read", "input_parameters": {}},
             ],
             "tags": ["smoke"],

@@ -1,4 +1,4 @@
-"""`toolmark batch`: three commands from cases to verdicts, so that an evaluation afterwards asks nothing."""
+"""`toolgrade batch`: three commands from cases to verdicts, so that an evaluation afterwards asks nothing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from click.testing import Result
 
 from command_runner import RUNNER
-from toolmark import ConversationalTestCase, LLMTestCase, ToolCall, ToolUseMetric, Turn, evaluate
-from toolmark.cli.main import main
-from toolmark.judge import Judge, SqliteCache
-from toolmark.results import read_results
-from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, Reply
+from toolgrade import ConversationalTestCase, LLMTestCase, ToolCall, ToolUseMetric, Turn, evaluate
+from toolgrade.cli.main import main
+from toolgrade.judge import Judge, SqliteCache
+from toolgrade.results import read_results
+from toolgrade.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, Reply
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> str:
 def batch(server: FakeOpenAI | None, *arguments: str) -> Result:
     """The outcome of a command, inside this process."""
     address = server.base_url if server else "http://127.0.0.1:1/v1"
-    settings = {"TOOLMARK_JUDGE_MODEL": "m", "TOOLMARK_JUDGE_BASE_URL": address, "TOOLMARK_JUDGE_API_KEY": "sk-x"}
+    settings = {"TOOLGRADE_JUDGE_MODEL": "m", "TOOLGRADE_JUDGE_BASE_URL": address, "TOOLGRADE_JUDGE_API_KEY": "sk-x"}
     return RUNNER.invoke(main, ["batch", *arguments], env=settings, catch_exceptions=False)
 
 
@@ -66,7 +66,7 @@ def test_an_evaluation_after_a_batch_asks_nothing(cases: Path, folder: str, monk
         waited = batch(server, "poll", folder, "--batch-status-check-interval", "0")
         fetched = batch(server, "collect", folder)
         count = len(server.requests)
-        monkeypatch.setenv("TOOLMARK_JUDGE_BASE_URL", server.base_url)
+        monkeypatch.setenv("TOOLGRADE_JUDGE_BASE_URL", server.base_url)
         cache = SqliteCache(Path(folder) / "verdicts.sqlite")
         report = evaluate([conversation(number) for number in range(2)], [ToolUseMetric(judge=Judge("m", cache=cache))])
         cache.close()
@@ -234,7 +234,7 @@ def test_samples_and_canary_are_handed_on(cases: Path, folder: str, monkeypatch:
         batch(server, "poll", folder, "--batch-status-check-interval", "0")
         batch(server, "collect", folder)
         count = len(server.requests)
-        monkeypatch.setenv("TOOLMARK_JUDGE_BASE_URL", server.base_url)
+        monkeypatch.setenv("TOOLGRADE_JUDGE_BASE_URL", server.base_url)
         cache = SqliteCache(Path(folder) / "verdicts.sqlite")
         metric = ToolUseMetric(judge=Judge("m", cache=cache, samples=3, canary=True))
         report = evaluate([conversation(number) for number in range(2)], [metric])
@@ -306,12 +306,12 @@ def test_scoring_needs_batches(cases: Path, folder: str, tmp_path: Path) -> None
 
 def test_without_a_judge_the_option_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cases: Path) -> None:
     """And nothing of Python; nothing is sent."""
-    monkeypatch.delenv("TOOLMARK_JUDGE_MODEL", raising=False)
+    monkeypatch.delenv("TOOLGRADE_JUDGE_MODEL", raising=False)
     done = RUNNER.invoke(main, ["batch", "submit", str(tmp_path / "batches"), str(cases)])
 
     assert done.exit_code == 2
     assert done.stderr == (
-        "error: no judge is configured: name a model with --judge, or set TOOLMARK_JUDGE_MODEL; nothing was sent\n"
+        "error: no judge is configured: name a model with --judge, or set TOOLGRADE_JUDGE_MODEL; nothing was sent\n"
     )
 
 

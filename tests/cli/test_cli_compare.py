@@ -1,4 +1,4 @@
-"""`toolmark compare`: what it reads, what it shows, and the exit code."""
+"""`toolgrade compare`: what it reads, what it shows, and the exit code."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from click.testing import Result
 from rich.console import Console
 
 from command_runner import RUNNER
-from processes import COMMAND, assert_golden, run_python, toolmark_score
-from toolmark import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric, compare, evaluate
-from toolmark.cli.main import main
-from toolmark.report.terminal import print_comparison
-from toolmark.report.terminal.console import make_console
+from processes import COMMAND, assert_golden, run_python, toolgrade_score
+from toolgrade import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric, compare, evaluate
+from toolgrade.cli.main import main
+from toolgrade.report.terminal import print_comparison
+from toolgrade.report.terminal.console import make_console
 
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 HOSTILE = "[red]x[/red] \x1b[31m\x07\u202e"
@@ -84,7 +84,7 @@ def test_compare_reads_the_output_of_score(tmp_path: Path) -> None:
     for name, text in (("a", BEFORE), ("b", AFTER)):
         cases = [case("", called).model_copy(update={"id": None}) for called in text.split("|")]
         (tmp_path / f"{name}.jsonl").write_text("".join(f"{one.to_json()}\n" for one in cases), encoding="utf-8")
-        toolmark_score(f"{name}.jsonl", "--json", f"{name}.json", folder=tmp_path)
+        toolgrade_score(f"{name}.jsonl", "--json", f"{name}.json", folder=tmp_path)
     done = run_python([*COMMAND, "compare", "a.json", "b.json", "--fail-on-regression"], tmp_path)
 
     assert done.code == 1

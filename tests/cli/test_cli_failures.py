@@ -1,4 +1,4 @@
-"""Failures that no command expects: an error in toolmark, and a standard output that cannot be written."""
+"""Failures that no command expects: an error in toolgrade, and a standard output that cannot be written."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import pytest
 
 from command_runner import RUNNER
 from processes import COMMAND
-from toolmark.cli.main import main
+from toolgrade.cli.main import main
 
 CASE = b'{"id": "a", "tools_called": [{"name": "look"}], "expected_tools": [{"name": "look"}]}\n'
 
 
-def test_error_in_toolmark_is_one_line_and_exit_code_70(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_in_toolgrade_is_one_line_and_exit_code_70(monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the type, the text and the place, and asks for a report; a traceback is not shown."""
 
     def callback() -> None:
         raise KeyError("a\n::error::b")
 
-    monkeypatch.setattr("toolmark.cli.main._load_command", lambda name: click.Command(name, callback=callback))
+    monkeypatch.setattr("toolgrade.cli.main._load_command", lambda name: click.Command(name, callback=callback))
     done = RUNNER.invoke(main, ["schema"])
 
     assert done.exit_code == 70
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
-    assert line.startswith("this is an error in toolmark ")
+    assert line.startswith("this is an error in toolgrade ")
     assert "KeyError: " in line
     assert "(test_cli_failures.py, line " in line
     assert line.endswith("; please report it, with this line and the command")

@@ -1,4 +1,4 @@
-"""`toolmark feedback`: from traces to scores and back to the traces, by commands alone."""
+"""`toolgrade feedback`: from traces to scores and back to the traces, by commands alone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from click.testing import Result
 
 from command_runner import RUNNER
-from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.cli.main import main
-from toolmark.compat.pydantic_evals import ArgumentCorrectness
-from toolmark.formats import read_traces
-from toolmark.report import Report
-from toolmark.report.feedback import (
+from toolgrade import ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.cli.main import main
+from toolgrade.compat.pydantic_evals import ArgumentCorrectness
+from toolgrade.formats import read_traces
+from toolgrade.report import Report
+from toolgrade.report.feedback import (
     evaluation_events,
     evaluation_spans,
     langfuse_scores,
@@ -38,7 +38,7 @@ FORMS = {
 
 
 def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-    """What `toolmark` does, inside this process."""
+    """What `toolgrade` does, inside this process."""
     return RUNNER.invoke(main, [str(argument) for argument in arguments], input=stdin)
 
 

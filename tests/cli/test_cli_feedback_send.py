@@ -1,4 +1,4 @@
-"""`toolmark feedback --send`: scores sent to a real collector on this machine, also to one that does not take them."""
+"""`toolgrade feedback --send`: scores sent to a real collector on this machine, also to one that does not take them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from click.testing import Result
 
 from command_runner import RUNNER
 from processes import COMMAND, run_python
-from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.cli.main import main
-from toolmark.formats import read_traces
+from toolgrade import ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.cli.main import main
+from toolgrade.formats import read_traces
 from tracing import Script, ScriptedCall, Step, otlp
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed here")
@@ -62,7 +62,7 @@ def _results(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str | Path) -> Result:
-    """What `toolmark feedback` does, inside this process."""
+    """What `toolgrade feedback` does, inside this process."""
     return RUNNER.invoke(main, ["feedback", *map(str, arguments)])
 
 
@@ -96,8 +96,8 @@ def test_collector_receives_the_content_of_a_file(
     assert len(times) == 1
     assert began <= times.pop() <= ended
     (request,) = collector.requests
-    assert resource_of(request)["service.name"] == "toolmark"
-    assert scope_of(request) == "toolmark"
+    assert resource_of(request)["service.name"] == "toolgrade"
+    assert scope_of(request) == "toolgrade"
     assert "s3cr3t" not in str(request)
 
 
@@ -291,7 +291,7 @@ def test_settings_that_send_nothing_end_with_2(results: Path, monkeypatch: pytes
 
 def test_exporter_that_cannot_be_created_is_reported(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its own message, without secrets."""
-    from toolmark.report.export import otel_setup
+    from toolgrade.report.export import otel_setup
 
     def broken() -> None:
         raise RuntimeError("no certificate for https://user:hunter2@host/")

@@ -1,4 +1,4 @@
-"""`toolmark init`: what it writes runs at once, for each framework, and nothing is overwritten."""
+"""`toolgrade init`: what it writes runs at once, for each framework, and nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 
 from command_runner import RUNNER
 from processes import COMMAND, Finished, environment, run_python
-from toolmark.cli import init
-from toolmark.cli.main import main
+from toolgrade.cli import init
+from toolgrade.cli.main import main
 
-NAMES = ("evals/test_agent.py", "evals/goldens.jsonl", ".github/workflows/toolmark.yml")
+NAMES = ("evals/test_agent.py", "evals/goldens.jsonl", ".github/workflows/toolgrade.yml")
 PACKAGES = {
-    "langchain": ("langchain", "toolmark_langchain"),
-    "llama-index": ("llama_index", "toolmark_llama_index"),
-    "openai-agents": ("agents", "toolmark_openai_agents"),
+    "langchain": ("langchain", "toolgrade_langchain"),
+    "llama-index": ("llama_index", "toolgrade_llama_index"),
+    "openai-agents": ("agents", "toolgrade_openai_agents"),
     "python": (),
 }
 
@@ -28,7 +28,7 @@ PACKAGES = {
 def gate(folder: Path, *arguments: str) -> Finished:
     """Run the gate as its user would: warnings of the frameworks are not errors."""
     return run_python(
-        ["-m", "pytest", "-p", "toolmark.pytest_plugin", "-p", "no:cacheprovider", "-W", "default", *arguments],
+        ["-m", "pytest", "-p", "toolgrade.pytest_plugin", "-p", "no:cacheprovider", "-W", "default", *arguments],
         folder,
         settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "CI": "true"},
     )
@@ -75,9 +75,9 @@ def test_what_it_writes(tmp_path: Path, framework: str) -> None:
     assert result.stdout.endswith(f"  cd '{folder}' && pytest evals\n")
     assert len([json.loads(line) for line in files["evals/goldens.jsonl"].splitlines()]) == 2
     imported = set(re.findall(r"^(?:from|import) (\w+)", files["evals/test_agent.py"], re.MULTILINE))
-    install = re.findall(r"pip install (.*)", files[".github/workflows/toolmark.yml"])
+    install = re.findall(r"pip install (.*)", files[".github/workflows/toolgrade.yml"])
     assert {package.replace("-", "_") for package in install[-1].split()} >= {
-        name for name in imported if name.startswith("toolmark") or name in {"pytest", "langchain"}
+        name for name in imported if name.startswith("toolgrade") or name in {"pytest", "langchain"}
     }
 
 
@@ -117,10 +117,10 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     [
         ({}, "plain Python functions"),
         ({"langchain": 1}, "plain Python functions"),  # without its adapter
-        ({"langchain": 0, "toolmark-langchain": 0}, "plain Python functions"),  # without `create_agent`
-        ({"langchain": 1, "toolmark-langchain": 0, "openai-agents": 0, "toolmark-openai-agents": 0}, "langchain"),
-        ({"llama-index-core": 0, "toolmark-llama-index": 0}, "llama-index"),
-        ({"openai-agents": 0, "toolmark-openai-agents": 0}, "openai-agents"),
+        ({"langchain": 0, "toolgrade-langchain": 0}, "plain Python functions"),  # without `create_agent`
+        ({"langchain": 1, "toolgrade-langchain": 0, "openai-agents": 0, "toolgrade-openai-agents": 0}, "langchain"),
+        ({"llama-index-core": 0, "toolgrade-llama-index": 0}, "llama-index"),
+        ({"openai-agents": 0, "toolgrade-openai-agents": 0}, "openai-agents"),
     ],
 )
 def test_the_framework_is_the_installed_one(
@@ -133,7 +133,7 @@ def test_the_framework_is_the_installed_one(
     result = RUNNER.invoke(main, ["init"])
 
     assert f"The gate is for {chosen}. Run it:" in result.stdout
-    assert "  pip install toolmark pytest\n  pytest evals\n" in result.stdout
+    assert "  pip install toolgrade pytest\n  pytest evals\n" in result.stdout
 
 
 def test_the_steps_of_the_workflow_run(tmp_path: Path) -> None:
@@ -145,10 +145,10 @@ def test_the_steps_of_the_workflow_run(tmp_path: Path) -> None:
 
     assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v[\d.]+", use) for use in uses)
     assert "\npermissions: {}\n" in text
-    assert "pytest evals --toolmark-report=toolmark.json" in text
-    assert gate(tmp_path, "evals", "--toolmark-report=toolmark.json").code == 0
+    assert "pytest evals --toolgrade-report=toolgrade.json" in text
+    assert gate(tmp_path, "evals", "--toolgrade-report=toolgrade.json").code == 0
     summary = tmp_path / "step-summary.md"
-    commands = report.replace("toolmark report", f'"$PYTHON" {" ".join(COMMAND)} report')
+    commands = report.replace("toolgrade report", f'"$PYTHON" {" ".join(COMMAND)} report')
     subprocess.run(
         ["bash", "-e", "-c", commands],
         cwd=tmp_path,
@@ -156,4 +156,4 @@ def test_the_steps_of_the_workflow_run(tmp_path: Path) -> None:
         check=True,
     )
     assert "tool_correctness" in summary.read_text(encoding="utf-8")
-    assert (tmp_path / "toolmark.html").is_file()
+    assert (tmp_path / "toolgrade.html").is_file()

@@ -1,4 +1,4 @@
-"""`toolmark lint`: what it reads, what it shows, and the exit code."""
+"""`toolgrade lint`: what it reads, what it shows, and the exit code."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from click.testing import Result
 
 from command_runner import RUNNER
 from processes import COMMAND, ROOT, assert_golden, run_python
-from toolmark import Golden, write_cases
-from toolmark.cli.main import main
-from toolmark.compat.bfcl import cases_from_bfcl
-from toolmark.linting import LintKind, lint
+from toolgrade import Golden, write_cases
+from toolgrade.cli.main import main
+from toolgrade.compat.bfcl import cases_from_bfcl
+from toolgrade.linting import LintKind, lint
 
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
-SHARED = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared") / "data"
+SHARED = Path(os.environ.get("TOOLGRADE_SHARED") or ROOT.parent / "shared") / "data"
 
 TOOLS = [
     {
@@ -130,7 +130,7 @@ def test_hostile_text_is_escaped(tmp_path: Path) -> None:
 
 
 @pytest.mark.any_version
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not here; set TOOLMARK_SHARED to their folder")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not here; set TOOLGRADE_SHARED to their folder")
 def test_the_shared_data(tmp_path: Path) -> None:
     """The airline runs have no findings; those of BFCL's answers are errors of BFCL."""
     counted: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""`toolmark score` of recorded messages and traces, of folders, and with goldens."""
+"""`toolgrade score` of recorded messages and traces, of folders, and with goldens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from command_runner import RUNNER
-from toolmark.cli.main import main
+from toolgrade.cli.main import main
 from tracing import Script, ScriptedCall, Step, otlp
 
 CALLS = [{"name": "add", "execution": {"status": "ok"}}]
@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def score(*arguments: str, data: bytes | None = None) -> tuple[Result, list[tuple[str | None, float | None]]]:
-    """The outcome of `toolmark score`, and the id or the name and the score of each case."""
+    """The outcome of `toolgrade score`, and the id or the name and the score of each case."""
     report = Path("report.json")
     report.unlink(missing_ok=True)
     outcome = RUNNER.invoke(main, ["score", *arguments, "--json", "report.json"], input=data)
@@ -136,7 +136,7 @@ def test_an_ambiguous_input_joins_nothing() -> None:
 @pytest.mark.parametrize(
     ("goldens", "message"),
     [
-        (lines(chat("Q1")), "two.jsonl has calls that were made, not goldens; `toolmark approve two.jsonl --out "),
+        (lines(chat("Q1")), "two.jsonl has calls that were made, not goldens; `toolgrade approve two.jsonl --out "),
         (lines({"id": "a", "tools_called": CALLS, "expected_tools": CALLS}), "two.jsonl has calls that were made"),
         (lines({"query": "Q1", "agent_trajectory": []}), "two.jsonl has calls that were made"),
         (json.dumps([chat("Q1")["messages"]]).encode(), "two.jsonl has calls that were made"),

@@ -10,8 +10,8 @@ import pytest
 from click.testing import Result
 
 from command_runner import RUNNER
-from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.cli.main import main
+from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.cli.main import main
 
 CASE = LLMTestCase(id="1", input="Look.", tools_called=[ToolCall(name="look")], expected_tools=[ToolCall(name="look")])
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]

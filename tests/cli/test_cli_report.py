@@ -1,4 +1,4 @@
-"""`toolmark report`, and the options that it shares with `toolmark score`: input, output, exit codes."""
+"""`toolgrade report`, and the options that it shares with `toolgrade score`: input, output, exit codes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from click.testing import Result
 from command_runner import RUNNER
 from processes import COMMAND, assert_golden, environment, run_python
 from reports import trial_report
-from toolmark import LLMTestCase, ToolCall, evaluate
-from toolmark._internal.atomic_files import write_text
-from toolmark.cli.main import main
-from toolmark.metrics import ToolCorrectnessMetric
-from toolmark.report.junit import render_junit
-from toolmark.report.markdown import render_markdown
+from toolgrade import LLMTestCase, ToolCall, evaluate
+from toolgrade._internal.atomic_files import write_text
+from toolgrade.cli.main import main
+from toolgrade.metrics import ToolCorrectnessMetric
+from toolgrade.report.junit import render_junit
+from toolgrade.report.markdown import render_markdown
 
 LOOK, PAY = ToolCall(name="look"), ToolCall(name="pay")
 CASES = [
@@ -36,7 +36,7 @@ REPORT = evaluate(CASES, [ToolCorrectnessMetric()], show_progress=False)
 
 
 def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-    """What `toolmark` does, inside this process."""
+    """What `toolgrade` does, inside this process."""
     return RUNNER.invoke(main, [str(argument) for argument in arguments], input=stdin)
 
 
@@ -251,7 +251,7 @@ def test_incomplete_results_fail_a_gate(streamed: Path, tmp_path: Path) -> None:
     [
         (
             b"",
-            "error: <stdin> is empty; expected a report (JSON) or a file of results (JSON Lines) that toolmark wrote",
+            "error: <stdin> is empty; expected a report (JSON) or a file of results (JSON Lines) that toolgrade wrote",
         ),
         (b"3", "error: <stdin>: expected "),
         (
@@ -382,7 +382,7 @@ def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
 def test_help_stays_quick() -> None:
     """Renderers are loaded on demand."""
     program = (
-        "import sys; from toolmark.cli.main import main;"
+        "import sys; from toolgrade.cli.main import main;"
         "print([m for m in sys.modules if 'markdown' in m or 'junit' in m])"
     )
 

@@ -1,4 +1,4 @@
-"""`toolmark sample` and `toolmark extrapolate`: what they print, write and exit with."""
+"""`toolgrade sample` and `toolgrade extrapolate`: what they print, write and exit with."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from processes import COMMAND, Finished, run_python, toolmark_score
-from toolmark import read_cases
+from processes import COMMAND, Finished, run_python, toolgrade_score
+from toolgrade import read_cases
 
 GOOD = {"tools_called": [{"name": "a"}], "expected_tools": [{"name": "a"}], "metadata": {"task": "easy"}}
 BAD = {"tools_called": [{"name": "b"}], "expected_tools": [{"name": "a"}], "metadata": {"task": "\x1b[2J"}}
 
 
-def toolmark(*arguments: str, folder: Path) -> Finished:
+def toolgrade(*arguments: str, folder: Path) -> Finished:
     """Runs a command in a folder."""
     return run_python([*COMMAND, *arguments], folder)
 
@@ -29,10 +29,10 @@ def days(tmp_path: Path) -> Path:
 
 def test_from_all_cases_to_a_few_and_back(days: Path) -> None:
     """A sample is drawn, scored by any command, and extrapolated; the population's share is in the interval."""
-    drawn = toolmark("sample", "a.jsonl", "b.jsonl", "--size", "40", "--seed", "3", "--out", "s.jsonl", folder=days)
-    scored = toolmark_score("s.jsonl", "--results", "r.jsonl", "-q", folder=days)
-    done = toolmark("extrapolate", "r.jsonl", folder=days)
-    written = json.loads(toolmark("extrapolate", "r.jsonl", "--json", "-", "--confidence", "0.8", folder=days).out)
+    drawn = toolgrade("sample", "a.jsonl", "b.jsonl", "--size", "40", "--seed", "3", "--out", "s.jsonl", folder=days)
+    scored = toolgrade_score("s.jsonl", "--results", "r.jsonl", "-q", folder=days)
+    done = toolgrade("extrapolate", "r.jsonl", folder=days)
+    written = json.loads(toolgrade("extrapolate", "r.jsonl", "--json", "-", "--confidence", "0.8", folder=days).out)
 
     assert drawn == (0, "40 of 100 cases drawn into s.jsonl\n", "")
     assert len(read_cases(days / "s.jsonl")) == 40
@@ -49,7 +49,7 @@ def test_from_all_cases_to_a_few_and_back(days: Path) -> None:
 
 def test_strata_are_listed(days: Path) -> None:
     """One line each, escaped for the terminal."""
-    drawn = toolmark("sample", "a.jsonl", "b.jsonl", "--size", "9", "--by", "metadata.task", "--out", "s", folder=days)
+    drawn = toolgrade("sample", "a.jsonl", "b.jsonl", "--size", "9", "--by", "metadata.task", "--out", "s", folder=days)
 
     assert drawn.out.splitlines() == ["9 of 100 cases drawn into s", '  "\\u001b[2J": 5 of 10', '  "easy": 4 of 90']
 
@@ -69,7 +69,7 @@ def test_wrong_input_exits_with_2(days: Path, arguments: list[str], message: str
     """Each mistake is described, and nothing is written."""
     (days / "bad").write_text("{no\n")
 
-    done = toolmark("sample", *arguments, "--out", "s.jsonl", folder=days)
+    done = toolgrade("sample", *arguments, "--out", "s.jsonl", folder=days)
 
     assert done.code == 2
     assert message in done.err
@@ -79,17 +79,17 @@ def test_wrong_input_exits_with_2(days: Path, arguments: list[str], message: str
 
 def test_results_of_no_sample_exit_with_2(days: Path) -> None:
     """Results without contents, or of cases outside a sample, cannot be extrapolated."""
-    toolmark_score("b.jsonl", "--results", "r.jsonl", folder=days)
+    toolgrade_score("b.jsonl", "--results", "r.jsonl", folder=days)
 
-    done = toolmark("extrapolate", "r.jsonl", folder=days)
+    done = toolgrade("extrapolate", "r.jsonl", folder=days)
 
     assert done.code == 2
-    assert "error: line 1: $.metadata.toolmark_sample: the case has no origin" in done.err
+    assert "error: line 1: $.metadata.toolgrade_sample: the case has no origin" in done.err
 
 
 def test_missing_target_folder_is_reported(days: Path) -> None:
     """The sample cannot be written."""
-    done = toolmark("sample", "a.jsonl", "--size", "3", "--out", "no/s.jsonl", folder=days)
+    done = toolgrade("sample", "a.jsonl", "--size", "3", "--out", "no/s.jsonl", folder=days)
 
     assert done.code == 2
     assert done.err == "error: cannot write no/s.jsonl: there is no folder no\n"

@@ -1,4 +1,4 @@
-"""`toolmark score` over several files, and large ones: what it prints, writes and exits with."""
+"""`toolgrade score` over several files, and large ones: what it prints, writes and exits with."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from processes import COMMAND, HEEDS_INTERRUPTS, environment, toolmark_score
+from processes import COMMAND, HEEDS_INTERRUPTS, environment, toolgrade_score
 from scale_files import write_lines
-from toolmark.results import read_results
+from toolgrade.results import read_results
 
 GOOD = {"id": "good", "tools_called": [{"name": "a"}], "expected_tools": [{"name": "a"}]}
 BAD = {"id": "bad", "tools_called": [{"name": "b"}], "expected_tools": [{"name": "a"}]}
 
-#: `toolmark`, interrupted when it is about to say that its third part is done: a signal from outside might be too late.
+#: `toolgrade`, interrupted when it is about to say that its third part is done: an outside signal might be too late.
 INTERRUPTED_AT_PART_2 = f"""
 {HEEDS_INTERRUPTS}
 import os, sys
-from toolmark.cli.main import main
+from toolgrade.cli.main import main
 
 def interrupt(event, args):
     if event == "os.rename" and str(args[1]).endswith("000002.json"):
@@ -42,7 +42,7 @@ def test_several_files_are_summed_up(tmp_path: Path) -> None:
     write(tmp_path / "a", GOOD, BAD)
     write(tmp_path / "b", GOOD, GOOD)
 
-    done = toolmark_score("a", "b", folder=tmp_path)
+    done = toolgrade_score("a", "b", folder=tmp_path)
 
     assert done.err == ""
     assert done.out.splitlines() == [
@@ -53,15 +53,15 @@ def test_several_files_are_summed_up(tmp_path: Path) -> None:
         ),
     ]
     assert done.code == 1
-    assert toolmark_score("a", "b", "--fail-under", "0.75", folder=tmp_path).code == 0
-    assert toolmark_score("a", "b", "--fail-under", "0.76", folder=tmp_path).code == 1
+    assert toolgrade_score("a", "b", "--fail-under", "0.75", folder=tmp_path).code == 0
+    assert toolgrade_score("a", "b", "--fail-under", "0.76", folder=tmp_path).code == 1
 
 
 def test_sums_are_written_as_json(tmp_path: Path) -> None:
     """The JSON has the files, the number of cases, and a summary of each metric."""
     write(tmp_path / "a", GOOD, BAD)
 
-    done = toolmark_score("a", "--no-contents", "--json", "-", folder=tmp_path)
+    done = toolgrade_score("a", "--no-contents", "--json", "-", folder=tmp_path)
 
     written = json.loads(done.out)
     assert written["files"] == ["a"]
@@ -75,11 +75,11 @@ def test_results_are_written(tmp_path: Path) -> None:
     write(tmp_path / "a", GOOD, BAD)
     write(tmp_path / "b", BAD)
 
-    done = toolmark_score("b", "a", "--results", "r", "--no-contents", folder=tmp_path)
+    done = toolgrade_score("b", "a", "--results", "r", "--no-contents", folder=tmp_path)
 
     assert done.code == 1
     assert [case.name for case in read_results(tmp_path / "r").cases] == ["bad", "good", "bad"]
-    again = toolmark_score("b", "a", "--results", "r", folder=tmp_path)
+    again = toolgrade_score("b", "a", "--results", "r", folder=tmp_path)
     assert (again.code, again.err) == (2, "error: r exists; use another file\n")
 
 
@@ -87,9 +87,9 @@ def test_one_file_is_scored_as_before(tmp_path: Path) -> None:
     """A single file that is not Parquet is shown with its cases by default."""
     write(tmp_path / "a", GOOD, BAD)
 
-    assert "bad" in toolmark_score("a", folder=tmp_path).out
-    assert "bad" in toolmark_score("a", "--processes", "1", folder=tmp_path).out
-    assert "bad" not in toolmark_score("a", "--cluster", "id", folder=tmp_path).out
+    assert "bad" in toolgrade_score("a", folder=tmp_path).out
+    assert "bad" in toolgrade_score("a", "--processes", "1", folder=tmp_path).out
+    assert "bad" not in toolgrade_score("a", "--cluster", "id", folder=tmp_path).out
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_wrong_input_exits_with_2(tmp_path: Path, arguments: list[str], message:
     write(tmp_path / "a", GOOD)
     (tmp_path / "c").write_text(json.dumps(GOOD) + "\nno\n")
 
-    done = toolmark_score(*arguments, "--results", "r", folder=tmp_path)
+    done = toolgrade_score(*arguments, "--results", "r", folder=tmp_path)
 
     assert done.code == 2
     assert message in done.err
@@ -125,7 +125,7 @@ def test_options_for_single_cases_are_refused(tmp_path: Path, options: list[str]
     """With sums only, the message says how to see cases; nothing is scored or written."""
     write(tmp_path / "a", GOOD)
 
-    done = toolmark_score("a", "a", *options, folder=tmp_path)
+    done = toolgrade_score("a", "a", *options, folder=tmp_path)
 
     assert done.code == 2
     assert f"{options[0]} shows single cases" in done.err
@@ -137,7 +137,7 @@ def test_torn_last_line_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(json.dumps(GOOD) + '\n{"id": "t')
     write(tmp_path / "b", GOOD)
 
-    done = toolmark_score("a", "b", "--fail-under", "0.5", folder=tmp_path)
+    done = toolgrade_score("a", "b", "--fail-under", "0.5", folder=tmp_path)
 
     assert "warning: a:2: left out a torn line" in done.err
     assert done.code == 1
@@ -157,7 +157,7 @@ def test_ctrl_c_keeps_finished_parts(tmp_path: Path) -> None:
     assert child.stderr == b"interrupted; resume with --resume\n"
     assert (tmp_path / "r.parts" / "000001.json").exists()
     assert not (tmp_path / "r").exists()
-    done = toolmark_score(*files, "--results", "r", "--resume", folder=tmp_path)
+    done = toolgrade_score(*files, "--results", "r", "--resume", folder=tmp_path)
     assert done.out.startswith("300 cases of 30 files\n")
     assert len(read_results(tmp_path / "r").cases) == 300
 
@@ -168,7 +168,7 @@ def test_names_of_files_are_not_obeyed_by_a_terminal(tmp_path: Path) -> None:
     (tmp_path / name).write_text("{no\n")
     write(tmp_path / "b", GOOD)
 
-    done = toolmark_score(name, "b", folder=tmp_path)
+    done = toolgrade_score(name, "b", folder=tmp_path)
 
     assert "\x1b" not in done.err + done.out
     assert "a\\x1b[31m:1: $: not JSON" in done.err

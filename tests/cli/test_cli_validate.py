@@ -1,4 +1,4 @@
-"""`toolmark validate`: what it reads, what it shows, and the exit code."""
+"""`toolgrade validate`: what it reads, what it shows, and the exit code."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rich.console import Console
 
 from command_runner import RUNNER
 from processes import COMMAND, assert_golden, run_python
-from toolmark import LLMTestCase, MetricResult, ToolCorrectnessMetric, ToolEfficiencyMetric, read_cases, validate
-from toolmark.cli.main import main
-from toolmark.report.terminal import print_validity
-from toolmark.report.terminal.console import make_console
-from toolmark.testing import FakeOpenAI, ReceivedRequest
+from toolgrade import LLMTestCase, MetricResult, ToolCorrectnessMetric, ToolEfficiencyMetric, read_cases, validate
+from toolgrade.cli.main import main
+from toolgrade.report.terminal import print_validity
+from toolgrade.report.terminal.console import make_console
+from toolgrade.testing import FakeOpenAI, ReceivedRequest
 
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 HOSTILE = "[red]x[/red] \x1b[31m\x07\u202e"
@@ -266,7 +266,7 @@ def test_judged_metrics_ask_once(tmp_path: Path) -> None:
     ]
     options = ["--label=metadata.reward", "--judge=m", f"--cache={tmp_path / 'verdicts.sqlite'}", "--json=-"]
     with FakeOpenAI(answer=looks) as server:
-        settings = {"TOOLMARK_JUDGE_BASE_URL": server.base_url, "TOOLMARK_JUDGE_API_KEY": "sk-x"}
+        settings = {"TOOLGRADE_JUDGE_BASE_URL": server.base_url, "TOOLGRADE_JUDGE_API_KEY": "sk-x"}
         answers = []
         for metrics, entries in [
             (["--judged-metric=tool-use"], dialogues),
@@ -288,7 +288,7 @@ def test_judged_metrics_ask_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--judged-metric", "tool-use"], "give --judge or set TOOLMARK_JUDGE_MODEL"),
+        (["--judged-metric", "tool-use"], "give --judge or set TOOLGRADE_JUDGE_MODEL"),
         (["--judge", "m"], "--judge and --cache must be used with --judged-metric"),
         (["--judged-metric", "tool-efficiency"], "'tool-efficiency' is not one of"),
         (["--judged-metric", "tool-use", "--judge", "m", "--cache", "no/where"], "there is no folder no"),
@@ -297,7 +297,7 @@ def test_judged_metrics_ask_once(tmp_path: Path) -> None:
 )
 def test_options_of_the_judge(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge needs a metric, and a judged metric needs a model."""
-    monkeypatch.delenv("TOOLMARK_JUDGE_MODEL", raising=False)
+    monkeypatch.delenv("TOOLGRADE_JUDGE_MODEL", raising=False)
     done = run(lines(*CASES), "--label=metadata.reward", *options)
 
     assert done.exit_code == 2

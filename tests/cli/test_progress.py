@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from processes import environment, run_python
-from toolmark.report.terminal.progress import ProgressBar
+from toolgrade.report.terminal.progress import ProgressBar
 
 pty = pytest.importorskip("pty", reason="this platform has no pseudo-terminals")
 
 PROGRAM = """
 import asyncio, sys, time
-from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate, evaluate_async
+from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate, evaluate_async
 
 driver, show = sys.argv[1], {"default": None, "yes": True, "no": False}[sys.argv[2]]
 
@@ -95,19 +95,19 @@ def test_forced_progress_in_a_pipe_is_plain(tmp_path: Path, driver: str) -> None
 
 
 def test_the_command_shows_the_bar_on_a_terminal_only(tmp_path: Path) -> None:
-    """`toolmark score` with standard error in a pipe writes nothing there."""
+    """`toolgrade score` with standard error in a pipe writes nothing there."""
     (tmp_path / "runs.jsonl").write_text('{"tools_called": [], "expected_tools": []}\n')
 
-    assert run_python(["-m", "toolmark.cli", "score", "runs.jsonl"], tmp_path).err == ""
+    assert run_python(["-m", "toolgrade.cli", "score", "runs.jsonl"], tmp_path).err == ""
 
 
 LARGE = """
 import sys
-from toolmark.cli.main import main
-from toolmark.scale import detect, partition
+from toolgrade.cli.main import main
+from toolgrade.scale import detect, partition
 
 detect.LARGE_BYTES, partition._MIN_BYTES = int(sys.argv[1]), 1000
-sys.argv = ["toolmark", "score", "runs.jsonl", "-q", "--processes", sys.argv[2]]
+sys.argv = ["toolgrade", "score", "runs.jsonl", "-q", "--processes", sys.argv[2]]
 main()
 """
 

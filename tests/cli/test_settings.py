@@ -1,4 +1,4 @@
-"""`[tool.toolmark]` in `pyproject.toml`: which file, which options, which values, and what it cannot do."""
+"""`[tool.toolgrade]` in `pyproject.toml`: which file, which options, which values, and what it cannot do."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from click.testing import Result
 
 from command_runner import RUNNER
 from processes import ROOT
-from toolmark.cli.main import main
-from toolmark.cli.settings import COMMANDS, ONLY_ON_COMMAND_LINE, options_of
+from toolgrade.cli.main import main
+from toolgrade.cli.settings import COMMANDS, ONLY_ON_COMMAND_LINE, options_of
 
 PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 HALF = {"id": "half", "tools_called": [{"name": "a"}], "expected_tools": [{"name": "a"}, {"name": "b"}]}
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(settings: str, *arguments: str) -> Result:
-    """Run a command in a project with these settings; by default `toolmark score cases.jsonl`."""
+    """Run a command in a project with these settings; by default `toolgrade score cases.jsonl`."""
     Path("pyproject.toml").write_text(settings, encoding="utf-8")
     return RUNNER.invoke(main, arguments or ("score", "cases.jsonl"))
 
@@ -47,10 +47,10 @@ def problem(settings: str, *arguments: str) -> str:
 def test_settings_are_defaults_of_options() -> None:
     """Flags, numbers, texts and lists; a table of the command wins over the shared one."""
     settings = """
-[tool.toolmark]
+[tool.toolgrade]
 threshold = 0
 no_contents = false
-[tool.toolmark.score]
+[tool.toolgrade.score]
 threshold = 0.6
 metric = ["tool_correctness", "tool-error-rate"]
 title = "Mine"
@@ -67,7 +67,7 @@ quiet = true
 
 def test_the_command_line_wins() -> None:
     """An option there replaces the setting, lists included, and switches off what excludes it."""
-    settings = "[tool.toolmark.score]\nmetric = ['tool-error-rate']\nexact = true\nquiet = true\nstrict = true\n"
+    settings = "[tool.toolgrade.score]\nmetric = ['tool-error-rate']\nexact = true\nquiet = true\nstrict = true\n"
     result = run(settings, "score", "cases.jsonl", "--metric=tool-correctness", "--ordered", "-v", "--threshold=0.4")
 
     assert result.exit_code == 0
@@ -79,19 +79,19 @@ def test_the_command_line_wins() -> None:
 
 def test_the_nearest_file_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the working directory upwards; a nearer file without settings hides one further up."""
-    run("[tool.toolmark]\nthreshold = 0.9\n")
+    run("[tool.toolgrade]\nthreshold = 0.9\n")
     inner = folder / "a" / "b"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
     assert RUNNER.invoke(main, ["score", "../../cases.jsonl"]).exit_code == 1
 
-    (folder / "a" / "pyproject.toml").write_text("[project]\nname = 'toolmark-user'\n", encoding="utf-8")
+    (folder / "a" / "pyproject.toml").write_text("[project]\nname = 'toolgrade-user'\n", encoding="utf-8")
     assert RUNNER.invoke(main, ["score", "../../cases.jsonl"]).exit_code == 0
 
 
 def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command in a folder below reads and writes the same files."""
-    run("[tool.toolmark]\njson = 'out/report.json'\n", "--version")
+    run("[tool.toolgrade]\njson = 'out/report.json'\n", "--version")
     (folder / "out").mkdir()
     (folder / "below").mkdir()
     monkeypatch.chdir(folder / "below")
@@ -103,56 +103,56 @@ def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("arguments", [("--no-settings", "score", "cases.jsonl"), ("--help",), ("--version",)])
 def test_a_wrong_file_can_be_ignored(arguments: tuple[str, ...]) -> None:
     """`--no-settings` does not read the file, nor does what no setting concerns."""
-    assert run("[tool.toolmark]\nnosuch = 1\n", *arguments).exit_code == 0
+    assert run("[tool.toolgrade]\nnosuch = 1\n", *arguments).exit_code == 0
 
 
 def test_settings_that_the_metrics_do_not_take_have_no_effect() -> None:
     """They may be for other metrics; the same options on the command line are an error."""
-    settings = "[tool.toolmark]\nmax-calls = 3\nonly = 'write'\nerror-pattern = 'x'\ngolden-id = 'id'\n"
+    settings = "[tool.toolgrade]\nmax-calls = 3\nonly = 'write'\nerror-pattern = 'x'\ngolden-id = 'id'\n"
     assert run(settings, "score", "cases.jsonl", "--metric", "multimodal-tool-correctness").exit_code == 0
     assert run("", "score", "cases.jsonl", "--max-calls", "3").exit_code == 2
-    settings = "[tool.toolmark.compare]\nalpha = 0.05\nallow-missing = true\n"
-    run("[tool.toolmark]\njson = 'a.json'\n")
+    settings = "[tool.toolgrade.compare]\nalpha = 0.05\nallow-missing = true\n"
+    run("[tool.toolgrade]\njson = 'a.json'\n")
     assert run(settings, "compare", "a.json", "a.json").exit_code == 0
 
 
 def test_an_option_may_be_named_as_a_command() -> None:
     """`compare` is a table, or the option of that name."""
-    assert "by meaning" in run("[tool.toolmark]\ncompare = 'meaning'\nparams = 'name,input'\n").stdout
-    assert run("[tool.toolmark.compare]\nlimit = 3\n").stderr == ""
+    assert "by meaning" in run("[tool.toolgrade]\ncompare = 'meaning'\nparams = 'name,input'\n").stdout
+    assert run("[tool.toolgrade.compare]\nlimit = 3\n").stderr == ""
 
 
 def test_help_shows_the_defaults_of_the_project() -> None:
     """And says where they may be set."""
-    text = " ".join(run("[tool.toolmark]\nparams = 'name,output'\n", "score", "--help").stdout.split())
+    text = " ".join(run("[tool.toolgrade]\nparams = 'name,output'\n", "score", "--help").stdout.split())
 
     assert "[default: name,output]" in text
-    assert "may be set in pyproject.toml, under [tool.toolmark.score]" in text
-    assert "[tool.toolmark] of its pyproject.toml" in RUNNER.invoke(main, ["--help"]).stdout
+    assert "may be set in pyproject.toml, under [tool.toolgrade.score]" in text
+    assert "[tool.toolgrade] of its pyproject.toml" in RUNNER.invoke(main, ["--help"]).stdout
 
 
 # Wrong settings
 
 WRONG = {
-    "treshold = 1": "tool.toolmark.treshold is not a setting; did you mean 'threshold'?",
-    "zzz = 1": "tool.toolmark.zzz is not a setting; remove it; docs/settings.md lists what can be set",
-    "threshold = 'x'": "tool.toolmark.threshold must be a finite number, got 'x'",
-    "threshold = true": "tool.toolmark.threshold must be a finite number, got True",
-    "threshold = 2": "tool.toolmark.threshold is wrong: 2.0 is not in the range 0<=x<=1",
-    "threshold = nan": "tool.toolmark.threshold must be a finite number, got nan",
-    "limit = 1.5": "tool.toolmark.limit must be a whole number, got 1.5",
-    "quiet = 1": "tool.toolmark.quiet must be true or false, got 1",
-    "title = 1": "tool.toolmark.title must be text, got 1",
-    "title = ['a']": "tool.toolmark.title must be text, got ['a']",
-    "goldens = 1": "tool.toolmark.goldens must be the path of a file as text, got 1",
-    "metric = 'x'": "tool.toolmark.metric must be a list, got 'x'",
-    "metric = [1]": "tool.toolmark.metric must be text, got 1",
-    "effect = ['x']": "tool.toolmark.effect is wrong: 'x' needs a tool and its effect, as in 'get_*=read' or "
+    "treshold = 1": "tool.toolgrade.treshold is not a setting; did you mean 'threshold'?",
+    "zzz = 1": "tool.toolgrade.zzz is not a setting; remove it; docs/settings.md lists what can be set",
+    "threshold = 'x'": "tool.toolgrade.threshold must be a finite number, got 'x'",
+    "threshold = true": "tool.toolgrade.threshold must be a finite number, got True",
+    "threshold = 2": "tool.toolgrade.threshold is wrong: 2.0 is not in the range 0<=x<=1",
+    "threshold = nan": "tool.toolgrade.threshold must be a finite number, got nan",
+    "limit = 1.5": "tool.toolgrade.limit must be a whole number, got 1.5",
+    "quiet = 1": "tool.toolgrade.quiet must be true or false, got 1",
+    "title = 1": "tool.toolgrade.title must be text, got 1",
+    "title = ['a']": "tool.toolgrade.title must be text, got ['a']",
+    "goldens = 1": "tool.toolgrade.goldens must be the path of a file as text, got 1",
+    "metric = 'x'": "tool.toolgrade.metric must be a list, got 'x'",
+    "metric = [1]": "tool.toolgrade.metric must be text, got 1",
+    "effect = ['x']": "tool.toolgrade.effect is wrong: 'x' needs a tool and its effect, as in 'get_*=read' or "
     "'book=write'",
-    "fail_under = 1\nfail-under = 1": "tool.toolmark.fail-under is set twice, with '-' and with '_'; "
+    "fail_under = 1\nfail-under = 1": "tool.toolgrade.fail-under is set twice, with '-' and with '_'; "
     "remove one of them",
-    "score = 1": "tool.toolmark.score must be a table, got 1",
-    "score.min-runs = 1": "tool.toolmark.score.min-runs is not a setting; remove it; "
+    "score = 1": "tool.toolgrade.score must be a table, got 1",
+    "score.min-runs = 1": "tool.toolgrade.score.min-runs is not a setting; remove it; "
     "docs/settings.md lists what can be set",
 }
 
@@ -160,15 +160,15 @@ WRONG = {
 @pytest.mark.parametrize(("line", "message"), WRONG.items())
 def test_a_wrong_setting_is_an_error(line: str, message: str) -> None:
     """The message names the file, the key, and what is accepted."""
-    assert problem(f"[tool.toolmark]\n{line}\n") == message
+    assert problem(f"[tool.toolgrade]\n{line}\n") == message
 
 
 @pytest.mark.parametrize(
-    "text", ["x =", "tool = 1\ntoolmark = 2\n[tool.toolmark]", "# toolmark\n[a", "# toolmark\nx = " + "[" * 100_000]
+    "text", ["x =", "tool = 1\ntoolgrade = 2\n[tool.toolgrade]", "# toolgrade\n[a", "# toolgrade\nx = " + "[" * 100_000]
 )
 def test_a_broken_file_is_an_error(text: str) -> None:
-    """Unless toolmark does not occur in it: then it is not toolmark's business."""
-    if "toolmark" not in text:
+    """Unless toolgrade does not occur in it: then it is not toolgrade's business."""
+    if "toolgrade" not in text:
         assert run(text).exit_code == 0
     else:
         assert "pyproject.toml cannot be read as TOML" in problem(text)
@@ -176,7 +176,7 @@ def test_a_broken_file_is_an_error(text: str) -> None:
 
 def test_the_table_must_be_one() -> None:
     """Another value is named."""
-    assert problem("[tool]\ntoolmark = 3\n") == "tool.toolmark must be a table, got 3"
+    assert problem("[tool]\ntoolgrade = 3\n") == "tool.toolgrade must be a table, got 3"
 
 
 def test_a_deleted_working_directory_has_no_settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,24 +206,24 @@ def test_paths_stay_inside_of_the_folder(folder: Path, option: str, path: str) -
     Path("link").symlink_to(folder)
     before = sorted(folder.rglob("*"))
 
-    assert "must be a file in the folder" in problem(f"[tool.toolmark]\n{option} = {path!r}\n")
+    assert "must be a file in the folder" in problem(f"[tool.toolgrade]\n{option} = {path!r}\n")
     assert sorted(folder.rglob("*")) == sorted([*before, project / "pyproject.toml"])
 
 
 @pytest.mark.parametrize("table", ["batch", "batch.submit", "feedback", "init", "schema"])
 def test_commands_that_send_take_no_settings(table: str) -> None:
     """A table for them is an error wherever settings are read, and they read none."""
-    settings = f"[tool.toolmark.{table}]\nsend = true\n"
+    settings = f"[tool.toolgrade.{table}]\nsend = true\n"
     name = table.partition(".")[0]
 
-    assert f"tool.toolmark.{name} is not a setting" in problem(settings)
+    assert f"tool.toolgrade.{name} is not a setting" in problem(settings)
     assert name not in COMMANDS
 
 
 @pytest.mark.parametrize("option", sorted(ONLY_ON_COMMAND_LINE))
 def test_no_setting_asks_a_model(option: str) -> None:
     """Options with which cases are sent to an endpoint are not settings."""
-    assert f"{option} is not a setting" in problem(f"[tool.toolmark.validate]\n{option} = 'x'\n", "validate", "x")
+    assert f"{option} is not a setting" in problem(f"[tool.toolgrade.validate]\n{option} = 'x'\n", "validate", "x")
 
 
 def test_the_page_lists_all_settings() -> None:

@@ -9,22 +9,22 @@ from pathlib import Path
 import click
 import pytest
 
-import toolmark.cli
+import toolgrade.cli
 from processes import run_python
-from toolmark.cli.main import _SECTIONS, main
+from toolgrade.cli.main import _SECTIONS, main
 
 CASE = {"tools_called": [{"name": "search"}], "expected_tools": [{"name": "search"}]}
 
 #: Modules that only some commands need.
 HEAVY = {
-    "toolmark.judge",
-    "toolmark.linting",
-    "toolmark.analysis.validation",
-    "toolmark.convert",
-    "toolmark._pytest.approval",
+    "toolgrade.judge",
+    "toolgrade.linting",
+    "toolgrade.analysis.validation",
+    "toolgrade.convert",
+    "toolgrade._pytest.approval",
 }
 
-COMMANDS = {path.stem for path in Path(toolmark.cli.__path__[0]).glob("*.py")} - {
+COMMANDS = {path.stem for path in Path(toolgrade.cli.__path__[0]).glob("*.py")} - {
     "__init__",
     "__main__",
     "goldens",
@@ -43,7 +43,7 @@ COMMANDS = {path.stem for path in Path(toolmark.cli.__path__[0]).glob("*.py")} -
 PROGRAM = """
 import atexit, json, sys
 from pathlib import Path
-from toolmark.cli.main import _SECTIONS, main
+from toolgrade.cli.main import _SECTIONS, main
 
 atexit.register(lambda: Path("loaded.json").write_text(json.dumps(sorted(sys.modules)), encoding="utf-8"))
 main(json.loads(sys.argv[1]))
@@ -61,19 +61,19 @@ def test_help_and_version_load_no_command(tmp_path: Path, arguments: tuple[str, 
     """The version, the help and a wrong name need neither pydantic nor anything of the library."""
     modules = loaded_modules(tmp_path, *arguments)
 
-    assert {name for name in modules if name.startswith("toolmark.")} == {
-        "toolmark._internal",
-        "toolmark._internal.lazy_imports",
-        "toolmark.cli",
-        "toolmark.cli.help",
-        "toolmark.cli.main",
+    assert {name for name in modules if name.startswith("toolgrade.")} == {
+        "toolgrade._internal",
+        "toolgrade._internal.lazy_imports",
+        "toolgrade.cli",
+        "toolgrade.cli.help",
+        "toolgrade.cli.main",
     }
     assert not modules & {"pydantic", "rich", "asyncio", "sqlite3", "jinja2"}
 
 
 def loaded_commands(modules: set[str]) -> set[str]:
     """Return the names of the loaded modules that hold commands."""
-    return {name for name in COMMANDS if f"toolmark.cli.{name}" in modules}
+    return {name for name in COMMANDS if f"toolgrade.cli.{name}" in modules}
 
 
 def test_scoring_by_parts_loads_no_event_loop(tmp_path: Path) -> None:
@@ -81,21 +81,21 @@ def test_scoring_by_parts_loads_no_event_loop(tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl").write_text(json.dumps(CASE) + "\n", encoding="utf-8")
     modules = loaded_modules(tmp_path, "score", "cases.jsonl", "--no-contents", "--results", "r", "--processes", "1")
 
-    assert "toolmark.scale.files" in modules
+    assert "toolgrade.scale.files" in modules
     assert "asyncio" not in modules
 
 
 def test_score_loads_only_what_it_needs(tmp_path: Path) -> None:
-    """`toolmark score` loads no other command, and no feature that was not requested."""
+    """`toolgrade score` loads no other command, and no feature that was not requested."""
     (tmp_path / "cases.jsonl").write_text(json.dumps(CASE), encoding="utf-8")
 
     modules = loaded_modules(tmp_path, "score", "cases.jsonl")
 
-    assert "toolmark.report.terminal" in modules
-    assert not modules & (HEAVY | {"toolmark.analysis.comparison", "toolmark.formats.traces", "rich.progress"})
-    assert {name for name in modules if name.startswith("toolmark.scale")} == {
-        "toolmark.scale",
-        "toolmark.scale.detect",
+    assert "toolgrade.report.terminal" in modules
+    assert not modules & (HEAVY | {"toolgrade.analysis.comparison", "toolgrade.formats.traces", "rich.progress"})
+    assert {name for name in modules if name.startswith("toolgrade.scale")} == {
+        "toolgrade.scale",
+        "toolgrade.scale.detect",
     }
     assert loaded_commands(modules) == {"score"}
     assert not modules & {"jinja2", "jsonschema", "sqlite3", "multiprocessing", "httpx", "pytest"}
@@ -108,8 +108,8 @@ def test_commands_do_not_load_each_other(tmp_path: Path, command: str) -> None:
     real = main.get_command(click.Context(main), command)
 
     assert real is not None
-    assert {f"toolmark.cli.{name}" for name in loaded_commands(modules)} == {real.callback.__module__}
-    assert not modules & {"rich", "jinja2", "sqlite3", "multiprocessing", "toolmark.judge", "toolmark.scale.run"}
+    assert {f"toolgrade.cli.{name}" for name in loaded_commands(modules)} == {real.callback.__module__}
+    assert not modules & {"rich", "jinja2", "sqlite3", "multiprocessing", "toolgrade.judge", "toolgrade.scale.run"}
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))
@@ -131,7 +131,7 @@ def test_the_help_is_grouped_and_cuts_no_summary() -> None:
     assert "Start: init Write a gate for pytest, two goldens and a CI workflow that run at once, offline." in text
     assert "and show what changed from A to B." in text
     assert "..." not in text.partition("Start:")[2]
-    assert "Examples: toolmark score runs.jsonl" in text
+    assert "Examples: toolgrade score runs.jsonl" in text
     assert {name for names in _SECTIONS.values() for name in names} == set(main.commands)
 
 
@@ -158,7 +158,7 @@ def test_help_has_examples_that_can_be_parsed(name: str, command: click.Command)
     for line in examples:
         words = shlex.split(line)
         assert f"    {line}\n".lstrip() in text
-        assert words[:2] == ["toolmark", words[1]]
+        assert words[:2] == ["toolgrade", words[1]]
         real = main.get_command(click.Context(main), words[1])
         assert real is not None
         _, rest, _ = real.make_parser(click.Context(real)).parse_args(words[2:])
@@ -178,7 +178,7 @@ def test_help_has_examples_that_can_be_parsed(name: str, command: click.Command)
 def test_a_wrong_metric_is_answered_with_the_nearest(tmp_path: Path, name: str, hint: str) -> None:
     """A name that is like none is answered with all of them."""
     (tmp_path / "cases.jsonl").write_text(json.dumps(CASE), encoding="utf-8")
-    done = run_python(["-m", "toolmark.cli", "score", "cases.jsonl", "--metric", name], tmp_path)
+    done = run_python(["-m", "toolgrade.cli", "score", "cases.jsonl", "--metric", name], tmp_path)
 
     assert done.code == 2
     assert f"'{name}' is not a metric; {hint}" in " ".join(done.err.split())

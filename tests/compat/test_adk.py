@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from peer_inputs import INPUTS, A, B, call, case
-from toolmark import CallStatus, Execution, ToolCall
-from toolmark.compat.adk import TrajectoryMatch
-from toolmark.errors import ConfigurationError
+from toolgrade import CallStatus, Execution, ToolCall
+from toolgrade.compat.adk import TrajectoryMatch
+from toolgrade.errors import ConfigurationError
 
 MODES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 

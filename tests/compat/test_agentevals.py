@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from peer_inputs import INPUTS, A, B, Calls, call, case
-from toolmark import CallStatus, Execution, LLMTestCase, ToolCall, evaluate
-from toolmark.compat.agentevals import TrajectoryMatch
-from toolmark.errors import ConfigurationError, MissingFieldError
-from toolmark.expect import Plan
-from toolmark.redact import REDACTED
+from toolgrade import CallStatus, Execution, LLMTestCase, ToolCall, evaluate
+from toolgrade.compat.agentevals import TrajectoryMatch
+from toolgrade.errors import ConfigurationError, MissingFieldError
+from toolgrade.expect import Plan
+from toolgrade.redact import REDACTED
 
 MODES = ("strict", "unordered", "subset", "superset")
 

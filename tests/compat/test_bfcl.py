@@ -1,6 +1,6 @@
 """BFCL's possible answers as expectations: small examples, and all of the shared data.
 
-The data are beside the repository (`TOOLMARK_SHARED` says where else); without them those tests are skipped. What is
+The data are beside the repository (`TOOLGRADE_SHARED` says where else); without them those tests are skipped. What is
 demanded of them is written a second time, without the library: which answers BFCL calls right, and which are wrong.
 """
 
@@ -18,19 +18,19 @@ from typing import Any
 import pytest
 
 from processes import ROOT
-from toolmark import DataFileError, InvalidDataError, LLMTestCase, ToolCall, ToolmarkWarning
-from toolmark.compat.bfcl import (
+from toolgrade import DataFileError, InvalidDataError, LLMTestCase, ToolCall, ToolgradeWarning
+from toolgrade.compat.bfcl import (
     cases_from_bfcl,
     metric,
     read_possible_answers,
     read_turns,
     tools_from_bfcl,
 )
-from toolmark.errors import ConfigurationError
-from toolmark.expect import Plan
-from toolmark.expect.json_form import expectation_json, read_expectation
+from toolgrade.errors import ConfigurationError
+from toolgrade.expect import Plan
+from toolgrade.expect.json_form import expectation_json, read_expectation
 
-DATA = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared") / "data" / "bfcl"
+DATA = Path(os.environ.get("TOOLGRADE_SHARED") or ROOT.parent / "shared") / "data" / "bfcl"
 SINGLE = (
     "simple_python",
     "multiple",
@@ -43,7 +43,7 @@ SINGLE = (
 MOST = 12  # combinations of acceptable values that are tried of one answer
 
 needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason="BFCL's files are not here; set TOOLMARK_SHARED to the folder of shared data"
+    not DATA.is_dir(), reason="BFCL's files are not here; set TOOLGRADE_SHARED to the folder of shared data"
 )
 
 Calls = list[tuple[str, dict[str, Any]]]
@@ -434,7 +434,7 @@ def test_types_are_translated_where_they_are_types() -> None:
             "additionalProperties": False,
         },
     }
-    with pytest.warns(ToolmarkWarning, match="the type 'HashMap' of an argument of 'j'"):
+    with pytest.warns(ToolgradeWarning, match="the type 'HashMap' of an argument of 'j'"):
         (tool,) = tools_from_bfcl([{"name": "j", "parameters": {"type": "HashMap"}}])
     assert tool.input_schema == {"additionalProperties": False}
 

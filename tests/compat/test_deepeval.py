@@ -1,4 +1,4 @@
-"""DeepEval's examples with `deepeval` replaced by `toolmark`, and its arguments and models."""
+"""DeepEval's examples with `deepeval` replaced by `toolgrade`, and its arguments and models."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-import toolmark.cases
+import toolgrade.cases
 from judging import RuleJudge
-from toolmark import ToolUseMetric, evaluate, read_cases, write_cases
-from toolmark.dataset import EvaluationDataset, Golden
-from toolmark.errors import ConfigurationError, ToolmarkWarning
-from toolmark.metrics import MultimodalToolCorrectnessMetric, ToolCorrectnessMetric
-from toolmark.test_case import (
+from toolgrade import ToolUseMetric, evaluate, read_cases, write_cases
+from toolgrade.dataset import EvaluationDataset, Golden
+from toolgrade.errors import ConfigurationError, ToolgradeWarning
+from toolgrade.metrics import MultimodalToolCorrectnessMetric, ToolCorrectnessMetric
+from toolgrade.test_case import (
     ConversationalTestCase,
     LLMTestCase,
     MLLMImage,
@@ -23,7 +23,7 @@ from toolmark.test_case import (
     ToolCallParams,
     Turn,
 )
-from toolmark.tracing import observe, update_current_span
+from toolgrade.tracing import observe, update_current_span
 
 SEARCH = [ToolCall(name="WebSearch", description="Search the web.")]
 
@@ -140,7 +140,7 @@ def test_model_of_tool_correctness() -> None:
 
 def test_environment_asks_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an explicit model the environment changes no score; a warning tells that selection was not judged."""
-    monkeypatch.setenv("TOOLMARK_JUDGE_MODEL", "gpt-none")
+    monkeypatch.setenv("TOOLGRADE_JUDGE_MODEL", "gpt-none")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     result = ToolCorrectnessMetric(available_tools=SEARCH).measure(shoes())
     assert result.score == 1
@@ -200,7 +200,7 @@ EXTRA_FIELDS: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
 def test_extra_fields_are_stored(model: type[Any], needed: dict[str, Any], extra: dict[str, Any]) -> None:
     """Fields that no metric reads are stored and written, and `additional_metadata` is `metadata`."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ToolmarkWarning)
+        warnings.simplefilter("ignore", ToolgradeWarning)
         case = model(**needed, **extra, additional_metadata={"ticket": 5})
         assert model.from_json(case.to_json()) == case
     assert {name: getattr(case, name) for name in extra} == extra
@@ -210,9 +210,9 @@ def test_extra_fields_are_stored(model: type[Any], needed: dict[str, Any], extra
 
 def test_unread_field_is_mentioned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first use of a field that no metric reads is a warning at the caller's line; the second is silent."""
-    monkeypatch.setattr(toolmark.cases, "_announced", set())
-    text = "^context is stored with its case, but no metric of toolmark reads it$"
-    with pytest.warns(ToolmarkWarning, match=text) as warned:
+    monkeypatch.setattr(toolgrade.cases, "_announced", set())
+    text = "^context is stored with its case, but no metric of toolgrade reads it$"
+    with pytest.warns(ToolgradeWarning, match=text) as warned:
         LLMTestCase(context=["a"])
     assert [warning.filename for warning in warned] == [__file__]
     with warnings.catch_warnings():

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from judging import RuleJudge
-from toolmark import ToolCall, ToolCorrectnessMetric
-from toolmark.compat.evalsharp import Evaluator, EvaluatorTestData, ToolCallParamsEnum
-from toolmark.errors import ConfigurationError
+from toolgrade import ToolCall, ToolCorrectnessMetric
+from toolgrade.compat.evalsharp import Evaluator, EvaluatorTestData, ToolCallParamsEnum
+from toolgrade.errors import ConfigurationError
 
 LOOKUP = ToolCall(name="product_lookup", input_parameters={"product_id": 101})
 ADD = ToolCall(name="add_to_cart", input_parameters={"product_id": 101, "quantity": 1})

@@ -1,4 +1,4 @@
-"""The names of gllm-evals do what its page says, over toolmark's own scoring."""
+"""The names of gllm-evals do what its page says, over toolgrade's own scoring."""
 
 import asyncio
 from pathlib import Path
@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judging import RuleJudge, needs_openai, served
-from toolmark.calls import CallStatus, ToolCall, ToolCallParams
-from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
-from toolmark.errors import ConfigurationError, InvalidDataError, JudgeError, MissingFieldError, ToolmarkWarning
-from toolmark.formats.messages.trajectory import run_from_messages
-from toolmark.result import MetricResult
-from toolmark.testing import BatchPlan, FakeOpenAI
+from toolgrade.calls import CallStatus, ToolCall, ToolCallParams
+from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
+from toolgrade.errors import ConfigurationError, InvalidDataError, JudgeError, MissingFieldError, ToolgradeWarning
+from toolgrade.formats.messages.trajectory import run_from_messages
+from toolgrade.result import MetricResult
+from toolgrade.testing import BatchPlan, FakeOpenAI
 
 QUERY = "What is the average sales amount in the orders table?"
 SQL = '{"query": "SELECT AVG(amount) as avg_sales FROM orders LIMIT 1"}'
@@ -286,7 +286,7 @@ def test_steps_keep_the_order_of_messages() -> None:
 
 def test_calls_without_ids_get_their_place_as_one() -> None:
     """So the two steps of a call still share an id, and no two calls do."""
-    with pytest.warns(ToolmarkWarning, match="no id|no tool_call_id"):
+    with pytest.warns(ToolgradeWarning, match="no id|no tool_call_id"):
         steps = TrajectoryParser().parse([asks((None, "add", ""), (None, "add", "")), answers(None, "1")])
 
     assert [step["tool_call_id"] for step in steps] == [
@@ -300,10 +300,10 @@ def test_malformed_trajectories_are_never_an_empty_list() -> None:
     """Another format is an error, what can be read in part a warning."""
     with pytest.raises(InvalidDataError, match="Anthropic"):
         TrajectoryParser().parse([{"role": "assistant", "content": [{"type": "tool_use", "name": "add"}]}])
-    with pytest.warns(ToolmarkWarning, match="not a JSON object"):
+    with pytest.warns(ToolgradeWarning, match="not a JSON object"):
         steps = TrajectoryParser().parse([asks(("a", "add", "{oops")), answers("a", "bad")])
     assert [(step["args"], step.get("output")) for step in steps] == [("{oops", None), ("{oops", "bad")]
-    with pytest.warns(ToolmarkWarning, match="no content"):
+    with pytest.warns(ToolgradeWarning, match="no content"):
         assert len(TrajectoryParser().parse([asks(("a", "add", "")), answers("a", None)])) == 1
 
 
@@ -335,12 +335,12 @@ def test_steps_that_share_an_id_by_mistake_are_reported() -> None:
     other = {"tool_call_id": "a", "name": "sub", "args": {}}
     parser = ToolCallParser()
 
-    with pytest.warns(ToolmarkWarning, match="several calls"):
+    with pytest.warns(ToolgradeWarning, match="several calls"):
         calls = parser.create_tool_call_object([first, second, {**second, "output": "2"}, {**first, "output": "1"}])
     assert [call.output for call in calls] == ["1", "2"]
-    with pytest.warns(ToolmarkWarning, match="several calls"):
+    with pytest.warns(ToolgradeWarning, match="several calls"):
         assert [call.name for call in parser.create_tool_call_object([first, other])] == ["add", "sub"]
-    with pytest.warns(ToolmarkWarning, match="different arguments"):
+    with pytest.warns(ToolgradeWarning, match="different arguments"):
         (call,) = parser.create_tool_call_object([first, {**second, "output": "2"}])
     assert (call.input_parameters, call.output) == ({"n": 1}, "2")
 
@@ -356,7 +356,7 @@ def test_names_lose_their_suffix_by_default() -> None:
     """Each change is a warning."""
     steps = [{"name": "delegate_to_sql_query_agent_xg7c", "args": {}}]
 
-    with pytest.warns(ToolmarkWarning, match="renamed 'delegate_to_sql_query_agent_xg7c' to"):
+    with pytest.warns(ToolgradeWarning, match="renamed 'delegate_to_sql_query_agent_xg7c' to"):
         assert ToolCallParser().create_tool_call_object(steps)[0].name == "delegate_to_sql_query_agent"
     (remaining,) = ToolCallParser().create_tool_call_object(steps, normalize_names=False)
     assert remaining.name == "delegate_to_sql_query_agent_xg7c"
@@ -383,13 +383,13 @@ def test_tool_calls_become_steps() -> None:
         {"tool_call_id": None, "kind": "tool_call", **CALCULATOR},
         {"tool_call_id": None, "kind": "tool_call", "name": "noop", "args": {}},
     ]
-    with pytest.warns(ToolmarkWarning, match="not a JSON object"):
+    with pytest.warns(ToolgradeWarning, match="not a JSON object"):
         assert ToolCallParser().parse([{"name": "add", "args": "{oops"}])[0]["args"] == "{oops"
     with pytest.raises(InvalidDataError):
         ToolCallParser().parse([{"args": {}}])
 
 
-@pytest.mark.filterwarnings("ignore::toolmark.errors.ToolmarkWarning")
+@pytest.mark.filterwarnings("ignore::toolgrade.errors.ToolgradeWarning")
 @given(data=st.data())
 def test_steps_and_core_read_the_same_calls(data: st.DataObject) -> None:
     """With any ids, arguments and order of answers.

@@ -1,4 +1,4 @@
-"""toolmark's metrics as evaluators of LangSmith, handed to LangSmith itself."""
+"""toolgrade's metrics as evaluators of LangSmith, handed to LangSmith itself."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from toolmark import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric
-from toolmark.compat._host_evaluators import case_of, feedback_of
-from toolmark.compat.langsmith import evaluator
-from toolmark.compat.pydantic_evals import ArgumentCorrectness
-from toolmark.redact import DEFAULT
-from toolmark.result import MetricResult, ResultStatus
+from toolgrade import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric
+from toolgrade.compat._host_evaluators import case_of, feedback_of
+from toolgrade.compat.langsmith import evaluator
+from toolgrade.compat.pydantic_evals import ArgumentCorrectness
+from toolgrade.redact import DEFAULT
+from toolgrade.result import MetricResult, ResultStatus
 
 ADD = {"name": "add", "args": {"a": 1}}
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}

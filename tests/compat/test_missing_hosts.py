@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolmark import ToolCorrectnessMetric
-from toolmark.compat import inspect, langfuse
-from toolmark.errors import MissingPackageError
+from toolgrade import ToolCorrectnessMetric
+from toolgrade.compat import inspect, langfuse
+from toolgrade.errors import MissingPackageError
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""toolmark's metrics as an assertion of promptfoo; `tests/compat/hosts/with_promptfoo.py` runs the real tool."""
+"""toolgrade's metrics as an assertion of promptfoo; `tests/compat/hosts/with_promptfoo.py` runs the real tool."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolmark import ConfigurationError, LLMTestCase, ToolCorrectnessMetric, ToolErrorRate
-from toolmark.compat.promptfoo import _case_of, assertion
+from toolgrade import ConfigurationError, LLMTestCase, ToolCorrectnessMetric, ToolErrorRate
+from toolgrade.compat.promptfoo import _case_of, assertion
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 EXPECTED = {"expected_tools": [{"name": "add", "args": {"a": 1, "b": 2}}]}

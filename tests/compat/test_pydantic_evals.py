@@ -6,9 +6,9 @@ import pytest
 
 from peer_inputs import INPUTS, Calls, call, case
 from shorthand import calls_from
-from toolmark import CallStatus, Execution, ResultStatus, ToolCall
-from toolmark.compat.pydantic_evals import ArgumentCorrectness, ToolCorrectness, TrajectoryMatch
-from toolmark.errors import ConfigurationError
+from toolgrade import CallStatus, Execution, ResultStatus, ToolCall
+from toolgrade.compat.pydantic_evals import ArgumentCorrectness, ToolCorrectness, TrajectoryMatch
+from toolgrade.errors import ConfigurationError
 
 TWO_THIRDS = pytest.approx(2 / 3)
 

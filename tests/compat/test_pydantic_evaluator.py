@@ -1,4 +1,4 @@
-"""toolmark's metrics as evaluators of pydantic-evals, in a dataset of pydantic-evals."""
+"""toolgrade's metrics as evaluators of pydantic-evals, in a dataset of pydantic-evals."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from toolmark import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric
-from toolmark.compat import pydantic_evals
-from toolmark.compat.pydantic_evals import ArgumentCorrectness, evaluator
-from toolmark.errors import MissingPackageError
+from toolgrade import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric
+from toolgrade.compat import pydantic_evals
+from toolgrade.compat.pydantic_evals import ArgumentCorrectness, evaluator
+from toolgrade.errors import MissingPackageError
 
 ADD = [{"name": "add", "args": {"a": 1}}]
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])

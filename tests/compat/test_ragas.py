@@ -3,9 +3,9 @@
 import pytest
 
 from peer_inputs import INPUTS, A, B, Calls, call, case
-from toolmark import CallStatus, Execution, ToolCall
-from toolmark.compat.ragas import ToolCallAccuracy, ToolCallF1
-from toolmark.redact import REDACTED
+from toolgrade import CallStatus, Execution, ToolCall
+from toolgrade.compat.ragas import ToolCallAccuracy, ToolCallF1
+from toolgrade.redact import REDACTED
 
 TWO_THIRDS = pytest.approx(2 / 3)
 

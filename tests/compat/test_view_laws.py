@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from oracles import equal
 from peer_inputs import Calls, case
 from strategies import NAN, few
-from toolmark import Execution, MetricResult, ToolCall
-from toolmark.compat import adk, agentevals, pydantic_evals, ragas
-from toolmark.compat._matching_presets import PresetMetric
+from toolgrade import Execution, MetricResult, ToolCall
+from toolgrade.compat import adk, agentevals, pydantic_evals, ragas
+from toolgrade.compat._matching_presets import PresetMetric
 
 Agrees = Callable[[ToolCall, ToolCall], bool]
 

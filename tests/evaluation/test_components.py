@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolmark import (
+from toolgrade import (
     ArgumentSchemaMetric,
     Golden,
     LLMTestCase,
@@ -28,7 +28,7 @@ from toolmark import (
     observe,
     update_current_span,
 )
-from toolmark.errors import ConfigurationError
+from toolgrade.errors import ConfigurationError
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 SEARCH = ToolCall(name="search", input_parameters={"query": "Hi!"})

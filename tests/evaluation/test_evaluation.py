@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import case_fields
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     ConversationalTestCase,
     LLMTestCase,
@@ -29,8 +29,8 @@ from toolmark import (
     evaluate,
     evaluate_async,
 )
-from toolmark.report.terminal import print_report
-from toolmark.report.terminal.console import make_console
+from toolgrade.report.terminal import print_report
+from toolgrade.report.terminal.console import make_console
 
 Driver = Callable[..., Report]
 
@@ -63,7 +63,7 @@ def scored(metric: str, score: float, threshold: float = 0.5) -> MetricResult:
 
 @dataclass
 class OwnMetric:
-    """A metric of a user's own, that knows nothing of toolmark but the result."""
+    """A metric of a user's own, that knows nothing of toolgrade but the result."""
 
     answer: Callable[[Any], Any]
     label: str = "own"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     ArgumentSchemaMetric,
     ConfigurationError,
     Evaluator,
@@ -22,7 +22,7 @@ from toolmark import (
     ToolCall,
     ToolCallParams,
     ToolCorrectnessMetric,
-    ToolmarkError,
+    ToolgradeError,
     assert_test,
     evaluate,
 )
@@ -200,11 +200,11 @@ def test_a_failing_test_raises_with_the_reasons() -> None:
 
 
 def test_a_failed_test_is_an_assertion_error() -> None:
-    """Test runners show it as a failure, and `except ToolmarkError` catches it as well."""
+    """Test runners show it as a failure, and `except ToolgradeError` catches it as well."""
     with pytest.raises(AssertionError) as raised:
         assert_test(to_case(("b", "a")), [ToolCorrectnessMetric()])
 
-    assert isinstance(raised.value, ToolmarkError)
+    assert isinstance(raised.value, ToolgradeError)
 
 
 def test_without_reasons_the_score_is_reported() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import few
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     Golden,
     LLMTestCase,
@@ -29,11 +29,11 @@ from toolmark import (
     observe,
     update_current_span,
 )
-from toolmark._pytest.fixtures import Checks
-from toolmark.agents import Conversation
-from toolmark.report import Flaky, MetricSummary
-from toolmark.result import QuestionResult, UnitResult
-from toolmark.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
+from toolgrade._pytest.fixtures import Checks
+from toolgrade.agents import Conversation
+from toolgrade.report import Flaky, MetricSummary
+from toolgrade.result import QuestionResult, UnitResult
+from toolgrade.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
 
 METRIC = ToolCorrectnessMetric()
 CALL = ToolCall(name="a")

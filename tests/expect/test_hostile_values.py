@@ -14,10 +14,10 @@ from hostile import nested
 from hostile_values import HOSTILE, KEYWORDS
 from hostile_values import MATCHERS as HOSTILE_MATCHERS
 from strategies import json_values
-from toolmark import ArgumentSchemaMetric, LLMTestCase, ToolCall, ToolCorrectnessMetric
-from toolmark._internal.budget import CaseBudget
-from toolmark.errors import ConfigurationError, InvalidDataError, LimitError
-from toolmark.expect import (
+from toolgrade import ArgumentSchemaMetric, LLMTestCase, ToolCall, ToolCorrectnessMetric
+from toolgrade._internal.budget import CaseBudget
+from toolgrade.errors import ConfigurationError, InvalidDataError, LimitError
+from toolgrade.expect import (
     AnyOf,
     Approx,
     Contains,
@@ -42,8 +42,8 @@ from toolmark.expect import (
     expectation_json,
     read_expectation,
 )
-from toolmark.expect.matcher import MATCHERS
-from toolmark.matching.json_schema import Validator, build_validator
+from toolgrade.expect.matcher import MATCHERS
+from toolgrade.matching.json_schema import Validator, build_validator
 
 hostile_values = st.sampled_from(HOSTILE) | json_values()
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from processes import assert_golden
-from toolmark import Golden, LLMTestCase, ToolCall, ToolCorrectnessMetric, case_from_record
-from toolmark._internal.text import shorten
-from toolmark.errors import InvalidDataError
-from toolmark.expect import (
+from toolgrade import Golden, LLMTestCase, ToolCall, ToolCorrectnessMetric, case_from_record
+from toolgrade._internal.text import shorten
+from toolgrade.errors import InvalidDataError
+from toolgrade.expect import (
     Alternatives,
     AnyOf,
     Approx,
@@ -28,7 +28,7 @@ from toolmark.expect import (
     expectation_json,
     read_expectation,
 )
-from toolmark.expect.json_form import is_expectation
+from toolgrade.expect.json_form import is_expectation
 
 #: An expectation that uses everything, and its JSON form.
 PLAN = Plan(

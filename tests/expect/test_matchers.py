@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from oracles import equal, object_similarity
 from strategies import AWKWARD, nested_objects, twins
-from toolmark import LLMTestCase, MissingPackageError, ToolCall, ToolCorrectnessMetric
-from toolmark.errors import ConfigurationError, InvalidDataError, ToolmarkError
-from toolmark.expect import (
+from toolgrade import LLMTestCase, MissingPackageError, ToolCall, ToolCorrectnessMetric
+from toolgrade.errors import ConfigurationError, InvalidDataError, ToolgradeError
+from toolgrade.expect import (
     Absent,
     AnyOf,
     Approx,
@@ -45,7 +45,7 @@ from toolmark.expect import (
     expectation_json,
     read_expectation,
 )
-from toolmark.expect.matcher import MATCHERS
+from toolgrade.expect.matcher import MATCHERS
 
 Date = DateEqual
 TEN = datetime.datetime(2026, 5, 20, 10)  # noqa: DTZ001 - a time without an offset
@@ -298,7 +298,7 @@ def test_outputs_may_be_matched() -> None:
 
 def test_redacted_values_are_left_out() -> None:
     """A matcher that must look at a value cannot; one that asks only whether there is one can."""
-    hidden = "[redacted by toolmark]"
+    hidden = "[redacted by toolgrade]"
     assert scored({"key": Regex("a"), "x": 1}, {"key": hidden, "x": 1}) == 1
     assert scored({"key": Regex("a"), "x": 1}, {"key": hidden, "x": 2}) == 0
     assert scored({"key": Present(), "x": 1}, {"key": hidden, "x": 2}) == 0.5
@@ -320,7 +320,7 @@ def test_call_is_forbidden_only_if_its_arguments_are_visible() -> None:
 
     assert score(input_parameters={"to": "evil inc", "amount": 5}) == 0
     assert score(input_parameters={"to": "good inc"}) == 1
-    assert score(input_parameters={"to": "[redacted by toolmark]"}) == 1
+    assert score(input_parameters={"to": "[redacted by toolgrade]"}) == 1
     assert score(input_parameters={}) == 1
     assert score(execution={"not_captured": ["input_parameters"]}) == 1
 
@@ -358,9 +358,9 @@ def test_invalid_matchers_are_refused(make: Any, message: str) -> None:
 
 def test_predicate_that_raises_fails_the_result() -> None:
     """The error names it, as for a schema with an external reference."""
-    with pytest.raises(ToolmarkError, match="the predicate 'bad' raised ZeroDivisionError on 1"):
+    with pytest.raises(ToolgradeError, match="the predicate 'bad' raised ZeroDivisionError on 1"):
         scored({"x": Predicate(lambda value: value / 0, name="bad")}, {"x": 1})
-    with pytest.raises(ToolmarkError, match="cannot be used"):
+    with pytest.raises(ToolgradeError, match="cannot be used"):
         scored({"x": Schema({"$ref": "http://example.com/schema"})}, {"x": 1})
 
 
@@ -386,7 +386,7 @@ def test_awkward_values_equal_themselves(value: Any) -> None:
 def test_missing_jsonschema_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "jsonschema", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'toolmark\[judge\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'toolgrade\[judge\]'"):
         Schema({"type": "integer"})
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolmark.calls import CallStatus
-from toolmark.formats import read
+from toolgrade.calls import CallStatus
+from toolgrade.formats import read
 
 
 def langchain(kind: str, **data: Any) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from toolmark.calls import ToolCall
-from toolmark.cases import Run
-from toolmark.formats.traces.read import Traces, read_trace_documents
+from toolgrade.calls import ToolCall
+from toolgrade.cases import Run
+from toolgrade.formats.traces.read import Traces, read_trace_documents
 
 FOLDER = Path(__file__).parent / "emitted"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from toolmark import InvalidDataError
-from toolmark.formats import read, read_traces
+from toolgrade import InvalidDataError
+from toolgrade.formats import read, read_traces
 from tracing import Script, calls_of, histories, langchain_message, read_calls
 
 Plain = dict[str, Any]

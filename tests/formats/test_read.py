@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from toolmark.calls import ToolCall
-from toolmark.cases import MLLMImage, Run, RunStatus
-from toolmark.errors import ConfigurationError, InvalidDataError
-from toolmark.formats import Transcript, read
+from toolgrade.calls import ToolCall
+from toolgrade.cases import MLLMImage, Run, RunStatus
+from toolgrade.errors import ConfigurationError, InvalidDataError
+from toolgrade.formats import Transcript, read
 
 Plain = dict[str, Any]
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rendered import RENDER, Turn, expected, histories
-from toolmark.cases import Run
-from toolmark.formats import Transcript, read
+from toolgrade.cases import Run
+from toolgrade.formats import Transcript, read
 
 
 def call_rows(run: Run) -> list[tuple[Any, ...]]:

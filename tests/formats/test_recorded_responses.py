@@ -1,7 +1,7 @@
 """Recorded responses of the providers: each is read, and no call is lost.
 
 Calls are counted a second time by a walk over the plain JSON that shares nothing with the readers. The recordings stand
-beside the repository (`TOOLMARK_SHARED` says where else); without them these tests are skipped.
+beside the repository (`TOOLGRADE_SHARED` says where else); without them these tests are skipped.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import pytest
 
 from processes import ROOT
 from recorded_exchanges import ENDS, Exchange, exchanges_in
-from toolmark.cases import Run
-from toolmark.errors import InvalidDataError
-from toolmark.formats import read
+from toolgrade.cases import Run
+from toolgrade.errors import InvalidDataError
+from toolgrade.formats import read
 
 pytest.importorskip("yaml")
 
-FOLDER = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared") / "data" / "recorded"
+FOLDER = Path(os.environ.get("TOOLGRADE_SHARED") or ROOT.parent / "shared") / "data" / "recorded"
 
 pytestmark = pytest.mark.skipif(
-    not FOLDER.is_dir(), reason="the recorded responses are not here; set TOOLMARK_SHARED to the folder of shared data"
+    not FOLDER.is_dir(), reason="the recorded responses are not here; set TOOLGRADE_SHARED to the folder of shared data"
 )
 
 

@@ -1,7 +1,7 @@
 """Traces exported by real tools: each is read, and no call is lost or counted twice.
 
 Calls are counted a second time by a walk over the plain JSON that shares nothing with the readers: every object that
-looks like a call in a message, and every span of a tool. The recordings stand beside the repository (`TOOLMARK_SHARED`
+looks like a call in a message, and every span of a tool. The recordings stand beside the repository (`TOOLGRADE_SHARED`
 says where else); without them these tests are skipped.
 """
 
@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from processes import ROOT
-from toolmark.calls import ToolCall
-from toolmark.convert import read_transcripts
-from toolmark.formats import read_traces
+from toolgrade.calls import ToolCall
+from toolgrade.convert import read_transcripts
+from toolgrade.formats import read_traces
 
-FOLDER = Path(os.environ.get("TOOLMARK_SHARED") or ROOT.parent / "shared") / "data" / "recorded"
+FOLDER = Path(os.environ.get("TOOLGRADE_SHARED") or ROOT.parent / "shared") / "data" / "recorded"
 
 pytestmark = pytest.mark.skipif(
-    not FOLDER.is_dir(), reason="the recorded traces are not here; set TOOLMARK_SHARED to the folder of shared data"
+    not FOLDER.is_dir(), reason="the recorded traces are not here; set TOOLGRADE_SHARED to the folder of shared data"
 )
 
 LANGFUSE = sorted(FOLDER.glob("langfuse/*.trace.json"))
@@ -69,7 +69,7 @@ def every(calls: list[ToolCall]) -> Iterator[ToolCall]:
 
 
 def read_file(path: Path) -> list[ToolCall]:
-    """The calls of a file, as `toolmark convert` reads it."""
+    """The calls of a file, as `toolgrade convert` reads it."""
     return [
         call
         for session in read_transcripts(path)

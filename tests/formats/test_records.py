@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark import TaskSuccessMetric
-from toolmark.calls import CallStatus, ToolCall, ToolCallType
-from toolmark.cases import LLMTestCase
-from toolmark.errors import InvalidDataError
-from toolmark.expect import Approx, ContainsAll
-from toolmark.formats.names import strip_suffix
-from toolmark.formats.records import case_from_record, looks_like_record
+from toolgrade import TaskSuccessMetric
+from toolgrade.calls import CallStatus, ToolCall, ToolCallType
+from toolgrade.cases import LLMTestCase
+from toolgrade.errors import InvalidDataError
+from toolgrade.expect import Approx, ContainsAll
+from toolgrade.formats.names import strip_suffix
+from toolgrade.formats.records import case_from_record, looks_like_record
 
 
 def trajectory(*names: str, output: str | None = "ok", answer: str | None = "Done.") -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ def test_texts_of_the_record_win_over_those_of_the_messages() -> None:
 
 @pytest.mark.parametrize("spelling", ["snake", "camel"])
 def test_both_spellings_and_both_vocabularies_work(spelling: str) -> None:
-    """Toolmark's own names and camelCase mean the same as the page's names."""
+    """Toolgrade's own names and camelCase mean the same as the page's names."""
     record = (
         {"input": "Q", "actual_output": "A", "expected_output": "E", "tools_called": [], "expected_tools": []}
         if spelling == "snake"
@@ -233,7 +233,7 @@ def test_null_reads_as_not_set_and_says_so(key: str) -> None:
 
 
 def test_an_explicit_tool_call_keeps_its_null() -> None:
-    """A `ToolCall` object is toolmark's own: its `output=None` is a value."""
+    """A `ToolCall` object is toolgrade's own: its `output=None` is a value."""
     case = case_from_record({"expected_tools": [ToolCall(name="a", output=None)]})
 
     assert "output" in expected(case)[0].model_fields_set
@@ -335,7 +335,7 @@ def test_unknown_keys_go_to_metadata() -> None:
 
 
 def test_records_and_cases_are_distinguished() -> None:
-    """One record key is enough; toolmark's own keys are not record keys."""
+    """One record key is enough; toolgrade's own keys are not record keys."""
     for key in ("query", "generated_response", "expectedResponse", "agent_trajectory", "expectedAgentTrajectory"):
         assert looks_like_record({key: None, "tools_called": []})
     for value in ({"input": "Q", "tools_called": [], 3: 4}, {}, [], None, "query"):

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from toolmark.calls import CallStatus, ToolCall, ToolCallType
-from toolmark.capture import Request, RunBuilder
-from toolmark.formats.messages.openai_responses import Answer, read_responses_answer, read_responses_call
-from toolmark.matching.json_compare import ABSENT
+from toolgrade.calls import CallStatus, ToolCall, ToolCallType
+from toolgrade.capture import Request, RunBuilder
+from toolgrade.formats.messages.openai_responses import Answer, read_responses_answer, read_responses_call
+from toolgrade.matching.json_compare import ABSENT
 
 Item = dict[str, Any]
 

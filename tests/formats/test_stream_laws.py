@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark.errors import InvalidDataError
-from toolmark.formats import read
+from toolgrade.errors import InvalidDataError
+from toolgrade.formats import read
 from vendor_streams import VENDORS, Call, check_streams, random_streams
 
 

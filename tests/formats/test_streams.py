@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark.errors import InvalidDataError
-from toolmark.formats import read
+from toolgrade.errors import InvalidDataError
+from toolgrade.formats import read
 
 Plain = dict[str, Any]
 
@@ -133,7 +133,7 @@ def _places(value: Any) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("events", [CHUNKS, ANTHROPIC, RESPONSE], ids=["chat", "anthropic", "responses"])
 def test_values_of_wrong_types_are_errors_or_warnings(events: list[Plain]) -> None:
-    """Whatever type any value has, the stream is read, or an error of toolmark says what is wrong."""
+    """Whatever type any value has, the stream is read, or an error of toolgrade says what is wrong."""
     for place in _places(events):
         for wrong in WRONG if place else ():
             mutated = json.loads(json.dumps(events))

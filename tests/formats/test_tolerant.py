@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import json_values
-from toolmark import CallStatus, InvalidDataError, LLMTestCase, ToolErrorRate, read_cases, run_from_messages
-from toolmark.cli.main import main
-from toolmark.convert import read_transcripts
-from toolmark.formats import case_from_record, read
-from toolmark.formats.messages.lenient_arguments import LONGEST, read_tolerantly
+from toolgrade import CallStatus, InvalidDataError, LLMTestCase, ToolErrorRate, read_cases, run_from_messages
+from toolgrade.cli.main import main
+from toolgrade.convert import read_transcripts
+from toolgrade.formats import case_from_record, read
+from toolgrade.formats.messages.lenient_arguments import LONGEST, read_tolerantly
 
 LITERAL = "{'a': None, 'b': True}"
 
@@ -197,7 +197,7 @@ def test_expected_trajectories() -> None:
 @pytest.mark.parametrize("key", ["input_parameters", "inputParameters", "args", "arguments"])
 @pytest.mark.parametrize("side", ["tools_called", "toolsCalled", "expected_tools", "expectedTools"])
 def test_cases_in_files(tmp_path: Any, side: str, key: str) -> None:
-    """In toolmark's own form, under every name of the field; the run has a warning next to its others."""
+    """In toolgrade's own form, under every name of the field; the run has a warning next to its others."""
     path = tmp_path / "cases.jsonl"
     run = {"calls": [], "warnings": ["cut short"]}
     path.write_text(json.dumps({"id": "1", side: [{"name": "f", key: LITERAL}, {"name": "g"}], "run": run}) + "\n")

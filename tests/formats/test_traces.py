@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from spans import agent, called, chat, run_of, silent, span, spans, tool
-from toolmark import ConfigurationError, InvalidDataError
-from toolmark.calls import ToolCall
-from toolmark.formats import read_traces
-from toolmark.formats.traces.read import TRACE_FORMATS
+from toolgrade import ConfigurationError, InvalidDataError
+from toolgrade.calls import ToolCall
+from toolgrade.formats import read_traces
+from toolgrade.formats.traces.read import TRACE_FORMATS
 from tracing import FORMS, Script, ScriptedCall, Step, jaeger, langfuse, langsmith, openai_agents, otlp, pairs
 
 Plain = dict[str, Any]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
-from toolmark.calls import ToolCall
-from toolmark.formats import Traces, read_traces
-from toolmark.formats.traces.trace_messages import messages_in, remember_messages
+from toolgrade.calls import ToolCall
+from toolgrade.formats import Traces, read_traces
+from toolgrade.formats.traces.trace_messages import messages_in, remember_messages
 
 MISSING = "the model stopped to call tools, but the trace does not show the calls"
 UNKEPT = "the reply of the model was not captured; calls in it may be missing"

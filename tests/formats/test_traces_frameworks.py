@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
-from toolmark.formats import read_traces
+from toolgrade.formats import read_traces
 
 MISSING = "the model stopped to call tools, but the trace does not show the calls"
 SILENT = "the agent has no spans of models or tools; calls may be missing"

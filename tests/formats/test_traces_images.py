@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolmark.cases import MLLMImage
-from toolmark.formats import read_traces
+from toolgrade.cases import MLLMImage
+from toolgrade.formats import read_traces
 
 DATA = "iVBORw0KGgo="
 PNG = MLLMImage(data=DATA, mime_type="image/png")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark.formats import read_traces
+from toolgrade.formats import read_traces
 from tracing import FORMS, Script, calls_of, histories, read_calls
 
 

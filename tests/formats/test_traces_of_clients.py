@@ -7,7 +7,7 @@ import json
 import pytest
 
 from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
-from toolmark.formats import read_traces
+from toolgrade.formats import read_traces
 
 CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
 OTHER: Plain = {"id": "c2", "name": "mul", "arguments": {"a": 2}}

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark.errors import InvalidDataError
-from toolmark.formats import read_traces
-from toolmark.formats.traces import read as reader
-from toolmark.formats.traces import trace_messages
-from toolmark.formats.traces.trace_messages import Message, read_once, remember_messages
+from toolgrade.errors import InvalidDataError
+from toolgrade.formats import read_traces
+from toolgrade.formats.traces import read as reader
+from toolgrade.formats.traces import trace_messages
+from toolgrade.formats.traces.trace_messages import Message, read_once, remember_messages
 from tracing import FORMS, Script, ScriptedCall, Step, histories, otlp
 
 STEPS = 30

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from toolmark.calls import ToolCall
-from toolmark.cases import Run
-from toolmark.errors import InvalidDataError
-from toolmark.formats import read_traces
+from toolgrade.calls import ToolCall
+from toolgrade.cases import Run
+from toolgrade.errors import InvalidDataError
+from toolgrade.formats import read_traces
 
 AT = 1_772_366_400
 

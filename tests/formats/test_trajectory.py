@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from toolmark.calls import CallStatus, ToolCall, ToolCallType
-from toolmark.cases import Run, RunStatus
-from toolmark.errors import InvalidDataError
-from toolmark.formats.messages.trajectory import run_from_messages
-from toolmark.formats.records import case_from_record
+from toolgrade.calls import CallStatus, ToolCall, ToolCallType
+from toolgrade.cases import Run, RunStatus
+from toolgrade.errors import InvalidDataError
+from toolgrade.formats.messages.trajectory import run_from_messages
+from toolgrade.formats.records import case_from_record
 
 ROOT = Path(__file__).parents[2]
-SHARED = Path(os.environ.get("TOOLMARK_SHARED", ROOT.parent / "shared"))
+SHARED = Path(os.environ.get("TOOLGRADE_SHARED", ROOT.parent / "shared"))
 AIRLINE = SHARED / "data" / "tau-airline" / "runs.jsonl"
 
 Message = dict[str, Any]
@@ -581,7 +581,7 @@ def test_duplicate_ids_keep_their_order(outputs_given: list[str], together: bool
     assert outputs(run_from_messages(messages)) == outputs_given
 
 
-@pytest.mark.skipif(not AIRLINE.exists(), reason=f"recorded runs are not at {AIRLINE}; set TOOLMARK_SHARED")
+@pytest.mark.skipif(not AIRLINE.exists(), reason=f"recorded runs are not at {AIRLINE}; set TOOLGRADE_SHARED")
 def test_recorded_airline_runs_are_read_whole() -> None:
     """A hundred real runs: as many calls, expectations and answers as a plain count of the JSON finds."""
     records = [json.loads(line) for line in AIRLINE.read_text(encoding="utf-8").splitlines()]

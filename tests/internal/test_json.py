@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, Field, RootModel
 
-from toolmark import InvalidDataError, Problem, ToolCall, ToolmarkWarning
-from toolmark._internal.json import (
+from toolgrade import InvalidDataError, Problem, ToolCall, ToolgradeWarning
+from toolgrade._internal.json import (
     MAX_DEPTH,
     canonical_json,
     json_path,
@@ -182,7 +182,7 @@ def test_keys_become_text(value: dict[Any, Any], expected: dict[str, Any]) -> No
 )
 def test_two_keys_with_one_text_are_both_stored(value: dict[Any, Any], expected: dict[str, Any]) -> None:
     """The key that is not text is extended by its type, with a warning."""
-    with pytest.warns(ToolmarkWarning, match=r"two keys have the same text; one was stored as '1 \(int\)"):
+    with pytest.warns(ToolgradeWarning, match=r"two keys have the same text; one was stored as '1 \(int\)"):
         assert to_json_value(value) == expected
 
 
@@ -198,7 +198,7 @@ def test_two_keys_with_one_text_are_both_stored(value: dict[Any, Any], expected:
 )
 def test_anything_else_becomes_its_repr_with_a_warning(value: Any, expected: str) -> None:
     """A value with no JSON form becomes its repr, and a warning names the place and the type."""
-    with pytest.warns(ToolmarkWarning, match=rf"\$\.a\[1\]: a {type(value).__name__} is not a JSON value"):
+    with pytest.warns(ToolgradeWarning, match=rf"\$\.a\[1\]: a {type(value).__name__} is not a JSON value"):
         assert to_json_value({"a": [0, value]}) == {"a": [0, expected]}
 
 
@@ -230,7 +230,7 @@ def test_values_that_stand_for_a_number_or_a_text_become_it(value: Any, expected
 def test_numbers_too_large_for_a_float_are_stored() -> None:
     """A real number beyond the floats does not lose the call."""
     huge = Fraction(10**400 + 1, 3)
-    with pytest.warns(ToolmarkWarning, match="Fraction"):
+    with pytest.warns(ToolgradeWarning, match="Fraction"):
         assert to_json_value(huge) == repr(huge)
 
 
@@ -296,7 +296,7 @@ def test_bare_nan_is_refused_with_its_path(text: str, problems: list[str]) -> No
     "text", [pytest.param("{", id="cut off"), pytest.param("", id="empty"), pytest.param(b"\xff\xff", id="no UTF-8")]
 )
 def test_no_json_is_an_error_of_ours(text: str | bytes) -> None:
-    """Text that is not JSON is refused with a toolmark error."""
+    """Text that is not JSON is refused with a toolgrade error."""
     with pytest.raises(InvalidDataError, match=r"^not JSON: "):
         parse_json(text)
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark._internal.budget import REGEX_SECONDS, Budget, CaseBudget
-from toolmark._internal.regex import BoundedPattern
-from toolmark.errors import ConfigurationError, LimitError
+from toolgrade._internal.budget import REGEX_SECONDS, Budget, CaseBudget
+from toolgrade._internal.regex import BoundedPattern
+from toolgrade.errors import ConfigurationError, LimitError
 
 
 @given(st.sampled_from(["a.c", "^ab*$", r"\d+", "a|b", "(?i)AB", "", r"\bab\b"]), st.text("abcAB 12\n", max_size=8))

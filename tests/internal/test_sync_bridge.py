@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolmark._internal.sync_bridge import run_interruptible, run_sync
+from toolgrade._internal.sync_bridge import run_interruptible, run_sync
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 
@@ -130,7 +130,7 @@ def test_in_a_notebook_it_is_cancelled_too() -> None:
             loop.run_until_complete(cell())
     finally:
         loop.close()
-    assert ended == ["toolmark"]
+    assert ended == ["toolgrade"]
 
 
 def test_other_threads_wait_as_ever() -> None:

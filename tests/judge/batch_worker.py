@@ -14,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolmark.judge import Judge, Prompt, SqliteCache
-from toolmark.judge import batch as batches
-from toolmark.judge.batch.files import Folder
-from toolmark.judge.batch.remote import Remote
-from toolmark.judge.openai import OpenAIJudge
-from toolmark.testing import sample_prompt
+from toolgrade.judge import Judge, Prompt, SqliteCache
+from toolgrade.judge import batch as batches
+from toolgrade.judge.batch.files import Folder
+from toolgrade.judge.batch.remote import Remote
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.testing import sample_prompt
 
 
 def prompts_of(folder: Path) -> list[Prompt]:

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from processes import environment
-from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
-from toolmark.judge import Judge
-from toolmark.judge.batch import Batch, BatchState
-from toolmark.judge.openai import OpenAIJudge
-from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, Reply, sample_prompt
+from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome
+from toolgrade.judge import Judge
+from toolgrade.judge.batch import Batch, BatchState
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, Reply, sample_prompt
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 sys.path.insert(0, str(Path(__file__).parent))
@@ -39,8 +39,8 @@ def yes(_request: ReceivedRequest) -> Reply:
 @pytest.fixture(autouse=True)
 def _verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses between attempts are short."""
-    monkeypatch.setattr("toolmark.judge.openai.throttle._FIRST_PAUSE", 0.01)
-    monkeypatch.setattr("toolmark.judge.batch.remote._PAUSE", 0.01)
+    monkeypatch.setattr("toolgrade.judge.openai.throttle._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("toolgrade.judge.batch.remote._PAUSE", 0.01)
 
 
 def calls_made(server: FakeOpenAI, folder: Path, **options: Any) -> tuple[Batch, Judge]:
@@ -280,7 +280,7 @@ def test_failed_poll_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         batch, _ = calls_made(server, tmp_path)
         batch.submit(prompts(1))
         outcomes = iter([JudgeOutcome.TRANSIENT, JudgeOutcome.TIMEOUT])
-        from toolmark.judge.batch.remote import Remote
+        from toolgrade.judge.batch.remote import Remote
 
         look = Remote.look
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from toolmark import ConfigurationError
-from toolmark.judge import Message, Prompt, Question, Reply, SqliteCache
-from toolmark.judge.cache import cache_key
+from toolgrade import ConfigurationError
+from toolgrade.judge import Message, Prompt, Question, Reply, SqliteCache
+from toolgrade.judge.cache import cache_key
 
 
 def write(path: str, start: int) -> None:

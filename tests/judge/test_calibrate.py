@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from toolmark import ConfigurationError, InvalidDataError
-from toolmark.judge import Label, calibrate
-from toolmark.judge.calibration import share_estimate
+from toolgrade import ConfigurationError, InvalidDataError
+from toolgrade.judge import Label, calibrate
+from toolgrade.judge.calibration import share_estimate
 
 
 def labels(yes_yes: int, yes_no: int, no_yes: int, no_no: int, undecided: int = 0) -> list[dict[str, Any]]:

@@ -10,9 +10,9 @@ import pytest
 
 from judging import RuleJudge
 from processes import environment
-from toolmark import CallStatus, Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
-from toolmark.expect.argument_validation import Schemas, Validation
-from toolmark.redact import REDACTED
+from toolgrade import CallStatus, Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
+from toolgrade.expect.argument_validation import Schemas, Validation
+from toolgrade.redact import REDACTED
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -134,7 +134,7 @@ def test_without_jsonschema_the_error_names_the_package() -> None:
     program = """
 import sys
 sys.modules["jsonschema"] = None
-from toolmark import ConversationalTestCase, ToolCall, ToolUseMetric, Turn, MissingPackageError
+from toolgrade import ConversationalTestCase, ToolCall, ToolUseMetric, Turn, MissingPackageError
 turns = [Turn(role="user", content="?"), Turn(role="assistant", content="!", tools_called=[{"name": "a"}])]
 metric = ToolUseMetric([{"name": "a", "parameters": {"type": "object"}}], judge=lambda messages: "")
 try:
@@ -145,7 +145,7 @@ except MissingPackageError as error:
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment(), capture_output=True, check=True, text=True, timeout=60
     )
-    assert "pip install 'toolmark[judge]'" in done.stdout
+    assert "pip install 'toolgrade[judge]'" in done.stdout
 
 
 @pytest.mark.parametrize("kind", ["hosted", "mcp"])

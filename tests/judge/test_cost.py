@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     ConversationalTestCase,
     MLLMImage,
@@ -17,11 +17,11 @@ from toolmark import (
     ToolCall,
     ToolCorrectnessMetric,
 )
-from toolmark.judge import Answers, CostEstimate, Judge, MemoryCache, Price, Prompt, Reply
-from toolmark.judge.batch import Batch
-from toolmark.judge.openai import OpenAIJudge
-from toolmark.metrics import ToolUseMetric
-from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, sample_prompt
+from toolgrade.judge import Answers, CostEstimate, Judge, MemoryCache, Price, Prompt, Reply
+from toolgrade.judge.batch import Batch
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.metrics import ToolUseMetric
+from toolgrade.testing import BatchPlan, FakeOpenAI, HttpFault, sample_prompt
 
 PRICES = {"m": {"input": 2.0, "output": 8.0}}
 VERDICT = '{"evidence": [], "reasoning": "r", "verdict": "yes"}'

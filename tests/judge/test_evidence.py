@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judging import RuleJudge
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     ConversationalTestCase,
     Execution,
@@ -18,8 +18,8 @@ from toolmark import (
     ToolUseMetric,
     Turn,
 )
-from toolmark.judge import Judge
-from toolmark.judge.interactions import units_of
+from toolgrade.judge import Judge
+from toolgrade.judge.interactions import units_of
 
 TOOLS = [
     {"name": "find", "description": "Finds.", "parameters": {"type": "object", "properties": {"q": {}}}},

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from hostile_proxy import Answer, HostileProxy
-from toolmark.errors import JudgeError
-from toolmark.judge import Judge
-from toolmark.judge.batch import Batch, BatchState
-from toolmark.judge.batch.files import Folder
-from toolmark.judge.openai import OpenAIJudge
-from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault, Reply, sample_prompt
+from toolgrade.errors import JudgeError
+from toolgrade.judge import Judge
+from toolgrade.judge.batch import Batch, BatchState
+from toolgrade.judge.batch.files import Folder
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.testing import BatchPlan, FakeOpenAI, HttpFault, Reply, sample_prompt
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
@@ -59,8 +59,8 @@ KINDS = {
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolmark.judge.openai.throttle._FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("toolmark.judge.batch.remote._PAUSE", 0.001)
+    monkeypatch.setattr("toolgrade.judge.openai.throttle._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("toolgrade.judge.batch.remote._PAUSE", 0.001)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

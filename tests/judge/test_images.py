@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from judging import RuleJudge, evidence_text, needs_openai
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     InvalidDataError,
     MLLMImage,
@@ -21,8 +21,8 @@ from toolmark import (
     ToolCorrectnessMetric,
     evaluate,
 )
-from toolmark.judge import Judge
-from toolmark.testing import FakeOpenAI
+from toolgrade.judge import Judge
+from toolgrade.testing import FakeOpenAI
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 JPEG = b"\xff\xd8\xff\xe0" + b"\0" * 20
@@ -169,7 +169,7 @@ def test_one_bad_image_fails_one_case() -> None:
 @needs_openai
 def test_over_http() -> None:
     """The image arrives at a server that speaks OpenAI's API, as that API has it."""
-    from toolmark.judge.openai import OpenAIJudge
+    from toolgrade.judge.openai import OpenAIJudge
 
     reply = '{"evidence": ["i1"], "reasoning": "seen", "verdict": "yes"}'
     with FakeOpenAI(answer=lambda _: reply) as server:

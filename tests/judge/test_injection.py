@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from judging import Messages, RuleJudge, answer, evidence_text, record
-from toolmark import (
+from toolgrade import (
     ConversationalTestCase,
     InvalidDataError,
     LLMTestCase,
@@ -24,9 +24,9 @@ from toolmark import (
     ToolUseMetric,
     Turn,
 )
-from toolmark.judge import Judge
-from toolmark.judge.cache import cache_key
-from toolmark.judge.canary import canary_prompts
+from toolgrade.judge import Judge
+from toolgrade.judge.cache import cache_key
+from toolgrade.judge.canary import canary_prompts
 
 YES = '{"evidence": [], "reasoning": "fine", "verdict": "yes"}'
 ATTACKS = {

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from judging import Messages, RuleJudge, answer, counted
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     JudgeError,
     LLMTestCase,
     MetricResult,
     ToolCall,
     ToolCorrectnessMetric,
-    ToolmarkError,
+    ToolgradeError,
     evaluate,
 )
-from toolmark.errors import JudgeOutcome
-from toolmark.judge import Answer, Answers, Judge, MemoryCache, Prompt, Question, Reply, SqliteCache
+from toolgrade.errors import JudgeOutcome
+from toolgrade.judge import Answer, Answers, Judge, MemoryCache, Prompt, Question, Reply, SqliteCache
 
 TOOLS = [{"name": "find"}, {"name": "book"}]
 
@@ -196,18 +196,20 @@ def test_invalid_judges_are_refused_at_once(wrong: object) -> None:
 )
 def test_options_out_of_range(options: dict[str, Any]) -> None:
     """Each error names the option or the price."""
-    with pytest.raises(ToolmarkError):
+    with pytest.raises(ToolgradeError):
         Judge(RuleJudge(), **options)
 
 
 def test_nothing_is_built_or_read_before_the_first_question(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge by name or from the environment is created at the first question; then the error is clear."""
-    for name in ("TOOLMARK_JUDGE_MODEL", "OPENAI_API_KEY", "TOOLMARK_JUDGE_API_KEY"):
+    for name in ("TOOLGRADE_JUDGE_MODEL", "OPENAI_API_KEY", "TOOLGRADE_JUDGE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge="gpt-4.1")
     assert repr(metric.judge) == "Judge(gpt-4.1)"
 
-    with pytest.raises(ConfigurationError, match=r"no judge is configured: give judge= .* or set TOOLMARK_JUDGE_MODEL"):
+    with pytest.raises(
+        ConfigurationError, match=r"no judge is configured: give judge= .* or set TOOLGRADE_JUDGE_MODEL"
+    ):
         judged(Judge(), "find")
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from processes import run_python
-from toolmark import ConversationalTestCase, Turn
-from toolmark.testing import BatchPlan, FakeOpenAI, ReceivedRequest, Reply
+from toolgrade import ConversationalTestCase, Turn
+from toolgrade.testing import BatchPlan, FakeOpenAI, ReceivedRequest, Reply
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 

@@ -15,18 +15,18 @@ from urllib.parse import quote
 import pytest
 
 from hostile_proxy import Answer, HostileProxy
-from toolmark import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.errors import JudgeError, ToolmarkError
-from toolmark.judge import Judge
-from toolmark.judge.batch import Batch
-from toolmark.judge.openai import OpenAIJudge
-from toolmark.judge.openai.key_filter import SHORTEST, remember, remove_keys, without_keys
-from toolmark.judge.openai.wire import chat_reply
-from toolmark.report.html import write_html
-from toolmark.report.junit import render_junit
-from toolmark.report.markdown import render_markdown
-from toolmark.report.terminal import print_report
-from toolmark.testing import FakeOpenAI, Reply, sample_prompt
+from toolgrade import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.errors import JudgeError, ToolgradeError
+from toolgrade.judge import Judge
+from toolgrade.judge.batch import Batch
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.judge.openai.key_filter import SHORTEST, remember, remove_keys, without_keys
+from toolgrade.judge.openai.wire import chat_reply
+from toolgrade.report.html import write_html
+from toolgrade.report.junit import render_junit
+from toolgrade.report.markdown import render_markdown
+from toolgrade.report.terminal import print_report
+from toolgrade.testing import FakeOpenAI, Reply, sample_prompt
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
@@ -69,7 +69,7 @@ def test_a_key_is_found_in_every_spelling(spelling: str) -> None:
     for text in (f"before {SPELLINGS[spelling]} after", f'{{"a": "{SPELLINGS[spelling]}"}}'):
         clean = remove_keys(text, [KEY])
         assert leaks(clean) == []
-        assert "[redacted by toolmark]" in clean
+        assert "[redacted by toolgrade]" in clean
         assert len(clean) < 60
     assert remove_keys("before\nand after", [KEY]) == "before\nand after"
 
@@ -84,14 +84,14 @@ def test_a_key_that_begins_like_a_field_does_not_destroy_replies() -> None:
     """It is removed as a whole only."""
     reply = '{"evidence": [], "reasoning": "reasoning-key-1", "verdict": "yes"}'
     clean = remove_keys(reply, ["reasoning-key-1"])
-    assert json.loads(clean) == {"evidence": [], "reasoning": "[redacted by toolmark]", "verdict": "yes"}
+    assert json.loads(clean) == {"evidence": [], "reasoning": "[redacted by toolgrade]", "verdict": "yes"}
 
 
 def test_a_key_with_characters_of_an_escape() -> None:
     """It is found plain and escaped."""
     key = "a%41b%2Fc-0123456789"
     for text in (key, quote(key, safe=""), json.dumps(key)[1:-1]):
-        assert remove_keys(f"it is {text}!", [key]) == "it is [redacted by toolmark]!"
+        assert remove_keys(f"it is {text}!", [key]) == "it is [redacted by toolgrade]!"
 
 
 @pytest.mark.parametrize("text", ["\\" * 1_000_000, "%" + "25" * 500_000, "&#" + "0" * 1_000_000, KEY[:7] * 100_000])
@@ -109,13 +109,13 @@ def test_a_key_in_two_parts_of_a_reply() -> None:
     for cut in (7, middle, len(KEY) - 7):
         parts = [{"type": "text", "text": text} for text in (f"It is {KEY[:cut]}", f"{KEY[cut:]}.")]
         reply = chat_reply({"choices": [{"message": {"content": parts}}]})
-        assert reply.text == "It is [redacted by toolmark]."
+        assert reply.text == "It is [redacted by toolgrade]."
 
 
 def test_the_number_of_stored_keys_is_bounded() -> None:
     """The newest are kept."""
     remember(f"a-key-with-number-{number:04d}" for number in range(500))
-    assert without_keys("a-key-with-number-0499!") == "[redacted by toolmark]!"
+    assert without_keys("a-key-with-number-0499!") == "[redacted by toolgrade]!"
 
 
 def echoes(spelled: str) -> dict[str, Callable[[Answer], Answer]]:
@@ -181,7 +181,7 @@ def test_no_output_has_the_key(
     spelling: str,
 ) -> None:
     """Results, reports, caches, folders of batches, errors, warnings and logs at every level."""
-    monkeypatch.setattr("toolmark.judge.openai.throttle._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("toolgrade.judge.openai.throttle._FIRST_PAUSE", 0.001)
     spelled = SPELLINGS[spelling]
     calls = [ToolCall(name="look")]
     case = LLMTestCase(input="?", tools_called=calls, expected_tools=calls)
@@ -207,7 +207,7 @@ def test_no_output_has_the_key(
         ):
             try:
                 step()
-            except ToolmarkError as error:
+            except ToolgradeError as error:
                 errors.append(f"{error!r} {error} {error.__cause__!r}")
     judge._cache.close()  # type: ignore[union-attr]
 
@@ -232,6 +232,6 @@ def test_the_key_of_a_client_of_ones_own_is_known() -> None:
 
     with FakeOpenAI() as server, HostileProxy(server.port, echoes(KEY)["an error of 401"]) as proxy:
         model = OpenAIJudge("m", client=lambda: openai.AsyncOpenAI(base_url=proxy.base_url, api_key=KEY))
-        with pytest.raises(JudgeError, match="redacted by toolmark") as caught:
+        with pytest.raises(JudgeError, match="redacted by toolgrade") as caught:
             asyncio.run(model.complete(sample_prompt("q")))
     assert leaks(str(caught.value)) == []

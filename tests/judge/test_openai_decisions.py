@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from toolmark.errors import JudgeError, JudgeOutcome
-from toolmark.judge import Answers, DecisionModel, Judge, Question
-from toolmark.judge.openai import OpenAIDecisions
-from toolmark.testing import FakeOpenAI, HttpFault, Reply, sample_prompt
+from toolgrade.errors import JudgeError, JudgeOutcome
+from toolgrade.judge import Answers, DecisionModel, Judge, Question
+from toolgrade.judge.openai import OpenAIDecisions
+from toolgrade.testing import FakeOpenAI, HttpFault, Reply, sample_prompt
 
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 

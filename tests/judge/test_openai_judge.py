@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from toolmark.errors import ConfigurationError, JudgeError, JudgeOutcome
-from toolmark.judge import Reply as JudgeReply
-from toolmark.judge import TextModel
-from toolmark.judge.openai import OpenAIJudge, judge_from_environment
-from toolmark.testing import VERDICT_SCHEMA, FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
-from toolmark.testing import sample_prompt as prompt
+from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome
+from toolgrade.judge import Reply as JudgeReply
+from toolgrade.judge import TextModel
+from toolgrade.judge.openai import OpenAIJudge, judge_from_environment
+from toolgrade.testing import VERDICT_SCHEMA, FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
+from toolgrade.testing import sample_prompt as prompt
 
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
@@ -33,13 +33,13 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     for name in ("MODEL", "BASE_URL", "API_KEY", "API", "TIMEOUT", "DEADLINE", "MAX_CONCURRENCY"):
-        monkeypatch.delenv(f"TOOLMARK_JUDGE_{name}", raising=False)
+        monkeypatch.delenv(f"TOOLGRADE_JUDGE_{name}", raising=False)
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of our own are short; those that an endpoint asks for stay."""
-    monkeypatch.setattr("toolmark.judge.openai.throttle._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("toolgrade.judge.openai.throttle._FIRST_PAUSE", 0.01)
 
 
 def judge(server: FakeOpenAI, **options: Any) -> OpenAIJudge:
@@ -449,7 +449,7 @@ def test_after_a_fatal_fault_a_run_ends_and_the_next_one_begins(monkeypatch: pyt
                 result.append(error.outcome)
         return result
 
-    monkeypatch.setattr("toolmark.judge.openai.client._BLOCKED_SECONDS", 0.2)
+    monkeypatch.setattr("toolgrade.judge.openai.client._BLOCKED_SECONDS", 0.2)
     with FakeOpenAI(HttpFault.status(401, "revoked"), YES, YES) as server:
         endpoint = judge(server)
         first = asyncio.run(main(endpoint))
@@ -555,10 +555,10 @@ def test_settings_are_checked(options: dict[str, Any], message_text: str) -> Non
 
 def test_nothing_is_read_or_built_before_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge is made without a key; the key that counts is the one at the first request, and is not shown."""
-    monkeypatch.setenv("TOOLMARK_JUDGE_API_KEY", "sk-wrong")
+    monkeypatch.setenv("TOOLGRADE_JUDGE_API_KEY", "sk-wrong")
     with FakeOpenAI(YES) as server:
         endpoint = judge(server)
-        monkeypatch.setenv("TOOLMARK_JUDGE_API_KEY", "sk-right")
+        monkeypatch.setenv("TOOLGRADE_JUDGE_API_KEY", "sk-right")
         ask(endpoint)
 
     assert server.requests[0].headers["authorization"] == "Bearer sk-right"
@@ -567,7 +567,7 @@ def test_nothing_is_read_or_built_before_the_first_request(monkeypatch: pytest.M
 
 def test_missing_key_is_reported() -> None:
     """OpenAI itself is not called without a key."""
-    fails(OpenAIJudge("gpt-4.1"), JudgeOutcome.FATAL, "TOOLMARK_JUDGE_API_KEY or OPENAI_API_KEY")
+    fails(OpenAIJudge("gpt-4.1"), JudgeOutcome.FATAL, "TOOLGRADE_JUDGE_API_KEY or OPENAI_API_KEY")
 
 
 def test_key_is_removed_from_errors() -> None:
@@ -682,7 +682,7 @@ def test_the_environment_describes_a_judge(monkeypatch: pytest.MonkeyPatch) -> N
             "TIMEOUT": "9",
         }
         for name, value in settings.items():
-            monkeypatch.setenv(f"TOOLMARK_JUDGE_{name}", value)
+            monkeypatch.setenv(f"TOOLGRADE_JUDGE_{name}", value)
         endpoint = judge_from_environment()
         assert isinstance(endpoint, OpenAIJudge)
         reply = ask(endpoint)
@@ -697,8 +697,8 @@ def test_the_environment_describes_a_judge(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(("name", "value"), [("TIMEOUT", "soon"), ("MAX_CONCURRENCY", "1.5"), ("API", "telepathy")])
 def test_an_environment_that_is_wrong_is_an_error(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     """The value is shown; a limit is named by its variable."""
-    monkeypatch.setenv("TOOLMARK_JUDGE_MODEL", "m")
-    monkeypatch.setenv(f"TOOLMARK_JUDGE_{name}", value)
+    monkeypatch.setenv("TOOLGRADE_JUDGE_MODEL", "m")
+    monkeypatch.setenv(f"TOOLGRADE_JUDGE_{name}", value)
 
     with pytest.raises(ConfigurationError, match=f"{name.lower()}.*'{value}'|{name}.*'{value}'"):
         judge_from_environment()
@@ -706,7 +706,7 @@ def test_an_environment_that_is_wrong_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 def test_an_environment_without_a_model_describes_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key alone does not configure a judge."""
-    monkeypatch.setenv("TOOLMARK_JUDGE_API_KEY", "sk-x")
+    monkeypatch.setenv("TOOLGRADE_JUDGE_API_KEY", "sk-x")
 
     assert judge_from_environment() is None
 
@@ -716,5 +716,5 @@ def test_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     endpoint = OpenAIJudge("m", base_url="http://127.0.0.1:1/v1")
 
-    with pytest.raises(ImportError, match=r"pip install 'toolmark\[openai\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'toolgrade\[openai\]'"):
         ask(endpoint)

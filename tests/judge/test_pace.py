@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from toolmark.judge.openai.throttle import Budget, CoolDown, Slots, Spent, pause
+from toolgrade.judge.openai.throttle import Budget, CoolDown, Slots, Spent, pause
 
 
 def test_the_pause_doubles_up_to_a_minute() -> None:

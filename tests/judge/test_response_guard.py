@@ -12,10 +12,10 @@ from collections.abc import Callable
 import pytest
 
 from hostile_proxy import Answer, HostileProxy
-from toolmark.errors import JudgeError, JudgeOutcome
-from toolmark.judge.openai import OpenAIJudge
-from toolmark.judge.openai.response_guard import LARGEST_ANSWER
-from toolmark.testing import FakeOpenAI, Reply, sample_prompt
+from toolgrade.errors import JudgeError, JudgeOutcome
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.judge.openai.response_guard import LARGEST_ANSWER
+from toolgrade.testing import FakeOpenAI, Reply, sample_prompt
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 import openai  # behind the skip

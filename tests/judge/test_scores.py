@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark.judge import scoring as scores
+from toolgrade.judge import scoring as scores
 
 CALLS = st.lists(st.sampled_from((True, False, None)), max_size=4)
 MISSING = st.sampled_from((None, 0, 1, 2))

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from toolmark import ToolUseMetric, evaluate
-from toolmark.cases import ConversationalTestCase
-from toolmark.errors import JudgeOutcome
-from toolmark.judge import Judge, Prompt, PromptResult, Reply
-from toolmark.testing import sample_prompt
+from toolgrade import ToolUseMetric, evaluate
+from toolgrade.cases import ConversationalTestCase
+from toolgrade.errors import JudgeOutcome
+from toolgrade.judge import Judge, Prompt, PromptResult, Reply
+from toolgrade.testing import sample_prompt
 
 VERDICT = '{"evidence": [], "reasoning": "r", "verdict": "yes"}'
 

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import toolmark.metrics
+import toolgrade.metrics
 from oracles import equal as same
 from strategies import NAN, few
-from toolmark import CallStatus, LLMTestCase, MetricResult, ResultStatus, Run, ToolCall
-from toolmark.metrics.base import CallMetric
+from toolgrade import CallStatus, LLMTestCase, MetricResult, ResultStatus, Run, ToolCall
+from toolgrade.metrics.base import CallMetric
 
 Calls = list[ToolCall]
 
@@ -87,7 +87,7 @@ TABLE: dict[str, list[Row]] = {
     "ToolRecoveryMetric": [Row({}, fresh, False)],
 }
 ROWS = [
-    pytest.param(getattr(toolmark.metrics, name), row, id=" ".join([name, *row.options]))
+    pytest.param(getattr(toolgrade.metrics, name), row, id=" ".join([name, *row.options]))
     for name, rows in TABLE.items()
     for row in rows
 ]
@@ -102,7 +102,7 @@ def measured(metric: type[CallMetric], options: dict[str, Any], calls: Calls) ->
 
 def test_every_metric_of_calls_is_in_the_table() -> None:
     """So that each metric declares its laws."""
-    public = [getattr(toolmark.metrics, name) for name in toolmark.metrics.__all__]
+    public = [getattr(toolgrade.metrics, name) for name in toolgrade.metrics.__all__]
     assert {thing.__name__ for thing in public if inspect.isclass(thing) and issubclass(thing, CallMetric)} == {
         *TABLE,
         "TaskEffectMetric",  # tested in its own file
@@ -167,7 +167,7 @@ def test_undeclared_independence_of_order_does_not_hold(metric: type[CallMetric]
 def test_a_budget_that_is_wider_never_lowers_the_score() -> None:
     """The score grows with the budget, up to the score without one."""
     calls = [ToolCall(name="look"), ToolCall(name="book"), ToolCall(name="look")]
-    metric = toolmark.ToolEfficiencyMetric
+    metric = toolgrade.ToolEfficiencyMetric
     scores = [measured(metric, {"max_calls": budget}, calls).score for budget in range(5)]
 
     assert scores == [0, 1 / 3, 2 / 3, 2 / 3, 2 / 3]
@@ -197,7 +197,7 @@ def test_argument_schema_against_the_rules_written_by_hand(calls: Calls) -> None
     fitting = [fit for fit in map(fits, calls) if fit is not None]
     expected = sum(fitting) / len(fitting) if fitting else None
 
-    assert measured(toolmark.ArgumentSchemaMetric, {}, calls).score == expected
+    assert measured(toolgrade.ArgumentSchemaMetric, {}, calls).score == expected
 
 
 def status(call: ToolCall) -> str:
@@ -240,7 +240,7 @@ def test_efficiency_against_the_definition(calls: Calls) -> None:
     """The score is the share of calls that are not redundant, among those whose arguments are known."""
     places = [index for index, call in enumerate(calls) if is_known(call)]
     expected = [index for index in places if is_redundant(calls, index)]
-    result = measured(toolmark.ToolEfficiencyMetric, {}, calls)
+    result = measured(toolgrade.ToolEfficiencyMetric, {}, calls)
 
     assert [finding.called for finding in result.findings if finding.kind == "redundant"] == expected
     assert result.score == ((len(places) - len(expected)) / len(places) if places else None)
@@ -259,7 +259,7 @@ def test_loops_against_all_blocks(letters: str) -> None:
             for part in range(1, size)
         )
     }
-    result = measured(toolmark.ToolEfficiencyMetric, {}, [ToolCall(name=letter) for letter in letters])
+    result = measured(toolgrade.ToolEfficiencyMetric, {}, [ToolCall(name=letter) for letter in letters])
     loops = [finding for finding in result.findings if finding.kind == "loop"]
     repeats = {
         (finding.called, int(match[1]))
@@ -292,7 +292,7 @@ def breaks(calls: Calls, index: int, approved: set[int]) -> list[str]:
 def test_policy_against_its_rules_written_by_hand(calls: Calls, approved: set[int]) -> None:
     """The findings are those of each rule by itself, and the score counts the calls that have any."""
     numbered = in_time(calls)
-    metric = toolmark.ToolPolicyMetric(
+    metric = toolgrade.ToolPolicyMetric(
         denied=["wh?t"],
         needs_approval=["book"],
         required_before={"look": ["note"], "b*": ["n*"]},
@@ -340,4 +340,4 @@ def test_recovery_against_the_definition(calls: Calls) -> None:
     decided = [one for one in recovered(numbered) if one is not None]
     expected = sum(decided) / len(decided) if decided else None
 
-    assert measured(toolmark.ToolRecoveryMetric, {}, numbered).score == expected
+    assert measured(toolgrade.ToolRecoveryMetric, {}, numbered).score == expected

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from toolmark import Golden, ToolCall
-from toolmark.expect import (
+from toolgrade import Golden, ToolCall
+from toolgrade.expect import (
     Absent,
     AnyOf,
     Approx,
@@ -26,7 +26,7 @@ from toolmark.expect import (
     Present,
     Unordered,
 )
-from toolmark.linting import lint
+from toolgrade.linting import lint
 
 NAMES = ["a", "b", "c"]
 LEAVES: list[tuple[dict[str, Any], Any]] = [

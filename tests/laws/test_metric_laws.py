@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import toolmark.metrics
+import toolgrade.metrics
 from strategies import NAN, few
-from toolmark import (
+from toolgrade import (
     LLMTestCase,
     Metric,
     MLLMTestCase,
@@ -27,8 +27,8 @@ from toolmark import (
     ToolCallParams,
     ToolCallType,
 )
-from toolmark.matching import Denominator
-from toolmark.metrics.base import CallMetric
+from toolgrade.matching import Denominator
+from toolgrade.metrics.base import CallMetric
 
 Calls = list[ToolCall]
 
@@ -157,7 +157,7 @@ TABLE: dict[str, list[tuple[dict[str, Any], set[Law]]]] = {
     "MultimodalToolCorrectnessMetric": [({}, {blind_to_order, monotone, nested})],
 }
 ROWS = [
-    pytest.param(getattr(toolmark.metrics, name), options, holding, id=" ".join([name, *options.values()]))
+    pytest.param(getattr(toolgrade.metrics, name), options, holding, id=" ".join([name, *options.values()]))
     for name, rows in TABLE.items()
     for options, holding in rows
 ]
@@ -170,7 +170,7 @@ def test_every_metric_has_declared_its_laws() -> None:
     Those of calls alone have a file of their own, and so have the metrics of a task; what is judged has laws in
     tests/judge.
     """
-    public = [getattr(toolmark.metrics, name) for name in toolmark.metrics.__all__]
+    public = [getattr(toolgrade.metrics, name) for name in toolgrade.metrics.__all__]
     metrics = [thing for thing in public if inspect.isclass(thing) and issubclass(thing, Metric)]
     concrete = {
         metric.__name__ for metric in metrics if not inspect.isabstract(metric) and not issubclass(metric, CallMetric)

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import plan_oracle
 from plan_drawing import called, plain_calls, plans
-from toolmark import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
-from toolmark.expect import Alternatives, Expect, Forbid, OneOf, Plan
-from toolmark.expect.json_form import expectation_json, read_expectation
-from toolmark.matching import Denominator
+from toolgrade import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
+from toolgrade.expect import Alternatives, Expect, Forbid, OneOf, Plan
+from toolgrade.expect.json_form import expectation_json, read_expectation
+from toolgrade.matching import Denominator
 
 DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oracles import equal as same
 from strategies import NAN, few
-from toolmark import CallStatus, LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
+from toolgrade import CallStatus, LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
 
 Calls = list[ToolCall]
 

@@ -14,11 +14,11 @@ import plan_oracle
 from plan_drawing import called as calls_made
 from plan_drawing import plans
 from strategies import NAN
-from toolmark import LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
-from toolmark.expect import Alternatives, Exact, Expect, OneOf, Plan
-from toolmark.expect.plan import expected_names
-from toolmark.matching.json_compare import ABSENT
-from toolmark.redact import REDACTED
+from toolgrade import LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
+from toolgrade.expect import Alternatives, Exact, Expect, OneOf, Plan
+from toolgrade.expect.plan import expected_names
+from toolgrade.matching.json_compare import ABSENT
+from toolgrade.redact import REDACTED
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "zap": "write"}
 

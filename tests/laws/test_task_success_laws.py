@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import NAN
-from toolmark import LLMTestCase, MetricResult, TaskSuccessMetric, ToolCall
-from toolmark.expect import SameMeaning
-from toolmark.expect.meaning import meaning_key
+from toolgrade import LLMTestCase, MetricResult, TaskSuccessMetric, ToolCall
+from toolgrade.expect import SameMeaning
+from toolgrade.expect.meaning import meaning_key
 
 EFFECTS = {"look": "read", "find": "read", "*": "write"}
 PARTS = ("effects", "arguments", "turns", "required_texts", "ended", "answer", "reads", "forbidden")

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from oracles import equal, object_similarity
 from oracles import outputs_equal as obviously_equal_outputs
 from strategies import AWKWARD, finite_json_values, flat_objects, json_values, nested_objects, python_values, twins
-from toolmark import ToolCall, ToolmarkWarning
-from toolmark._internal.json import json_text, parse_json, to_json_value
-from toolmark.matching.json_compare import ABSENT, argument_differences, frozen, json_equal, outputs_equal, similarity
-from toolmark.matching.shared_leaves import common
+from toolgrade import ToolCall, ToolgradeWarning
+from toolgrade._internal.json import json_text, parse_json, to_json_value
+from toolgrade.matching.json_compare import ABSENT, argument_differences, frozen, json_equal, outputs_equal, similarity
+from toolgrade.matching.shared_leaves import common
 
 JSON_TYPES = (type(None), bool, int, float, str, list, dict)
 flat_or_nested = pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def at(value: Any, path: tuple[str | int, ...]) -> Any:
 def converted(value: Any) -> Any:
     """The JSON value, without the warnings about keys that have the same text."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ToolmarkWarning)
+        warnings.simplefilter("ignore", ToolgradeWarning)
         return to_json_value(value)
 
 
@@ -242,7 +242,7 @@ def test_argument_is_copied(value: Any) -> None:
     """Construction does not change it, and later changes do not affect the call."""
     before = repr(value)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ToolmarkWarning)
+        warnings.simplefilter("ignore", ToolgradeWarning)
         call = ToolCall(name="look_up", input_parameters={"value": value}, output=value)
     assert repr(value) == before
     snapshot = repr(call)

@@ -19,16 +19,16 @@ from typing import Any
 import pytest
 
 from command_runner import RUNNER
-from toolmark import ToolCall, ToolCorrectnessMetric
-from toolmark.calls import CallStatus, ToolCallType
-from toolmark.cases import Run
-from toolmark.cli.main import main as toolmark
-from toolmark.errors import NothingRecordedError
-from toolmark.formats import read_traces
-from toolmark.live.mcp import McpRecorder, record_session
-from toolmark.live.mcp_messages import LineWriter, MessageLines
-from toolmark.live.mcp_session import McpSession
-from toolmark.redact import DEFAULT
+from toolgrade import ToolCall, ToolCorrectnessMetric
+from toolgrade.calls import CallStatus, ToolCallType
+from toolgrade.cases import Run
+from toolgrade.cli.main import main as toolgrade
+from toolgrade.errors import NothingRecordedError
+from toolgrade.formats import read_traces
+from toolgrade.live.mcp import McpRecorder, record_session
+from toolgrade.live.mcp_messages import LineWriter, MessageLines
+from toolgrade.live.mcp_session import McpSession
+from toolgrade.redact import DEFAULT
 
 pytest.importorskip("mcp.server.mcpserver", reason="mcp is not installed here")
 
@@ -40,11 +40,11 @@ from mcp import Client, ClientSession, MCPError, StdioServerParameters, stdio_cl
 
 def invoke(*arguments: str) -> Any:
     """Run a command in this process."""
-    return RUNNER.invoke(toolmark, arguments)
+    return RUNNER.invoke(toolgrade, arguments)
 
 
 SERVER = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
-PROXY = [sys.executable, "-m", "toolmark.cli", "mcp-record"]
+PROXY = [sys.executable, "-m", "toolgrade.cli", "mcp-record"]
 
 
 @asynccontextmanager
@@ -294,7 +294,7 @@ def test_a_fault_of_the_recorder_does_not_reach_the_client(monkeypatch: pytest.M
         raise RuntimeError("broken")
 
     for name in ("requested", "answered", "ended", "named"):
-        monkeypatch.setattr(f"toolmark.live.mcp_session.McpSession.{name}", fail)
+        monkeypatch.setattr(f"toolgrade.live.mcp_session.McpSession.{name}", fail)
 
     async def use(session: ClientSession, _: McpRecorder) -> None:
         result = await session.call_tool("add", {"a": 1, "b": 2})
@@ -545,7 +545,7 @@ def test_any_messages_are_recorded_or_ignored(messages: list[tuple[bool, Any]]) 
     session = McpSession(spans.append)
     directions = [MessageLines(session, from_client=is_from_client) for is_from_client in (False, True)]
     faults: list[logging.LogRecord] = []
-    logger = logging.getLogger("toolmark.capture.observation.spans")
+    logger = logging.getLogger("toolgrade.capture.observation.spans")
     logger.addFilter(note := lambda record: faults.append(record) is not None)
     try:
         for is_from_client, message in messages:
@@ -639,4 +639,4 @@ def test_a_full_disk_does_not_disturb_the_client() -> None:
     out, err, code = converse(Path("/dev/full"), scripted(line), call(1))
 
     assert (json.loads(out), code) == (line, 0)
-    assert err == b"toolmark mcp-record: calls are not recorded: No space left on device\n"
+    assert err == b"toolgrade mcp-record: calls are not recorded: No space left on device\n"

@@ -23,14 +23,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_runner import RUNNER
-from toolmark.calls import CallStatus
-from toolmark.cases import Run
-from toolmark.cli.main import main as toolmark
-from toolmark.formats import read_traces
-from toolmark.live.http_reader import HttpReader, NotHttpError
-from toolmark.live.mcp_http import Connection, HttpSessions
+from toolgrade.calls import CallStatus
+from toolgrade.cases import Run
+from toolgrade.cli.main import main as toolgrade
+from toolgrade.formats import read_traces
+from toolgrade.live.http_reader import HttpReader, NotHttpError
+from toolgrade.live.mcp_http import Connection, HttpSessions
 
-PROXY = [sys.executable, "-m", "toolmark.cli", "mcp-record"]
+PROXY = [sys.executable, "-m", "toolgrade.cli", "mcp-record"]
 CLOSED = "the connection closed before the call was answered"
 OK, ERROR, CANCELLED, UNKNOWN = CallStatus.OK, CallStatus.ERROR, CallStatus.CANCELLED, CallStatus.UNKNOWN_TOOL
 
@@ -465,7 +465,7 @@ def test_exchanges_of_one_connection_follow_each_other() -> None:
 
 def test_many_sessions_end_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy that runs for a long time has no more than it can store."""
-    monkeypatch.setattr("toolmark.live.mcp_http._MAX_SESSIONS", 2)
+    monkeypatch.setattr("toolgrade.live.mcp_http._MAX_SESSIONS", 2)
     spans: list[Any] = []
     sessions = HttpSessions(spans.append)
     for number in range(4):
@@ -613,7 +613,7 @@ def test_a_head_has_an_end() -> None:
 )
 def test_a_wrong_command_line_is_an_error(arguments: list[str], text: str, output: Path) -> None:
     """Nothing is started then."""
-    done = RUNNER.invoke(toolmark, ["mcp-record", "--output", str(output), *arguments])
+    done = RUNNER.invoke(toolgrade, ["mcp-record", "--output", str(output), *arguments])
 
     assert done.exit_code == 2
     assert text in " ".join(done.stderr.split())
@@ -625,8 +625,8 @@ def test_a_port_that_is_taken_is_an_error(output: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         options = ["--url", "http://localhost:9/mcp", "--listen", port]
-        occupied = RUNNER.invoke(toolmark, ["mcp-record", "--output", str(output), *options])
-    unwritable = RUNNER.invoke(toolmark, ["mcp-record", "--output", str(output / "x"), *options])
+        occupied = RUNNER.invoke(toolgrade, ["mcp-record", "--output", str(output), *options])
+    unwritable = RUNNER.invoke(toolgrade, ["mcp-record", "--output", str(output / "x"), *options])
 
     assert (occupied.exit_code, unwritable.exit_code) == (2, 2)
     assert f"cannot listen on port {port}" in occupied.stderr

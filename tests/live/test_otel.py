@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processes import run_python
-from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.agents import Conversation
-from toolmark.cases import Run, RunStatus
-from toolmark.errors import ConfigurationError, MissingPackageError, NothingRecordedError
-from toolmark.formats import read_traces
-from toolmark.formats.traces.read import read_trace_documents
+from toolgrade import Golden, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.agents import Conversation
+from toolgrade.cases import Run, RunStatus
+from toolgrade.errors import ConfigurationError, MissingPackageError, NothingRecordedError
+from toolgrade.formats import read_traces
+from toolgrade.formats.traces.read import read_trace_documents
 from tracing import CONVENTIONS, Convention, Script, histories, otlp_spans
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed here")
@@ -38,9 +38,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
 from opentelemetry.trace import NoOpTracerProvider
 
-import toolmark.live.recorder
+import toolgrade.live.recorder
 from replay import documents_of, exported, otel_files, replay, sdk_items
-from toolmark.live.otel import SpanRecorder, as_agent, record_spans
+from toolgrade.live.otel import SpanRecorder, as_agent, record_spans
 
 ADD = ToolCall(name="add", input_parameters={"a": 1})
 
@@ -440,7 +440,7 @@ def test_a_fault_of_the_reader_does_not_reach_the_program(
     provider: TracerProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run is empty and says why; with a sink, the reader works while spans end."""
-    monkeypatch.setattr(toolmark.live.recorder, "runs_of", failing)
+    monkeypatch.setattr(toolgrade.live.recorder, "runs_of", failing)
     sink = Sink()
     with record_spans(provider=provider) as recorder, record_spans(provider=provider, sink=sink):
         assert Agent(provider)("one") == "It is 3."
@@ -454,14 +454,14 @@ def test_one_unreadable_trace_does_not_hide_the_others(
     provider: TracerProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where reading all of them fails, each is read alone."""
-    read = toolmark.live.recorder.spans_in
+    read = toolgrade.live.recorder.spans_in
 
     def read_others(entries: list[tuple[str, Any]], notes: Any) -> Any:
         if "unreadable" in json.dumps(entries):
             failing()
         return read(entries, notes)
 
-    monkeypatch.setattr(toolmark.live.recorder, "spans_in", read_others)
+    monkeypatch.setattr(toolgrade.live.recorder, "spans_in", read_others)
     sink = Sink()
     with record_spans(provider=provider) as recorder, record_spans(provider=provider, sink=sink) as other:
         Agent(provider)("unreadable")
@@ -502,7 +502,7 @@ def test_a_sink_that_fails_leaves_the_runs_with_the_recorder(provider: TracerPro
 FRESH = """
 from opentelemetry import trace
 tracer = trace.get_tracer("asked for before there is a provider")
-from toolmark.live.otel import record_spans
+from toolgrade.live.otel import record_spans
 with record_spans() as recorder:
     with tracer.start_as_current_span("execute_tool add") as span:
         span.set_attribute("gen_ai.operation.name", "execute_tool")
@@ -523,8 +523,8 @@ CLIENT_OF_MCP = """
 import asyncio
 from mcp import Client
 from mcp.server import MCPServer
-from toolmark.agents import Conversation
-from toolmark.live.otel import as_agent
+from toolgrade.agents import Conversation
+from toolgrade.live.otel import as_agent
 server = MCPServer("calculator")
 
 @server.tool()
@@ -568,7 +568,7 @@ def test_a_disabled_sdk_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the line that installs it."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(MissingPackageError, match=r"toolmark\[otel\]"):
+    with pytest.raises(MissingPackageError, match=r"toolgrade\[otel\]"):
         record_spans().__enter__()
 
 
@@ -624,7 +624,7 @@ def test_goldens_are_asked_at_the_same_time(provider: TracerProvider) -> None:
     assert [case.case.input for case in report.cases] == [golden.input for golden in goldens]
 
 
-def test_an_exporter_sees_no_span_of_toolmark() -> None:
+def test_an_exporter_sees_no_span_of_toolgrade() -> None:
     """The program's own spans go where they went, whatever its sampler samples."""
     exporter, sampler = InMemorySpanExporter(), TraceIdRatioBased(1)
     provider = TracerProvider(shutdown_on_exit=False, sampler=sampler)

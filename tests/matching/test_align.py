@@ -17,11 +17,11 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from oracles import call_similarity, equal_pairs
-from toolmark.matching import Alignment, Denominator, align, name_group
-from toolmark.matching.alignment import Item
-from toolmark.matching.json_compare import ABSENT
+from toolgrade.matching import Alignment, Denominator, align, name_group
+from toolgrade.matching.alignment import Item
+from toolgrade.matching.json_compare import ABSENT
 
-SLOW = "TOOLMARK_SLOW_TESTS"
+SLOW = "TOOLGRADE_SLOW_TESTS"
 
 
 def tools(names: str) -> list[Item]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from toolmark._internal.markers import REDACTED
-from toolmark.expect import Absent, AnyOf, Ignore, Present
-from toolmark.matching.argument_pattern import Mismatches, Template, credit_of
-from toolmark.matching.json_compare import ABSENT, Difference
+from toolgrade._internal.markers import REDACTED
+from toolgrade.expect import Absent, AnyOf, Ignore, Present
+from toolgrade.matching.argument_pattern import Mismatches, Template, credit_of
+from toolgrade.matching.json_compare import ABSENT, Difference
 
 
 def test_every_difference_has_its_place() -> None:

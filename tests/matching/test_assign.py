@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from oracles import cheapest_assignment
-from toolmark.matching import assignment
-from toolmark.matching.assignment import smallest
+from toolgrade.matching import assignment
+from toolgrade.matching.assignment import smallest
 
 
 def matrices(rows: int, columns: int, values: int) -> st.SearchStrategy[list[list[int]]]:

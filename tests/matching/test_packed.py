@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from strategies import argument_items, full_items, sides
-from toolmark.matching import align, name_group
-from toolmark.matching.alignment import Alignment, Item
-from toolmark.matching.json_compare import ABSENT
-from toolmark.matching.packed_assignment import PackedAssignment, greatest_price
-from toolmark.matching.packed_rows import Lanes
+from toolgrade.matching import align, name_group
+from toolgrade.matching.alignment import Alignment, Item
+from toolgrade.matching.json_compare import ABSENT
+from toolgrade.matching.packed_assignment import PackedAssignment, greatest_price
+from toolgrade.matching.packed_rows import Lanes
 
 numbers = st.sampled_from((1, 100, 200, 40_000, 1 << 20, 1 << 40, 1 << 80)).flatmap(
     lambda most: st.lists(st.integers(0, most), min_size=1, max_size=9)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolmark import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
-from toolmark.expect import Expect, OneOf, Parallel, Plan
-from toolmark.matching import ordering_rules as _precedence
+from toolgrade import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
+from toolgrade.expect import Expect, OneOf, Parallel, Plan
+from toolgrade.matching import ordering_rules as _precedence
 
 
 def call(name: str, value: int | None = None, step: int | None = None) -> ToolCall:

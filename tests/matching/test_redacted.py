@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from toolmark import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric
-from toolmark._internal.markers import REDACTED
-from toolmark.matching import align
-from toolmark.matching.alignment import Item
-from toolmark.matching.call_similarity import _TOGETHER_FROM, Comparison
-from toolmark.matching.json_compare import ABSENT
+from toolgrade import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric
+from toolgrade._internal.markers import REDACTED
+from toolgrade.matching import align
+from toolgrade.matching.alignment import Item
+from toolgrade.matching.call_similarity import _TOGETHER_FROM, Comparison
+from toolgrade.matching.json_compare import ABSENT
 
 M = REDACTED
 BOTH = [ToolCallParams.INPUT_PARAMETERS, ToolCallParams.OUTPUT]

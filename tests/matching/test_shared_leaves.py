@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oracles import equal, object_similarity
 from strategies import NAN, nested_objects, objects, twins
-from toolmark.matching.shared_leaves import common, leaves_of
+from toolgrade.matching.shared_leaves import common, leaves_of
 
 odd_objects = objects((1, 1.0, True, NAN, "1", None), levels=1)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolmark.matching.json_compare import (
+from toolgrade.matching.json_compare import (
     ABSENT,
     Difference,
     argument_differences,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from processes import environment
-from toolmark import (
+from toolgrade import (
     ArgumentSchemaMetric,
     ConfigurationError,
     Execution,
@@ -25,7 +25,7 @@ from toolmark import (
     assert_test,
     evaluate,
 )
-from toolmark.redact import REDACTED
+from toolgrade.redact import REDACTED
 
 BOOK = {
     "name": "book",
@@ -260,7 +260,7 @@ def test_without_jsonschema_the_error_names_the_package() -> None:
     program = """
 import sys
 sys.modules["jsonschema"] = None
-from toolmark import ArgumentSchemaMetric, LLMTestCase, MissingPackageError
+from toolgrade import ArgumentSchemaMetric, LLMTestCase, MissingPackageError
 try:
     ArgumentSchemaMetric([{"name": "a", "parameters": {}}]).measure(LLMTestCase(tools_called=[{"name": "a"}]))
 except MissingPackageError as error:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from shorthand import calls_from
-from toolmark import CallStatus, ConfigurationError, ToolCall, ToolEffect
-from toolmark.matching import align
-from toolmark.metrics.call_filter import UNDONE, CallFilter, ComparedCalls
-from toolmark.metrics.comparable_calls import called_item, expected_item
+from toolgrade import CallStatus, ConfigurationError, ToolCall, ToolEffect
+from toolgrade.matching import align
+from toolgrade.metrics.call_filter import UNDONE, CallFilter, ComparedCalls
+from toolgrade.metrics.comparable_calls import called_item, expected_item
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
 

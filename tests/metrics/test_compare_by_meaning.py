@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from toolmark import ConfigurationError, LLMTestCase, MetricResult, TaskEffectMetric, ToolCall, ToolCorrectnessMetric
-from toolmark.expect import Expect, Forbid, Ignore, Plan, Regex
-from toolmark.redact import REDACTED
+from toolgrade import ConfigurationError, LLMTestCase, MetricResult, TaskEffectMetric, ToolCall, ToolCorrectnessMetric
+from toolgrade.expect import Expect, Forbid, Ignore, Plan, Regex
+from toolgrade.redact import REDACTED
 
 EXPECTED = {"city": "New York", "seats": ["A", "B"], "who": [{"name": "Ann"}], "sum": 3}
 CALLED = {"city": "new york", "seats": ["b", "a"], "who": [{"name": "ANN"}], "sum": "3.0"}

@@ -1,4 +1,4 @@
-"""The table of disagreements: where the sources differ, and what toolmark does."""
+"""The table of disagreements: where the sources differ, and what toolgrade does."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import toolmark
+import toolgrade
 from judging import RuleJudge
-from processes import toolmark_score
-from toolmark import (
+from processes import toolgrade_score
+from toolgrade import (
     ConversationalTestCase,
     LLMTestCase,
     MissingFieldError,
@@ -24,8 +24,8 @@ from toolmark import (
     Turn,
     case_from_record,
 )
-from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric
-from toolmark.formats.names import strip_suffix
+from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric
+from toolgrade.formats.names import strip_suffix
 
 
 def tools(*names: str) -> list[ToolCall]:
@@ -78,11 +78,11 @@ def test_evaluation_params_default(metric: Any, params: Any) -> None:
 
 
 def test_evaluation_params_default_of_the_command_line(tmp_path: Path) -> None:
-    """`toolmark score` compares only names, too."""
+    """`toolgrade score` compares only names, too."""
     wrong = case([ToolCall(name="a", input_parameters={"x": 1})], tools("a"))
     (tmp_path / "cases.jsonl").write_text(wrong.to_json() + "\n", encoding="utf-8")
-    assert toolmark_score("cases.jsonl", folder=tmp_path).code == 0
-    assert toolmark_score("cases.jsonl", "--params", "input", folder=tmp_path).code == 1
+    assert toolgrade_score("cases.jsonl", folder=tmp_path).code == 0
+    assert toolgrade_score("cases.jsonl", "--params", "input", folder=tmp_path).code == 1
 
 
 def test_evaluation_params_default_of_gllm_evals() -> None:
@@ -151,7 +151,7 @@ def test_batch_polling() -> None:
     """The layer for gllm-evals keeps 30 seconds and 120 looks as its defaults; nothing here polls a batch yet."""
     metric = DeepEvalToolCorrectnessMetric()
     assert (metric.batch_status_check_interval, metric.batch_max_iterations) == (30, 120)
-    assert not any("batch" in name.lower() for name in toolmark.__all__)
+    assert not any("batch" in name.lower() for name in toolgrade.__all__)
 
 
 def test_tool_use_with_no_tool_call_anywhere() -> None:

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     LLMTestCase,
     MissingFieldError,
@@ -18,7 +18,7 @@ from toolmark import (
     ToolCorrectnessMetric,
     evaluate,
 )
-from toolmark.matching import Denominator
+from toolgrade.matching import Denominator
 
 MODES: dict[str, dict[str, Any]] = {
     "unordered": {},

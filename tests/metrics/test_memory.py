@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     LLMTestCase,
     Metric,
     MetricResult,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     LLMTestCase,
     MissingFieldError,
     MLLMImage,

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from shorthand import calls_from
 from strategies import few
-from toolmark import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
-from toolmark.expect import Alternatives, Expect, Forbid, Glob, OneOf, Plan
-from toolmark.report.text.side_by_side import rows
+from toolgrade import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
+from toolgrade.expect import Alternatives, Expect, Forbid, Glob, OneOf, Plan
+from toolgrade.report.text.side_by_side import rows
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
 

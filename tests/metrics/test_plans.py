@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     LLMTestCase,
     MetricResult,
     MultimodalToolCorrectnessMetric,
@@ -16,9 +16,9 @@ from toolmark import (
     ToolEffect,
     evaluate,
 )
-from toolmark.compat.adk import TrajectoryMatch
-from toolmark.errors import ConfigurationError
-from toolmark.expect import Alternatives, Approx, Expect, Forbid, Glob, Ignore, OneOf, Parallel, Plan, Regex
+from toolgrade.compat.adk import TrajectoryMatch
+from toolgrade.errors import ConfigurationError
+from toolgrade.expect import Alternatives, Approx, Expect, Forbid, Glob, Ignore, OneOf, Parallel, Plan, Regex
 
 EXACT = {"should_exact_match": True}
 ORDERED = {"should_consider_ordering": True}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from processes import assert_golden
-from toolmark import (
+from toolgrade import (
     Execution,
     LLMTestCase,
     MultimodalToolCorrectnessMetric,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import InvalidDataError, LLMTestCase, ToolCall, ToolCorrectnessMetric
+from toolgrade import InvalidDataError, LLMTestCase, ToolCall, ToolCorrectnessMetric
 
 ARGUMENTS = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 

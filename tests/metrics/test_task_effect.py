@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shorthand import calls_from
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     LLMTestCase,
     MetricResult,
@@ -18,12 +18,12 @@ from toolmark import (
     Run,
     TaskEffectMetric,
     ToolCall,
-    ToolmarkError,
+    ToolgradeError,
     read_cases,
 )
-from toolmark.expect import Plan
-from toolmark.redact import REDACTED
-from toolmark.stats import auc
+from toolgrade.expect import Plan
+from toolgrade.redact import REDACTED
+from toolgrade.stats import auc
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "mail": "write"}
 
@@ -126,7 +126,7 @@ def test_deep_arguments() -> None:
 
 
 def test_arguments_that_are_not_specified_match_anything() -> None:
-    """As everywhere in toolmark."""
+    """As everywhere in toolgrade."""
     case = LLMTestCase(expected_tools=[ToolCall(name="book")], tools_called=[ToolCall(name="book", args={"a": 1})])
 
     assert TaskEffectMetric().measure(case).score == 1
@@ -339,7 +339,7 @@ def test_a_pattern_cannot_hang() -> None:
     """The error names the pattern."""
     case = LLMTestCase(expected_tools=[], tools_called=[ToolCall(name="f", output="a" * 60 + "!")])
 
-    with pytest.raises(ToolmarkError, match=r"\(a\|aa\)\+\$.*took longer"):
+    with pytest.raises(ToolgradeError, match=r"\(a\|aa\)\+\$.*took longer"):
         TaskEffectMetric(error_pattern="(a|aa)+$").measure(case)
 
 
@@ -361,7 +361,7 @@ def test_a_plan_that_says_no_more_than_a_list_is_one() -> None:
 
 def test_the_evidence_on_recorded_runs() -> None:
     """The AUC values of docs/metrics.md, with and without the underlying options."""
-    shared = Path(os.environ.get("TOOLMARK_SHARED", Path(__file__).parents[3] / "shared"))
+    shared = Path(os.environ.get("TOOLGRADE_SHARED", Path(__file__).parents[3] / "shared"))
     path = shared / "data" / "tau-airline" / "runs.jsonl"
     if not path.exists():
         pytest.skip(f"needs the recorded runs in {path}")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shorthand import calls_from
-from toolmark import ConfigurationError, LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
-from toolmark.expect import (
+from toolgrade import ConfigurationError, LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
+from toolgrade.expect import (
     Absent,
     Alternatives,
     AnyOf,
@@ -24,8 +24,8 @@ from toolmark.expect import (
     Plan,
     Unordered,
 )
-from toolmark.redact import REDACTED
-from toolmark.report.text.side_by_side import rows
+from toolgrade.redact import REDACTED
+from toolgrade.report.text.side_by_side import rows
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "mail": "write"}
 LOOK, FIND, BOOK, PAY = (ToolCall(name=name) for name in ("look", "find", "book", "pay"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     LLMTestCase,
     MetricResult,
@@ -25,8 +25,8 @@ from toolmark import (
     read_cases,
     run_from_messages,
 )
-from toolmark.expect import AnyOf, Approx, Contains, ContainsAll, Expect, Forbid, IgnoreCase, OneOf, Plan, Regex
-from toolmark.stats import auc
+from toolgrade.expect import AnyOf, Approx, Contains, ContainsAll, Expect, Forbid, IgnoreCase, OneOf, Plan, Regex
+from toolgrade.stats import auc
 
 EFFECTS = {"look": "read", "find": "read", "*": "write"}
 DONE = {"status": "ok", "executed": True}
@@ -511,7 +511,7 @@ def test_options() -> None:
 
 # Recorded runs with a real outcome: docs/validity.md has all figures; these are the floors.
 
-SHARED = Path(os.environ.get("TOOLMARK_SHARED", "../shared")) / "data"
+SHARED = Path(os.environ.get("TOOLGRADE_SHARED", "../shared")) / "data"
 
 
 def recorded(path: Path) -> list[tuple[LLMTestCase, bool]]:

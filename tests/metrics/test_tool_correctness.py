@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     Evaluator,
     Execution,
@@ -26,11 +26,11 @@ from toolmark import (
     ToolSpec,
     evaluate,
 )
-from toolmark._internal.json import json_text
-from toolmark.expect import Expect, Optional, Plan
-from toolmark.matching import Denominator
-from toolmark.matching.json_compare import ABSENT
-from toolmark.result import FindingKind
+from toolgrade._internal.json import json_text
+from toolgrade.expect import Expect, Optional, Plan
+from toolgrade.matching import Denominator
+from toolgrade.matching.json_compare import ABSENT
+from toolgrade.result import FindingKind
 
 
 def measured(expected: Any, called: list[ToolCall], **options: Any) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from toolmark import ConfigurationError, ToolCall, ToolEffect, ToolSpec
-from toolmark.metrics.effect_verbs import guess_effect, split_name
-from toolmark.metrics.tool_effects import ToolEffects, read_effects
+from toolgrade import ConfigurationError, ToolCall, ToolEffect, ToolSpec
+from toolgrade.metrics.effect_verbs import guess_effect, split_name
+from toolgrade.metrics.tool_effects import ToolEffects, read_effects
 
 READ, WRITE = ToolEffect.READ, ToolEffect.WRITE
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shorthand import calls_from
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     LLMTestCase,
     MetricAssertionError,
@@ -19,7 +19,7 @@ from toolmark import (
     assert_test,
     evaluate,
 )
-from toolmark.redact import REDACTED
+from toolgrade.redact import REDACTED
 
 
 def measured(calls: str, *, duration: float | None = None, **options: Any) -> Any:

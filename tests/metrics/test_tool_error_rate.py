@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shorthand import calls_from
-from toolmark import (
+from toolgrade import (
     CallStatus,
     ConfigurationError,
     LLMTestCase,

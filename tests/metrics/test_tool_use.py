@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from judging import RuleJudge
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     ConversationalTestCase,
     Execution,
@@ -22,7 +22,7 @@ from toolmark import (
     evaluate,
     evaluate_async,
 )
-from toolmark.judge import Judge
+from toolgrade.judge import Judge
 
 TOOLS = [
     {"name": "find", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}},

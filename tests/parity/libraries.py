@@ -8,7 +8,7 @@ from typing import Final
 
 from parity.scenarios import SCENARIOS
 from processes import ROOT
-from toolmark.testing import AgentTool, Scene
+from toolgrade.testing import AgentTool, Scene
 
 DIFFERENCES = ROOT / "tests" / "live" / "libraries" / "parity.json"
 """By library and scenario, the fields that differ; written by the tests of the libraries."""

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import ModuleType
 
 from processes import ROOT
-from toolmark.capture import conversations
-from toolmark.cases import ConversationalTestCase, LLMTestCase
-from toolmark.dataset import read_cases
-from toolmark.testing import AdapterContract, Recorded, Scene
+from toolgrade.capture import conversations
+from toolgrade.cases import ConversationalTestCase, LLMTestCase
+from toolgrade.dataset import read_cases
+from toolgrade.testing import AdapterContract, Recorded, Scene
 
 Converse = Callable[[str, list[Scene]], ConversationalTestCase]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from parity.scenarios import SCENARIOS
 from processes import ROOT
-from toolmark._internal.images import hash_images
-from toolmark.cases import MLLMImage, Run
-from toolmark.matching.json_compare import outputs_equal
+from toolgrade._internal.images import hash_images
+from toolgrade.cases import MLLMImage, Run
+from toolgrade.matching.json_compare import outputs_equal
 
 RECORDS = ROOT / "tests" / "golden" / "parity.json"
 """The fields of each scenario that the frameworks of the three adapters have in common."""
@@ -69,7 +69,7 @@ def is_equal(path: str, one: Any, other: Any) -> bool:
 def assert_stored(scenario: str, fields: Mapping[str, Any]) -> None:
     """Compares fields with those that are stored for a scenario."""
     stored: dict[str, dict[str, Any]] = json.loads(RECORDS.read_text(encoding="utf-8"))
-    if os.environ.get("TOOLMARK_UPDATE_GOLDEN") == "1":
+    if os.environ.get("TOOLGRADE_UPDATE_GOLDEN") == "1":
         stored[scenario] = dict(fields)
         text = json.dumps({name: stored[name] for name in SCENARIOS if name in stored}, indent=1, ensure_ascii=False)
         RECORDS.write_text(text + "\n", encoding="utf-8", newline="\n")

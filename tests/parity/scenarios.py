@@ -6,10 +6,10 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from toolmark.cases import Run
-from toolmark.testing import ADD, BOOM, AdapterContract, AgentTool, AskFor, HandOff, Scene, ToolDouble, flaky_tool
-from toolmark.testing.scripted_model import StepLike
-from toolmark.testing.tool_doubles import FILL, PAY, PICTURE, SLOW
+from toolgrade.cases import Run
+from toolgrade.testing import ADD, BOOM, AdapterContract, AgentTool, AskFor, HandOff, Scene, ToolDouble, flaky_tool
+from toolgrade.testing.scripted_model import StepLike
+from toolgrade.testing.tool_doubles import FILL, PAY, PICTURE, SLOW
 
 Make: TypeAlias = Callable[[], Scene]
 """Makes a scene anew, since a tool may remember."""

@@ -12,7 +12,7 @@ from parity.players import FRAMEWORKS, Converse, converse, converse_in_processes
 from parity.records import assert_stored, fields_of, flat, is_equal, summary_of
 from parity.scenarios import CONVERSATIONS, PROGRAMS, SCENARIOS
 from processes import ROOT, assert_section
-from toolmark.cases import Run
+from toolgrade.cases import Run
 
 with_frameworks = pytest.mark.skipif(not is_complete(), reason="the core is tested alone, without the frameworks")
 

@@ -51,7 +51,7 @@ class Runner:
         for place in (self.workspace, self.temp, folder / "bin"):
             place.mkdir()
         self.bin = folder / "bin"
-        for name, module in (("toolmark", "-m toolmark.cli"), ("python", "")):
+        for name, module in (("toolgrade", "-m toolgrade.cli"), ("python", "")):
             program = self.bin / name
             program.write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n', encoding="utf-8")
             program.chmod(0o755)
@@ -116,7 +116,7 @@ class Runner:
             GITHUB_BASE_REF=base,
             RUNNER_TEMP=str(self.temp),
             PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
-            PYTEST_ADDOPTS="-p toolmark.pytest_plugin -p no:cacheprovider",
+            PYTEST_ADDOPTS="-p toolgrade.pytest_plugin -p no:cacheprovider",
         )
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
         done = subprocess.run(
@@ -156,7 +156,7 @@ def test_failures_are_annotated_at_their_goldens(runner: Runner) -> None:
 
     assert not outcome.passed
     assert outcome.commands == [
-        "::error title=toolmark%3A look,file=goldens.jsonl,line=2::tool_correctness: e1 find: not called"
+        "::error title=toolgrade%3A look,file=goldens.jsonl,line=2::tool_correctness: e1 find: not called"
     ]
     assert "look" in outcome.summary
 
@@ -173,17 +173,17 @@ def test_tests_are_measured_by_pytest(runner: Runner) -> None:
     (runner.workspace / "my project" / "test_agent.py").write_text(
         """
 import pytest
-from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric
+from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
 
 
-@pytest.mark.toolmark_goldens("goldens.jsonl")
-def test_goldens(toolmark, golden):
+@pytest.mark.toolgrade_goldens("goldens.jsonl")
+def test_goldens(toolgrade, golden):
     case = LLMTestCase(id=golden.id, tools_called=[ToolCall(name="find")], expected_tools=golden.expected_tools)
-    toolmark(case, [ToolCorrectnessMetric()])
+    toolgrade(case, [ToolCorrectnessMetric()])
 
 
-def test_plain(toolmark):
-    toolmark(LLMTestCase(tools_called=[], expected_tools=[ToolCall(name="a")]), [ToolCorrectnessMetric()])
+def test_plain(toolgrade):
+    toolgrade(LLMTestCase(tools_called=[], expected_tools=[ToolCall(name="a")]), [ToolCorrectnessMetric()])
 """,
         encoding="utf-8",
     )
@@ -191,8 +191,8 @@ def test_plain(toolmark):
 
     assert not outcome.passed
     assert [command.partition("::tool")[0] for command in outcome.commands] == [
-        "::error title=toolmark%3A refund,file=my project/goldens.jsonl,line=1",
-        "::error title=toolmark%3A test_agent.py%3A%3Atest_plain,file=my project/test_agent.py,line=12",
+        "::error title=toolgrade%3A refund,file=my project/goldens.jsonl,line=1",
+        "::error title=toolgrade%3A test_agent.py%3A%3Atest_plain,file=my project/test_agent.py,line=12",
     ]
 
 
@@ -220,12 +220,14 @@ def test_a_base_branch_without_results_is_named(runner: Runner) -> None:
     outcome = runner.use(files="runs.jsonl", goldens="goldens.jsonl", base="main", fail_on_regression="true")
 
     assert outcome.passed
-    assert outcome.commands == ["::notice title=toolmark::The base branch has no results yet, so nothing was compared."]
+    assert outcome.commands == [
+        "::notice title=toolgrade::The base branch has no results yet, so nothing was compared."
+    ]
 
 
 def test_the_results_of_a_pull_request_are_not_those_of_its_base(runner: Runner) -> None:
     """Only runs without a base branch store what later runs are compared with."""
-    baseline = runner.temp / "toolmark-baseline-toolmark" / "results.json"
+    baseline = runner.temp / "toolgrade-baseline-toolgrade" / "results.json"
     runner.use(files="runs.jsonl", goldens="goldens.jsonl", base="main")
     assert not baseline.exists()
     runner.use(files="runs.jsonl", goldens="goldens.jsonl")
@@ -326,6 +328,6 @@ def test_the_page_has_all_inputs() -> None:
     assert whole["permissions"] == {}
     assert job["permissions"] == {"contents": "read"}
     assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", use) for use in uses[:-1])
-    assert uses[-1] == step[0]["uses"] == "OWNER/toolmark@COMMIT"
+    assert uses[-1] == step[0]["uses"] == "OWNER/toolgrade@COMMIT"
     assert {*job["steps"][-1]["with"], *step[0]["with"]} <= ACTION["inputs"].keys()
     assert set(ACTION["outputs"]) == {"passed", "results"}

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 PUBLIC_MODULES = {
-    "toolmark",
+    "toolgrade",
     *(
-        f"toolmark.{name}"
+        f"toolgrade.{name}"
         for name in (
             "agents",
             "calls",
@@ -44,12 +44,12 @@ SOURCES = sorted(ADAPTERS.glob("*/src/**/*.py"))
 def core_imports(source: Path) -> Iterator[tuple[str, str, int]]:
     """Yield module, name and line of everything that a file imports from the core, also inside functions."""
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "toolmark":
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "toolgrade":
             for alias in node.names:
                 yield str(node.module), alias.name, node.lineno
         elif isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.partition(".")[0] == "toolmark":
+                if alias.name.partition(".")[0] == "toolgrade":
                     yield alias.name, "", node.lineno
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = [ROOT / "src" / "toolmark", *sorted(ROOT.glob("adapters/*/src"))]
+FOLDERS = [ROOT / "src" / "toolgrade", *sorted(ROOT.glob("adapters/*/src"))]
 TEST_FOLDERS = [
     *(ROOT / name for name in ("tests", "benchmarks", "examples", "faults", "fuzz")),
     *sorted(ROOT.glob("adapters/*/tests")),
 ]
 
-MAY_PRINT = "src/toolmark/cli/"
+MAY_PRINT = "src/toolgrade/cli/"
 
 #: Participles and pronouns that do not say what a value is.
 BANNED_NAMES = frozenset(
@@ -114,7 +114,7 @@ def documented_elsewhere(node: Definition) -> bool:
 
 def test_every_source_is_checked(trees: dict[str, ast.Module]) -> None:
     """The rules below read the package and everything else that is published from here."""
-    assert "src/toolmark/__init__.py" in trees
+    assert "src/toolgrade/__init__.py" in trees
     assert all(any((ROOT / name).is_relative_to(folder) for name in trees) for folder in FOLDERS)
 
 

@@ -18,7 +18,7 @@ from processes import ROOT
 _FENCE = re.compile(r"^```py(?:thon)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _IMPORT = re.compile(r"^ *(?:>>> )?(?:from|import) ([\w.]+)", re.MULTILINE)
-_ON_OPENAI = ("toolmark.judge.openai", "toolmark.judge.batch")
+_ON_OPENAI = ("toolgrade.judge.openai", "toolgrade.judge.batch")
 """Modules that need the package of OpenAI."""
 
 
@@ -53,7 +53,7 @@ def test_the_example_of_a_docstring_runs(name: str, tmp_path: Path, monkeypatch:
     text = inspect.cleandoc(NAMES[name].__doc__ or "")
     for module in _IMPORT.findall(text):  # the core is also tested without optional packages
         needed = "openai" if module.startswith(_ON_OPENAI) else module
-        if not needed.startswith("toolmark"):
+        if not needed.startswith("toolgrade"):
             pytest.importorskip(needed, reason=f"{needed} is not installed here")
     monkeypatch.chdir(tmp_path)
     test = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, name, None, 0)

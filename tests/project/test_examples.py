@@ -12,12 +12,12 @@ import pytest
 from processes import ROOT, Finished, assert_golden, run_python
 
 NEEDED = {
-    "compare_frameworks": "toolmark_langchain",
-    "langchain_agent": "toolmark_langchain",
+    "compare_frameworks": "toolgrade_langchain",
+    "langchain_agent": "toolgrade_langchain",
     "live_mcp": "mcp",
     "live_otel": "opentelemetry",
-    "llama_index_agent": "toolmark_llama_index",
-    "openai_agents": "toolmark_openai_agents",
+    "llama_index_agent": "toolgrade_llama_index",
+    "openai_agents": "toolgrade_openai_agents",
     "validate_a_judge": "openai",
 }
 """Examples that need an adapter or another package, and are left out where the core is tested alone."""
@@ -25,9 +25,9 @@ LLAMA_INDEX = ["-W", "ignore::DeprecationWarning:inspect"]
 OPTIONS = {"llama_index_agent": LLAMA_INDEX, "compare_frameworks": LLAMA_INDEX}
 """Warnings of a framework about itself: LlamaIndex inspects its agents, and with them what pydantic deprecates."""
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-RUNNABLE = [path for path in EXAMPLES if find_spec(NEEDED.get(path.stem, "toolmark"))]
-REPORT = "toolmark-demo-report.json"
-PAGE = "toolmark-demo-report.html"
+RUNNABLE = [path for path in EXAMPLES if find_spec(NEEDED.get(path.stem, "toolgrade"))]
+REPORT = "toolgrade-demo-report.json"
+PAGE = "toolgrade-demo-report.html"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_examples_exist() -> None:
     assert len(golden) >= 6
 
 
-@pytest.mark.skipif(not find_spec("toolmark_langchain"), reason="the core is tested alone, without the adapter")
+@pytest.mark.skipif(not find_spec("toolgrade_langchain"), reason="the core is tested alone, without the adapter")
 def test_the_demonstration_writes_its_report(run_once: Callable[[Path], tuple[Finished, Path]]) -> None:
     """JSON with the content of the terminal: three turns, including failed bookings and retries."""
     _, folder = run_once(ROOT / "examples" / "langchain_agent.py")
@@ -90,7 +90,7 @@ def test_the_gate_is_a_pytest_file(tmp_path: Path) -> None:
     (tmp_path / "test_bad.py").write_text(text.replace(', ToolCall(name="refund")]', "]", 1), encoding="utf-8")
     good, bad = (
         run_python(
-            ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "toolmark.pytest_plugin", name],
+            ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "toolgrade.pytest_plugin", name],
             tmp_path,
             settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         )

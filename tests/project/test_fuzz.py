@@ -12,7 +12,7 @@ from fuzz import run
 from fuzz.__main__ import main
 from fuzz.doors import DOORS, GROUPS, Door
 
-from toolmark.errors import InvalidDataError
+from toolgrade.errors import InvalidDataError
 
 
 def write(chance: random.Random) -> bytes:
@@ -108,7 +108,7 @@ def test_inputs_of_a_group_are_shared_by_its_doors(
 
 
 def test_a_documented_refusal_is_not_a_fault() -> None:
-    """Errors of toolmark are, any other is not."""
+    """Errors of toolgrade are, any other is not."""
     line = refuse.__code__.co_firstlineno + 2
     outcome = run.try_input(Door(write, refuse), b"good")
 

@@ -136,7 +136,7 @@ def test_installers_check_the_hashes(files: list[str]) -> None:
 
 def test_actions_are_pinned_by_commit(files: list[str]) -> None:
     """A tag of an action can be moved, a commit cannot; and no job has more permissions than it names."""
-    templates = ["src/toolmark/cli/templates/workflow.yml"]
+    templates = ["src/toolgrade/cli/templates/workflow.yml"]
     workflows = [name for name in files if name.startswith(".github/workflows/")] + templates
     for name in [*workflows, "action.yml"]:
         text = (ROOT / name).read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """The commands of pages that no other test runs: each runs as it stands, in the order of its page.
 
 They run in a folder with files of the names that the pages use. Not here: commands that wait for a browser
-(`toolmark view`), need a cluster, or send something; tests of these features run them.
+(`toolgrade view`), need a cluster, or send something; tests of these features run them.
 """
 
 import gzip
@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from processes import COMMAND, ROOT, Finished, run_python
-from toolmark import Golden, LLMTestCase, Run, ToolCall, write_cases
+from toolgrade import Golden, LLMTestCase, Run, ToolCall, write_cases
 from tracing import Script, ScriptedCall, Step, otlp
 
 #: The pages, and what their readers did before.
 PAGES = {
     "formats": [],
     "guide": [
-        "toolmark score runs.jsonl --results results.jsonl",
-        "toolmark score runs.jsonl --json before.json",
-        "toolmark score runs.jsonl --json after.json",
+        "toolgrade score runs.jsonl --results results.jsonl",
+        "toolgrade score runs.jsonl --json before.json",
+        "toolgrade score runs.jsonl --json after.json",
     ],
     "lint": [],
     "pytest": [],
@@ -30,7 +30,7 @@ PAGES = {
     "schemas": [],
     "traces": [],
 }
-SKIPPED = re.compile(r"^toolmark view|--engine| batch | extrapolate |--send")
+SKIPPED = re.compile(r"^toolgrade view|--engine| batch | extrapolate |--send")
 GOLDENS = [
     Golden(id="refund", input="Refund it.", expected_tools=[ToolCall(name="refund")]),
     Golden(id="sum", input="Go.", expected_tools=[ToolCall(name="add")]),
@@ -49,7 +49,7 @@ def commands_of(page: str) -> list[str]:
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     shell = [block for language, block in blocks if language in {"", "console"}]
     lines = [line.removeprefix("$ ") for block in shell for line in block.splitlines()]
-    return [line for line in lines if line.startswith("toolmark ") and not SKIPPED.search(line)]
+    return [line for line in lines if line.startswith("toolgrade ") and not SKIPPED.search(line)]
 
 
 def run_line(line: str, folder: Path) -> Finished:
@@ -82,7 +82,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "logs" / "log.jsonl").write_text(json.dumps({"id": "refund", "messages": MESSAGES}), encoding="utf-8")
     script = Script("Go.", [Step("boss", [ScriptedCall("add", "c1", {}, "3")]), Step("boss", [], "Done.")])
     (tmp_path / "trace.json").write_text(json.dumps(otlp(script)), encoding="utf-8")
-    (tmp_path / "__toolmark__").mkdir()
+    (tmp_path / "__toolgrade__").mkdir()
     return tmp_path
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from processes import ROOT
 from readme_code import BLOCK
-from toolmark import ConversationalTestCase, LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, Turn, evaluate
-from toolmark.testing import FakeOpenAI, ReceivedRequest, Reply
+from toolgrade import ConversationalTestCase, LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, Turn, evaluate
+from toolgrade.testing import FakeOpenAI, ReceivedRequest, Reply
 
 CALLED = {"tools_called": [{"name": "add", "args": {"a": 1, "b": 2}}]}
 REPORTED: dict[str, Any] = {"ToolCorrectnessMetric": ToolCorrectnessMetric, "evaluate": evaluate}
@@ -73,7 +73,7 @@ def test_a_test_passes_and_saves_a_golden() -> None:
 def test_an_instrumented_function_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the program of the page on live recording, with spans of a tool and of the agent around it."""
     trace = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed here")
-    from toolmark.live.otel import as_agent, record_spans
+    from toolgrade.live.otel import as_agent, record_spans
 
     provider = trace.TracerProvider()
     golden = {"input": "What is 1 + 2?", "expected_tools": [{"name": "add"}]}
@@ -91,7 +91,7 @@ def test_an_instrumented_function_is_recorded(tmp_path: Path, monkeypatch: pytes
                 span.set_attribute("gen_ai.tool.call.result", "3")
         return "3"
 
-    text = program("live", "record_spans()").replace("from toolmark.live.otel import as_agent, record_spans\n", "")
+    text = program("live", "record_spans()").replace("from toolgrade.live.otel import as_agent, record_spans\n", "")
     names = run(
         text,
         answer=answer,

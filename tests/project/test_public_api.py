@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-import toolmark
+import toolgrade
 from processes import environment
 
-SOURCE = ast.parse(Path(toolmark.__file__).read_text(encoding="utf-8"))
+SOURCE = ast.parse(Path(toolgrade.__file__).read_text(encoding="utf-8"))
 
 #: Modules whose names may load more than the core needs: the terminal is theirs.
 MAY_LOAD_MORE = {"comparison", "dataset", "evaluation", "report", "validation"}
-CORE = sorted(name for name, home in toolmark._HOME.items() if home.partition(".")[0] not in MAY_LOAD_MORE)
+CORE = sorted(name for name, home in toolgrade._HOME.items() if home.partition(".")[0] not in MAY_LOAD_MORE)
 PYDANTIC = "from pydantic import BaseModel\nclass Model(BaseModel):\n    x: int = 1\nModel().model_dump_json()"
 
 
@@ -39,24 +39,24 @@ def loaded(program: str) -> set[str]:
 
 def test_names_are_sorted_and_complete() -> None:
     """`__all__` is sorted, holds each name once, and is what `dir()` shows."""
-    assert toolmark.__all__ == sorted(set(toolmark.__all__))
-    assert dir(toolmark) == toolmark.__all__
-    assert {*toolmark._HOME, "__version__"} == set(toolmark.__all__)
+    assert toolgrade.__all__ == sorted(set(toolgrade.__all__))
+    assert dir(toolgrade) == toolgrade.__all__
+    assert {*toolgrade._HOME, "__version__"} == set(toolgrade.__all__)
 
 
-@pytest.mark.parametrize("name", toolmark.__all__)
+@pytest.mark.parametrize("name", toolgrade.__all__)
 def test_every_name_resolves(name: str) -> None:
     """Every public name can be imported, and is documented unless it is the version."""
-    value = getattr(toolmark, name)
+    value = getattr(toolgrade, name)
     assert name == "__version__" or value.__doc__
 
 
-@pytest.mark.parametrize("name", toolmark.__all__)
+@pytest.mark.parametrize("name", toolgrade.__all__)
 def test_every_name_says_that_it_is_ours(name: str) -> None:
-    """A class or function says that it comes from toolmark, and carries the name under which it is public."""
-    value = getattr(toolmark, name)
+    """A class or function says that it comes from toolgrade, and carries the name under which it is public."""
+    value = getattr(toolgrade, name)
     if name != "__version__":
-        assert value.__module__.partition(".")[0] == "toolmark"
+        assert value.__module__.partition(".")[0] == "toolgrade"
         assert value.__name__ == name
 
 
@@ -64,25 +64,25 @@ def test_type_checkers_see_the_loaded_modules() -> None:
     """Imports for type checkers name the same modules as the runtime table."""
     block = next(node for node in SOURCE.body if isinstance(node, ast.If))
     imported = {
-        alias.name: str(node.module).removeprefix("toolmark.")
+        alias.name: str(node.module).removeprefix("toolgrade.")
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert imported == toolmark._HOME
+    assert imported == toolgrade._HOME
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """A name that does not exist is an AttributeError that names the module and the name."""
-    with pytest.raises(AttributeError, match=r"module 'toolmark' has no attribute 'ToolCorectness'"):
-        _ = toolmark.ToolCorectness  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"module 'toolgrade' has no attribute 'ToolCorectness'"):
+        _ = toolgrade.ToolCorectness  # type: ignore[attr-defined]
     with pytest.raises(ImportError):
-        from toolmark import nothing_of_that_name  # type: ignore[attr-defined] # noqa: F401
+        from toolgrade import nothing_of_that_name  # type: ignore[attr-defined] # noqa: F401
 
 
 def test_importing_loads_nothing() -> None:
-    """`import toolmark` loads no module but its own, not even pydantic."""
-    assert loaded("import toolmark") - loaded("") == {"toolmark"}
+    """`import toolgrade` loads no module but its own, not even pydantic."""
+    assert loaded("import toolgrade") - loaded("") == {"toolgrade"}
 
 
 def test_the_core_needs_pydantic_alone() -> None:
@@ -91,12 +91,12 @@ def test_the_core_needs_pydantic_alone() -> None:
         "from pydantic import BaseModel\nclass Model(BaseModel):\n    x: int = 1\nModel().model_dump_json()"
     )
     program = f"""
-from toolmark import {", ".join(CORE)}
+from toolgrade import {", ".join(CORE)}
 case = LLMTestCase(tools_called=[ToolCall(name="a")], expected_tools=[{{"name": "a"}}])
 assert LLMTestCase.from_json(case.to_json()) == case
 assert ToolCorrectnessMetric(evaluation_params=["output"]).measure(case).score == 1
 """
-    assert loaded(program) - pydantic == {"toolmark"}
+    assert loaded(program) - pydantic == {"toolgrade"}
 
 
 def processor_seconds(program: str) -> float:
@@ -106,21 +106,21 @@ def processor_seconds(program: str) -> float:
 
 
 def test_importing_is_quick(record_testsuite_property: Callable[[str, object], None]) -> None:
-    """`import toolmark` takes hundredths of a second; 0.3 on a busy machine."""
-    seconds = processor_seconds("import toolmark")
-    record_testsuite_property("import toolmark", round(seconds, 3))
+    """`import toolgrade` takes hundredths of a second; 0.3 on a busy machine."""
+    seconds = processor_seconds("import toolgrade")
+    record_testsuite_property("import toolgrade", round(seconds, 3))
     assert seconds < 0.3
 
 
 def test_the_core_is_loaded_quickly(record_testsuite_property: Callable[[str, object], None]) -> None:
     """What a script needs to score a case takes 0.15 s more than pydantic with a model; 0.6 on a busy machine."""
     pydantic = processor_seconds(PYDANTIC)
-    seconds = processor_seconds("from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric")
+    seconds = processor_seconds("from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric")
     record_testsuite_property("import of the core beyond pydantic", round(seconds - pydantic, 3))
     assert seconds - pydantic < 0.6
 
 
 def test_the_version_is_the_distributions() -> None:
     """The version is that of the installed distribution, and reads as one."""
-    assert toolmark.__version__.split(".")[0].isdigit()
-    assert python("import toolmark; print(toolmark.__version__)").strip() == toolmark.__version__
+    assert toolgrade.__version__.split(".")[0].isdigit()
+    assert python("import toolgrade; print(toolgrade.__version__)").strip() == toolgrade.__version__

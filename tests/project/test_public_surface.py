@@ -1,7 +1,7 @@
-"""The public surface of toolmark and its adapters: a name is public if a module lists it in `__all__`.
+"""The public surface of toolgrade and its adapters: a name is public if a module lists it in `__all__`.
 
 `tests/public_api.txt` holds all of them, one module a line. A change of the surface is thereby seen in review. After
-an intended change, write the file anew: `TOOLMARK_UPDATE_PUBLIC_API=1 pytest tests/project/test_public_surface.py`.
+an intended change, write the file anew: `TOOLGRADE_UPDATE_PUBLIC_API=1 pytest tests/project/test_public_surface.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def surface() -> dict[str, list[str]]:
 def test_the_surface_is_the_committed_list() -> None:
     """Every public name is listed, and no other name."""
     text = "".join(f"{module}: {' '.join(names)}\n" for module, names in sorted(surface().items()))
-    if os.environ.get("TOOLMARK_UPDATE_PUBLIC_API"):
+    if os.environ.get("TOOLGRADE_UPDATE_PUBLIC_API"):
         LIST.write_text(text, encoding="utf-8")
     assert text == LIST.read_text(encoding="utf-8")
 

@@ -12,12 +12,12 @@ import pytest
 
 from processes import COMMAND, GOLDEN, ROOT, run_python
 from readme_code import run_page
-from toolmark import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.cli.main import main
-from toolmark.formats.messages.read import FORMATS as MESSAGES
-from toolmark.formats.traces.read import TRACE_FORMATS
-from toolmark.linting import LintKind
-from toolmark.report import feedback, otel
+from toolgrade import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.cli.main import main
+from toolgrade.formats.messages.read import FORMATS as MESSAGES
+from toolgrade.formats.traces.read import TRACE_FORMATS
+from toolgrade.linting import LintKind
+from toolgrade.report import feedback, otel
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
@@ -133,7 +133,7 @@ def test_trials_page_resumes_and_stops(tmp_path: Path, monkeypatch: pytest.Monke
 def test_frequent_questions_quote_warnings() -> None:
     """The texts of the table are in the code, so that a search for a warning finds its row."""
     page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/toolmark/metrics").rglob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/toolgrade/metrics").rglob("*.py"))
     texts = re.findall(r"^\| `([^`]+)` in a warning \|", page, re.MULTILINE)
 
     assert len(texts) == 2
@@ -163,7 +163,7 @@ def options_of(*commands: str) -> dict[str, click.Parameter]:
 def test_options_of_the_command_exist() -> None:
     """Every option that the guide names, and every value it names for one."""
     options = options_of("score")
-    named = re.findall(r"--(?!toolmark-)[a-z][a-z-]+", GUIDE)  # those of pytest are tested in test_pytest_plugin.py
+    named = re.findall(r"--(?!toolgrade-)[a-z][a-z-]+", GUIDE)  # those of pytest are tested in test_pytest_plugin.py
     (denominators,) = re.findall(r"--denominator ([a-z0-9\\|]+)`", GUIDE)
     choice = options["--denominator"].type
 
@@ -185,7 +185,7 @@ def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
     """All options and allowed differences are in the tables; the commands run in order."""
     options = options_of("compare")
     kinds = options["--allow-different"].type
-    commands = re.findall(r"^toolmark (.*)$", COMPARISON, re.MULTILINE)
+    commands = re.findall(r"^toolgrade (.*)$", COMPARISON, re.MULTILINE)
     table = "\n".join(line for line in COMPARISON.splitlines() if line.startswith("| `--"))
     for name in ("before.jsonl", "after.jsonl"):
         case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
@@ -206,7 +206,7 @@ def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
     case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
     (tmp_path / "runs.jsonl").write_text(case.to_json(), encoding="utf-8")
     run_python([*COMMAND, "score", "runs.jsonl", "--json", "results.jsonl"], tmp_path)
-    commands = re.findall(r"^toolmark (.*)$", REPORTS, re.MULTILINE)
+    commands = re.findall(r"^toolgrade (.*)$", REPORTS, re.MULTILINE)
     (totals,) = [block.text for block in blocks(REPORTS) if "flaky:" in block.text]
 
     assert set(re.findall(r"--[a-z][a-z-]+", table)) == shared == options_of("report").keys()
@@ -268,10 +268,10 @@ def test_names_for_newcomers_exist() -> None:
 
     assert pages == {name.removeprefix("docs/") for name, _ in COMING_FROM}
     for module, names, _ in imports:
-        public = importlib.import_module(f"toolmark.compat.{module}")
+        public = importlib.import_module(f"toolgrade.compat.{module}")
         assert [name for name in names.split(", ") if not hasattr(public, name)] == []
     deepeval = dict(COMING_FROM)["docs/coming-from/deepeval.md"]
-    modules = set(re.findall(r"in `(toolmark\.\w+)`", deepeval))
+    modules = set(re.findall(r"in `(toolgrade\.\w+)`", deepeval))
     assert len(modules) == 4
     assert all(importlib.import_module(name).__all__ for name in modules)
 
@@ -302,7 +302,7 @@ def test_the_page_of_traces_is_true(tmp_path: Path) -> None:
     """Its program runs, its options exist, it names every form of traces, and its warnings are those of the code."""
     program = "".join(block.text for block in blocks(TRACES) if block.language == "python")
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/toolmark/formats").rglob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/toolgrade/formats").rglob("*.py"))
     warnings = re.findall(
         r"^\| (\w[^|`]+?) \| \w", TRACES.partition("| warning | meaning |")[2].partition("\n\n")[0], re.MULTILINE
     )

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from judging import RuleJudge, needs_openai, served
-from toolmark import Evaluator, MultimodalToolCorrectnessMetric, ToolCallParams, ToolCorrectnessMetric, ToolUseMetric
-from toolmark.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
-from toolmark.testing import FakeOpenAI
+from toolgrade import Evaluator, MultimodalToolCorrectnessMetric, ToolCallParams, ToolCorrectnessMetric, ToolUseMetric
+from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
+from toolgrade.testing import FakeOpenAI
 
 PAGE_000 = """
 from deepeval import evaluate
@@ -169,8 +169,8 @@ REASON = "1 matched / 1 expected = 1 (passed at 0.5).\nUnexpected: called #2 'To
 
 def run(text: str, folder: Path) -> dict[str, Any]:
     """Run an example with changed imports; return its names."""
-    text = re.sub(r"from deepeval[\w.]* import", "from toolmark import", text)
-    text = re.sub(r"from gllm_evals import", "from toolmark.compat.gllm_evals import", text)
+    text = re.sub(r"from deepeval[\w.]* import", "from toolgrade import", text)
+    text = re.sub(r"from gllm_evals import", "from toolgrade.compat.gllm_evals import", text)
     path = folder / "example.py"
     path.write_text(text, encoding="utf-8")
     return runpy.run_path(str(path))
@@ -328,7 +328,7 @@ def test_page_002_standalone(
     judge = RuleJudge({"arguments": "no"})
     with FakeOpenAI(answer=served(judge)) as server:
         on_this_machine(monkeypatch, server)
-        monkeypatch.setenv("TOOLMARK_JUDGE_MODEL", "gpt-4o")
+        monkeypatch.setenv("TOOLGRADE_JUDGE_MODEL", "gpt-4o")
         names = run(PAGE_002 + AVAILABLE_002 + STANDALONE.replace("test_case", "convo_test_case"), tmp_path)
 
     assert capsys.readouterr().out.startswith("0.0 min(selection 1, arguments 0) = 0 (failed at 0.5).")
@@ -351,7 +351,7 @@ def test_page_002_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @needs_openai
 def test_page_002_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's example lacks the tools that it calls mandatory: the result says what to pass."""
-    monkeypatch.setenv("TOOLMARK_JUDGE_MODEL", "gpt-4o")
+    monkeypatch.setenv("TOOLGRADE_JUDGE_MODEL", "gpt-4o")
     end = "report = evaluate(test_cases=[convo_test_case], metrics=[metric])"
     (result,) = run(PAGE_002 + METRIC_002 + end, tmp_path)["report"].cases[0].results
 

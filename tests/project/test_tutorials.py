@@ -1,7 +1,7 @@
 """The tutorials, followed step by step in an empty folder: their files are written, and their commands run.
 
 A block after a line that ends with a file's name in backquotes and a colon is that file. A `console` block has commands
-after `$`, and what they print. `TOOLMARK_UPDATE_GOLDEN=1` writes the outputs anew.
+after `$`, and what they print. `TOOLGRADE_UPDATE_GOLDEN=1` writes the outputs anew.
 """
 
 import os
@@ -16,7 +16,7 @@ from processes import ROOT, environment, run_python
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-MODULES = {"toolmark": "toolmark.cli", "pytest": "pytest", "python": ""}
+MODULES = {"toolgrade": "toolgrade.cli", "pytest": "pytest", "python": ""}
 
 
 def printed(command: str, folder: Path) -> str:
@@ -26,7 +26,7 @@ def printed(command: str, folder: Path) -> str:
     # In an interpreter of its own, since pytest must be the first to import the plugin.
     done = run_python([*module, *arguments], folder, settings={"PYTHONPATH": environment()["PYTHONPATH"]})
     assert "Traceback" not in done.err
-    return re.sub(r"in \d+\.\d+s|, toolmark-\S+|=+ (?=.*=$)", "", done.out + done.err).replace(str(folder), "FOLDER")
+    return re.sub(r"in \d+\.\d+s|, toolgrade-\S+|=+ (?=.*=$)", "", done.out + done.err).replace(str(folder), "FOLDER")
 
 
 @pytest.mark.any_version
@@ -49,7 +49,7 @@ def test_tutorial_can_be_followed(page: Path, tmp_path: Path) -> None:
         written += text[end : block.start("text")] + output.rstrip("\n") + "\n"
         end = block.end("text")
     written += text[end:]
-    if os.environ.get("TOOLMARK_UPDATE_GOLDEN") == "1":
+    if os.environ.get("TOOLGRADE_UPDATE_GOLDEN") == "1":
         page.write_text(written, encoding="utf-8", newline="\n")
         text = written
 

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from processes import ROOT, Finished, assert_golden, run_python
-from toolmark import LLMTestCase, MetricAssertionError, Report, ToolCall, ToolCorrectnessMetric, assert_test, compare
-from toolmark import pytest_plugin as plugin
-from toolmark._pytest import fixtures
-from toolmark._pytest.fixtures import file_name
-from toolmark.report.markdown import render_markdown
-from toolmark.results import read_results
+from toolgrade import LLMTestCase, MetricAssertionError, Report, ToolCall, ToolCorrectnessMetric, assert_test, compare
+from toolgrade import pytest_plugin as plugin
+from toolgrade._pytest import fixtures
+from toolgrade._pytest.fixtures import file_name
+from toolgrade.report.markdown import render_markdown
+from toolgrade.results import read_results
 
 CASES = """
-from toolmark import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, assert_test
+from toolgrade import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, assert_test
 
 METRICS = [ToolCorrectnessMetric(evaluation_params=["input_parameters"], threshold=1)]
 
@@ -41,7 +41,7 @@ def refund(*names, order=18):
 def run(folder: Path, *arguments: str, **settings: str) -> Finished:
     """Run pytest with only this plugin and without CI variables."""
     return run_python(
-        ["-m", "pytest", "-p", "toolmark.pytest_plugin", "-p", "no:cacheprovider", "--no-header", *arguments],
+        ["-m", "pytest", "-p", "toolgrade.pytest_plugin", "-p", "no:cacheprovider", "--no-header", *arguments],
         folder,
         settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "CI": "", **settings},
     )
@@ -54,7 +54,7 @@ def write(folder: Path, text: str, name: str = "test_agent.py") -> None:
 
 def goldens(folder: Path) -> dict[str, Any]:
     """Return the goldens next to the tests, by name."""
-    return {path.name: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("__toolmark__/*")}
+    return {path.name: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("__toolgrade__/*")}
 
 
 MIXED = """
@@ -62,20 +62,20 @@ def test_plain():
     assert_test(refund("search", "refund", order=17), METRICS)
 
 
-def test_fixture(toolmark):
-    toolmark(refund("search", "mail"), METRICS)
+def test_fixture(toolgrade):
+    toolgrade(refund("search", "mail"), METRICS)
 
 
-def test_passing(toolmark):
-    assert toolmark.assert_test(refund("search", "refund"), METRICS)[0].score == 1
+def test_passing(toolgrade):
+    assert toolgrade.assert_test(refund("search", "refund"), METRICS)[0].score == 1
 
 
-def test_report(toolmark):
-    report = toolmark.evaluate([refund("refund"), LLMTestCase(tools_called=[])], METRICS)
+def test_report(toolgrade):
+    report = toolgrade.evaluate([refund("refund"), LLMTestCase(tools_called=[])], METRICS)
     assert [result.score for _, result in report.results()] == [0.5, None]
 
 
-def test_nothing_of_toolmark():
+def test_nothing_of_toolgrade():
     pass
 """
 
@@ -101,22 +101,22 @@ def test_own_frames_are_hidden(tmp_path: Path, style: str) -> None:
 import asyncio
 def test_plain():
     assert_test(refund(), METRICS)
-def test_called(toolmark):
-    toolmark(refund(), METRICS)
-def test_method(toolmark):
-    toolmark.assert_test(refund(), METRICS)
-def test_awaited(toolmark):
+def test_called(toolgrade):
+    toolgrade(refund(), METRICS)
+def test_method(toolgrade):
+    toolgrade.assert_test(refund(), METRICS)
+def test_awaited(toolgrade):
     async def inside():
-        await toolmark.a_assert_test(refund(), METRICS)
+        await toolgrade.a_assert_test(refund(), METRICS)
     asyncio.run(inside())
-def test_golden(toolmark_golden):
-    toolmark_golden(refund("a"), name="x")
-    toolmark_golden(refund("b"), name="x")
+def test_golden(toolgrade_golden):
+    toolgrade_golden(refund("a"), name="x")
+    toolgrade_golden(refund("b"), name="x")
 """,
     )
     done = run(tmp_path, style)
 
-    assert done.out.count("- toolmark -") == 5
+    assert done.out.count("- toolgrade -") == 5
     assert "5 failed" in done.out
     assert "evaluation.py" not in done.out
     assert "checks.py" not in done.out
@@ -128,8 +128,8 @@ def test_quiet_is_quiet(tmp_path: Path) -> None:
     quiet, unused = run(tmp_path, "-q", "-k", "passing or report"), run(tmp_path, "-k", "nothing")
 
     assert (quiet.code, unused.code) == (0, 0)
-    assert "toolmark" not in quiet.out
-    assert "= toolmark =" not in unused.out
+    assert "toolgrade" not in quiet.out
+    assert "= toolgrade =" not in unused.out
 
 
 @pytest.mark.parametrize("processes", [(), ("-p", "xdist", "-n", "2")], ids=["one", "two"])
@@ -154,12 +154,12 @@ def test_the_short_summary_has_the_finding(tmp_path: Path) -> None:
     write(
         tmp_path,
         """
-def test_finding(toolmark):
-    toolmark(refund("search", "refund", order=17), METRICS)
-def test_without_finding(toolmark):
-    toolmark(LLMTestCase(tools_called=[]), METRICS)
-def test_other(toolmark):
-    toolmark.evaluate([refund()], METRICS)
+def test_finding(toolgrade):
+    toolgrade(refund("search", "refund", order=17), METRICS)
+def test_without_finding(toolgrade):
+    toolgrade(LLMTestCase(tools_called=[]), METRICS)
+def test_other(toolgrade):
+    toolgrade.evaluate([refund()], METRICS)
     raise ValueError("broken")
 """,
     )
@@ -177,10 +177,10 @@ def test_failures_in_a_group_are_shown(tmp_path: Path) -> None:
         tmp_path,
         """
 import asyncio
-def test_tasks(toolmark):
+def test_tasks(toolgrade):
     async def inside():
         async with asyncio.TaskGroup() as group:
-            group.create_task(toolmark.a_assert_test(refund("search"), METRICS))
+            group.create_task(toolgrade.a_assert_test(refund("search"), METRICS))
     asyncio.run(inside())
 """,
     )
@@ -198,14 +198,14 @@ def test_an_error_of_another_is_left_alone(tmp_path: Path) -> None:
         """
 class Other(Exception):
     report = "mine"
-def test_other(toolmark):
-    toolmark(refund("search", "refund"), METRICS)
+def test_other(toolgrade):
+    toolgrade(refund("search", "refund"), METRICS)
     raise Other
 """,
     )
     done = run(tmp_path)
 
-    assert "- toolmark -" not in done.out
+    assert "- toolgrade -" not in done.out
     assert done.code == 1
     assert "INTERNALERROR" not in done.out
 
@@ -228,10 +228,10 @@ def test_value_that_is_not_a_case_fails_the_test(tmp_path: Path) -> None:
         """
 import pytest
 @pytest.mark.parametrize("thing", ["text", None, {"turns": []}, 3.5])
-def test_thing(toolmark, thing):
-    toolmark(thing, METRICS)
-def test_metric(toolmark):
-    toolmark(refund(), [])
+def test_thing(toolgrade, thing):
+    toolgrade(thing, METRICS)
+def test_metric(toolgrade):
+    toolgrade(refund(), [])
 """,
     )
     done = run(tmp_path)
@@ -269,7 +269,7 @@ def pytest_runtest_makereport(item, call):
 def test_the_report_has_every_result(tmp_path: Path) -> None:
     """In the form of a report, each case with its test; sums over all of them, not measured being no zero."""
     write(tmp_path, MIXED)
-    run(tmp_path, "--toolmark-report", "out.json")
+    run(tmp_path, "--toolgrade-report", "out.json")
     plain = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
 
     (summary,) = plain["metrics"]
@@ -302,9 +302,9 @@ def test_thresholds_are_not_mixed(tmp_path: Path) -> None:
     write(
         tmp_path,
         """
-def test_two(toolmark):
-    toolmark.evaluate([refund("refund")], [ToolCorrectnessMetric()])
-    toolmark.evaluate([refund("refund")], [ToolCorrectnessMetric(threshold=0.75)])
+def test_two(toolgrade):
+    toolgrade.evaluate([refund("refund")], [ToolCorrectnessMetric()])
+    toolgrade.evaluate([refund("refund")], [ToolCorrectnessMetric(threshold=0.75)])
 """,
     )
     out = run(tmp_path).out
@@ -314,9 +314,9 @@ def test_two(toolmark):
 
 
 RECORDED = """
-from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric
-from toolmark import observe
-from toolmark.capture import record
+from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric
+from toolgrade import observe
+from toolgrade.capture import record
 
 @observe(tool=True)
 def look(city):
@@ -334,16 +334,16 @@ def recorded(city):
         travel(city)
     return recorder.test_case(expected_tools=[ToolCall(name="look")])
 
-def test_one(toolmark):
-    toolmark(recorded("Rome"), [ToolCorrectnessMetric()])
+def test_one(toolgrade):
+    toolgrade(recorded("Rome"), [ToolCorrectnessMetric()])
 
-def test_two(toolmark):
-    toolmark.evaluate([recorded("Oslo"), recorded("Bern")], [ToolCorrectnessMetric()])
-    toolmark(recorded("Lima"), [ToolCorrectnessMetric()])
+def test_two(toolgrade):
+    toolgrade.evaluate([recorded("Oslo"), recorded("Bern")], [ToolCorrectnessMetric()])
+    toolgrade(recorded("Lima"), [ToolCorrectnessMetric()])
 
-def test_trials(toolmark):
+def test_trials(toolgrade):
     goldens = [Golden(input="a", expected_tools=[]), Golden(input="b", expected_tools=[])]
-    toolmark.evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], trials=2)
+    toolgrade.evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], trials=2)
 """
 
 
@@ -351,7 +351,7 @@ def test_two_runs_of_a_suite_have_the_same_cases(tmp_path: Path) -> None:
     """The test identifies a recorded case without an id, because the id of its run is new each time."""
     write(tmp_path, RECORDED)
     for name in ("a.json", "b.json"):
-        assert run(tmp_path, "--toolmark-report", name).code == 0
+        assert run(tmp_path, "--toolgrade-report", name).code == 0
     a, b = (json.loads((tmp_path / name).read_text(encoding="utf-8"))["cases"] for name in ("a.json", "b.json"))
     changes = compare(tmp_path / "a.json", tmp_path / "b.json")
 
@@ -369,16 +369,16 @@ def test_two_runs_of_a_suite_have_the_same_cases(tmp_path: Path) -> None:
 
 
 DIFFERENT_METRICS = """
-def test_names(toolmark):
-    toolmark(refund("search", "refund"), [ToolCorrectnessMetric()])
+def test_names(toolgrade):
+    toolgrade(refund("search", "refund"), [ToolCorrectnessMetric()])
 
 
-def test_both(toolmark):
-    toolmark(refund("search", "refund"), [ToolCorrectnessMetric(), *METRICS])
+def test_both(toolgrade):
+    toolgrade(refund("search", "refund"), [ToolCorrectnessMetric(), *METRICS])
 
 
-def test_golden(toolmark_golden):
-    toolmark_golden(refund("search"))
+def test_golden(toolgrade_golden):
+    toolgrade_golden(refund("search"))
 """
 
 
@@ -386,7 +386,7 @@ def test_a_report_of_tests_with_different_metrics_can_be_read(tmp_path: Path) ->
     """Each case has the results of its own test, and counts for no other metric."""
     write(tmp_path, DIFFERENT_METRICS)
     run(tmp_path)  # records the golden
-    assert run(tmp_path, "--toolmark-report", "out.json").code == 0
+    assert run(tmp_path, "--toolgrade-report", "out.json").code == 0
     report = read_results(tmp_path / "out.json")
 
     assert [len(case.own_results) for case in report.cases] == [2, 1, 1]  # in the order of the names of the tests
@@ -397,7 +397,7 @@ def test_a_report_of_tests_with_different_metrics_can_be_read(tmp_path: Path) ->
 def test_a_report_without_results_is_written(tmp_path: Path) -> None:
     """Whoever reads it next finds that nothing was measured."""
     write(tmp_path, MIXED)
-    run(tmp_path, "-k", "nothing", "--toolmark-report", "out.json")
+    run(tmp_path, "-k", "nothing", "--toolgrade-report", "out.json")
 
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8")) == {"metrics": [], "cases": []}
 
@@ -405,10 +405,10 @@ def test_a_report_without_results_is_written(tmp_path: Path) -> None:
 def test_unwritable_report_is_reported_first(tmp_path: Path) -> None:
     """Before the first test."""
     write(tmp_path, MIXED)
-    done = run(tmp_path, "--toolmark-report", "nowhere/out.json")
+    done = run(tmp_path, "--toolgrade-report", "nowhere/out.json")
 
     assert done.code == 4
-    assert "--toolmark-report: there is no folder" in done.err
+    assert "--toolgrade-report: there is no folder" in done.err
     assert "passed" not in done.out
 
 
@@ -423,31 +423,31 @@ def test_junit_has_the_scores(tmp_path: Path) -> None:
 
     label = "tool_correctness(input_parameters)"
     assert properties["test_fixture"] == [
-        (f"toolmark.score[refund: {label}]", "0.5"),
-        (f"toolmark.passed[refund: {label}]", "false"),
+        (f"toolgrade.score[refund: {label}]", "0.5"),
+        (f"toolgrade.passed[refund: {label}]", "false"),
     ]
-    assert properties["test_report"][-1] == (f"toolmark.status[#2: {label}]", "failed")
-    assert properties["test_nothing_of_toolmark"] == []
+    assert properties["test_report"][-1] == (f"toolgrade.status[#2: {label}]", "failed")
+    assert properties["test_nothing_of_toolgrade"] == []
     (failure,) = tests["test_fixture"].iter("failure")
     assert "(not called)" in str(failure.text)
 
 
 def test_tests_that_measure_are_marked(tmp_path: Path) -> None:
-    """`-m toolmark` selects tests that use a fixture and those with the marker."""
-    write(tmp_path, MIXED + "import pytest\n@pytest.mark.toolmark\ndef test_marked():\n    pass\n")
-    done = run(tmp_path, "-m", "toolmark", "--strict-markers", "--collect-only", "-q")
+    """`-m toolgrade` selects tests that use a fixture and those with the marker."""
+    write(tmp_path, MIXED + "import pytest\n@pytest.mark.toolgrade\ndef test_marked():\n    pass\n")
+    done = run(tmp_path, "-m", "toolgrade", "--strict-markers", "--collect-only", "-q")
 
     assert re.findall(r"::(\w+)", done.out) == ["test_fixture", "test_passing", "test_report", "test_marked"]
-    assert "@pytest.mark.toolmark:" in run(tmp_path, "--markers").out
+    assert "@pytest.mark.toolgrade:" in run(tmp_path, "--markers").out
 
 
 # Goldens
 
 SNAPSHOT = """
 import json, os
-def test_refund(toolmark_golden):
+def test_refund(toolgrade_golden):
     names = os.environ["CALLED"].split()
-    toolmark_golden(refund(*names, order=json.loads(os.environ.get("ORDER", "18"))))
+    toolgrade_golden(refund(*names, order=json.loads(os.environ.get("ORDER", "18"))))
 """
 FILE = "test_agent.test_refund.json"
 
@@ -459,7 +459,7 @@ def test_a_golden_is_recorded_compared_and_updated(tmp_path: Path) -> None:
     recorded = goldens(tmp_path)
     same, other = run(tmp_path, CALLED="search refund"), run(tmp_path, CALLED="search mail")
     stored = goldens(tmp_path)
-    update = run(tmp_path, "-q", "--toolmark-update", CALLED="search mail")
+    update = run(tmp_path, "-q", "--toolgrade-update", CALLED="search mail")
     again = run(tmp_path, CALLED="search mail")
 
     arguments = {"input_parameters": {"order": 18}}
@@ -470,12 +470,12 @@ def test_a_golden_is_recorded_compared_and_updated(tmp_path: Path) -> None:
         }
     }
     assert [done.code for done in (first, same, other, update, again)] == [0, 0, 1, 0, 0]
-    assert f"golden recorded: __toolmark__/{FILE}" in first.out
+    assert f"golden recorded: __toolgrade__/{FILE}" in first.out
     assert "golden" not in same.out
-    assert f"The golden is __toolmark__/{FILE}; pytest --toolmark-update rewrites it." in other.out
+    assert f"The golden is __toolgrade__/{FILE}; pytest --toolgrade-update rewrites it." in other.out
     assert " +    (not expected)                       2 mail\n" in other.out
     assert stored == recorded
-    assert f"golden updated: __toolmark__/{FILE}\n" in update.out
+    assert f"golden updated: __toolgrade__/{FILE}\n" in update.out
     assert "   -  2 refund                                 (not called)\n" in update.out
     assert [call["name"] for call in goldens(tmp_path)[FILE]["expected_tools"]] == ["search", "mail"]
 
@@ -506,11 +506,14 @@ def test_nothing_is_recorded_in_ci(tmp_path: Path) -> None:
     write(tmp_path, SNAPSHOT)
     missing = run(tmp_path, CALLED="search", CI="true")
     stored = goldens(tmp_path)
-    updated, there = run(tmp_path, "--toolmark-update", CALLED="search", CI="1"), run(tmp_path, CALLED="search", CI="1")
+    updated, there = (
+        run(tmp_path, "--toolgrade-update", CALLED="search", CI="1"),
+        run(tmp_path, CALLED="search", CI="1"),
+    )
 
     assert stored == {}
     assert (missing.code, updated.code, there.code) == (1, 0, 0)
-    assert f"golden __toolmark__/{FILE} does not exist" in missing.out
+    assert f"golden __toolgrade__/{FILE} does not exist" in missing.out
     assert "run this test once on your machine, review the file, and commit it" in missing.out
     assert run(tmp_path, CALLED="search", CI="false").code == 0
 
@@ -521,14 +524,14 @@ def test_a_golden_holds_no_secret(tmp_path: Path) -> None:
         tmp_path,
         """
 import os
-def test_login(toolmark_golden):
+def test_login(toolgrade_golden):
     arguments = {"password": os.environ["WORD"], "user": os.environ["NAME"]}
     call = ToolCall(name="login", input_parameters=arguments)
-    toolmark_golden(LLMTestCase(input="use ghp_0123456789abcdefghijABCDEFGHIJ012345", tools_called=[call]))
+    toolgrade_golden(LLMTestCase(input="use ghp_0123456789abcdefghijABCDEFGHIJ012345", tools_called=[call]))
 """,
     )
     first = run(tmp_path, WORD="hunter2", NAME="ann")
-    text = (tmp_path / "__toolmark__" / "test_agent.test_login.json").read_text(encoding="utf-8")
+    text = (tmp_path / "__toolgrade__" / "test_agent.test_login.json").read_text(encoding="utf-8")
 
     assert first.code == 0
     assert "hunter2" not in text
@@ -545,16 +548,16 @@ def test_golden_hides_custom_secrets(tmp_path: Path) -> None:
         tmp_path,
         """
 import os
-from toolmark.redact import Redactor
-def test_lookup(toolmark_golden):
+from toolgrade.redact import Redactor
+def test_lookup(toolgrade_golden):
     call = ToolCall(name="look_up", input_parameters={"iban": os.environ["IBAN"], "all": True})
-    toolmark_golden([call], redactor=Redactor(keys={"iban"}))
+    toolgrade_golden([call], redactor=Redactor(keys={"iban"}))
 """,
     )
 
     assert run(tmp_path, IBAN="DE02").code == 0
     (call,) = goldens(tmp_path)["test_agent.test_lookup.json"]["expected_tools"]
-    assert call["input_parameters"] == {"iban": "[redacted by toolmark]", "all": True}
+    assert call["input_parameters"] == {"iban": "[redacted by toolgrade]", "all": True}
     assert run(tmp_path, IBAN="DE03").code == 0
 
 
@@ -563,10 +566,10 @@ def test_a_golden_may_be_edited_into_a_plan(tmp_path: Path) -> None:
     write(tmp_path, SNAPSHOT)
     run(tmp_path, CALLED="search refund")
     plan = {"expected_tools": [{"expect": "search", "optional": True}, {"expect": "refund"}, {"forbid": "delete"}]}
-    (tmp_path / "__toolmark__" / FILE).write_text(json.dumps(plan), encoding="utf-8")
+    (tmp_path / "__toolgrade__" / FILE).write_text(json.dumps(plan), encoding="utf-8")
 
     assert run(tmp_path, CALLED="refund").code == 0
-    assert run(tmp_path, "--toolmark-update", CALLED="search refund").code == 0
+    assert run(tmp_path, "--toolgrade-update", CALLED="search refund").code == 0
     assert goldens(tmp_path)[FILE] == plan
     assert run(tmp_path, CALLED="refund delete").code == 1
 
@@ -582,14 +585,14 @@ def test_a_golden_may_be_edited_into_a_plan(tmp_path: Path) -> None:
 def test_a_golden_that_cannot_be_read_is_named(tmp_path: Path, text: str, problem: str) -> None:
     """It fails the test with path and problem; an update replaces it, with a note."""
     write(tmp_path, SNAPSHOT)
-    (tmp_path / "__toolmark__").mkdir()
-    (tmp_path / "__toolmark__" / FILE).write_text(text, encoding="utf-8")
+    (tmp_path / "__toolgrade__").mkdir()
+    (tmp_path / "__toolgrade__" / FILE).write_text(text, encoding="utf-8")
     broken = run(tmp_path, CALLED="search")
-    stored = (tmp_path / "__toolmark__" / FILE).read_text(encoding="utf-8")
-    mended = run(tmp_path, "--toolmark-update", CALLED="search")
+    stored = (tmp_path / "__toolgrade__" / FILE).read_text(encoding="utf-8")
+    mended = run(tmp_path, "--toolgrade-update", CALLED="search")
 
     assert (broken.code, mended.code) == (1, 0)
-    assert f"the golden __toolmark__/{FILE}" in broken.out
+    assert f"the golden __toolgrade__/{FILE}" in broken.out
     assert problem in broken.out
     assert problem in mended.out
     assert stored == text
@@ -601,14 +604,14 @@ def test_unusable_cases_are_not_recorded(tmp_path: Path) -> None:
     write(
         tmp_path,
         """
-def test_broken(toolmark_golden):
-    toolmark_golden(Run(calls=[ToolCall(name="a")], status="error", error="ValueError: lost"))
-def test_unknown(toolmark_golden):
-    toolmark_golden(LLMTestCase(input="x"))
-def test_text(toolmark_golden):
-    toolmark_golden("search")
-def test_method(toolmark_golden):
-    toolmark_golden(Run().to_test_case)
+def test_broken(toolgrade_golden):
+    toolgrade_golden(Run(calls=[ToolCall(name="a")], status="error", error="ValueError: lost"))
+def test_unknown(toolgrade_golden):
+    toolgrade_golden(LLMTestCase(input="x"))
+def test_text(toolgrade_golden):
+    toolgrade_golden("search")
+def test_method(toolgrade_golden):
+    toolgrade_golden(Run().to_test_case)
 """,
     )
     done = run(tmp_path)
@@ -626,13 +629,13 @@ def test_every_golden_has_a_file_of_its_own(tmp_path: Path) -> None:
     text = """
 import pytest
 @pytest.mark.parametrize("city", ["paris", "a/b", "a:b"])
-def test_city(toolmark_golden, city):
-    toolmark_golden([ToolCall(name=city)])
+def test_city(toolgrade_golden, city):
+    toolgrade_golden([ToolCall(name=city)])
 class TestClass:
-    def test_two(self, toolmark_golden):
-        toolmark_golden([ToolCall(name="first")])
-        toolmark_golden([ToolCall(name="second")])
-        toolmark_golden(Run(calls=[ToolCall(name="third")]), name="named")
+    def test_two(self, toolgrade_golden):
+        toolgrade_golden([ToolCall(name="first")])
+        toolgrade_golden([ToolCall(name="second")])
+        toolgrade_golden(Run(calls=[ToolCall(name="third")]), name="named")
 """
     write(tmp_path, text)
     write(tmp_path, text, "test_other.py")
@@ -665,8 +668,8 @@ def test_metrics_of_ones_own_compare(tmp_path: Path) -> None:
         tmp_path,
         """
 import os
-def test_any_order(toolmark_golden):
-    toolmark_golden(refund(*os.environ["CALLED"].split()), METRICS)
+def test_any_order(toolgrade_golden):
+    toolgrade_golden(refund(*os.environ["CALLED"].split()), METRICS)
 """,
     )
 
@@ -682,19 +685,19 @@ def test_with_xdist_everything_arrives(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         write(tmp_path / name, MIXED + SNAPSHOT)
-    options = ["--toolmark-report", "out.json", "--junitxml=out.xml"]
+    options = ["--toolgrade-report", "out.json", "--junitxml=out.xml"]
     alone = run(tmp_path / "one", *options, CALLED="search")
     spread = run(tmp_path / "two", *options, "-p", "xdist", "-n", "2", CALLED="search")
 
     def summary(done: Finished) -> str:
-        return done.out[done.out.index("= toolmark =") : done.out.index("= short test summary")]
+        return done.out[done.out.index("= toolgrade =") : done.out.index("= short test summary")]
 
     assert "2 workers" in spread.out
     assert summary(alone) == summary(spread)
     assert spread.out.count("(not called)") == alone.out.count("(not called)") == 1
     assert (tmp_path / "one" / "out.json").read_text("utf-8") == (tmp_path / "two" / "out.json").read_text("utf-8")
     assert goldens(tmp_path / "one") == goldens(tmp_path / "two") != {}
-    assert "toolmark.score[" in (tmp_path / "two" / "out.xml").read_text("utf-8")
+    assert "toolgrade.score[" in (tmp_path / "two" / "out.xml").read_text("utf-8")
 
 
 @pytest.mark.skipif(not find_spec("anyio"), reason="anyio is not installed")
@@ -708,14 +711,14 @@ import pytest
 def anyio_backend():
     return "asyncio"
 @pytest.mark.anyio
-async def test_awaited(toolmark):
-    await toolmark.a_assert_test(refund("search", "refund"), METRICS)
-    report = await toolmark.a_evaluate([refund("refund")], METRICS)
+async def test_awaited(toolgrade):
+    await toolgrade.a_assert_test(refund("search", "refund"), METRICS)
+    report = await toolgrade.a_evaluate([refund("refund")], METRICS)
     assert not report.passed
 @pytest.mark.anyio
-async def test_called(toolmark, toolmark_golden):
-    toolmark_golden(refund("search"))
-    toolmark(refund("search"), METRICS)
+async def test_called(toolgrade, toolgrade_golden):
+    toolgrade_golden(refund("search"))
+    toolgrade(refund("search"), METRICS)
 """,
     )
     done = run(tmp_path, "-p", "anyio")
@@ -739,10 +742,10 @@ GOLDEN_TESTS = """
 import pytest
 
 
-@pytest.mark.toolmark_goldens("data/goldens.jsonl")
-def test_golden(toolmark, golden):
+@pytest.mark.toolgrade_goldens("data/goldens.jsonl")
+def test_golden(toolgrade, golden):
     calls = [ToolCall(name=golden.input)]
-    toolmark(LLMTestCase(id=golden.id, tools_called=calls, expected_tools=golden.expected_tools), METRICS)
+    toolgrade(LLMTestCase(id=golden.id, tools_called=calls, expected_tools=golden.expected_tools), METRICS)
 """
 
 
@@ -762,10 +765,10 @@ def test_a_file_of_goldens_makes_a_test_of_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("@pytest.mark.toolmark_goldens('absent.jsonl')\ndef test_x(golden): pass", "absent.jsonl"),
-        ("@pytest.mark.toolmark_goldens('bad.jsonl')\ndef test_x(golden): pass", "bad.jsonl:1: $.input: is required"),
-        ("@pytest.mark.toolmark_goldens('bad.jsonl')\ndef test_x(): pass", "must have the argument 'golden'"),
-        ("@pytest.mark.toolmark_goldens()\ndef test_x(golden): pass", "must have one argument, the path of a file"),
+        ("@pytest.mark.toolgrade_goldens('absent.jsonl')\ndef test_x(golden): pass", "absent.jsonl"),
+        ("@pytest.mark.toolgrade_goldens('bad.jsonl')\ndef test_x(golden): pass", "bad.jsonl:1: $.input: is required"),
+        ("@pytest.mark.toolgrade_goldens('bad.jsonl')\ndef test_x(): pass", "must have the argument 'golden'"),
+        ("@pytest.mark.toolgrade_goldens()\ndef test_x(golden): pass", "must have one argument, the path of a file"),
     ],
     ids=["missing", "bad", "no-argument", "no-path"],
 )
@@ -780,7 +783,7 @@ def test_a_wrong_marker_of_goldens_is_an_error(tmp_path: Path, text: str, messag
     assert "test_x" in done.out + done.err
 
 
-SETTINGS = "[tool.toolmark.pytest]\nreport = 'out/report.json'\n"
+SETTINGS = "[tool.toolgrade.pytest]\nreport = 'out/report.json'\n"
 
 
 def test_the_report_may_be_a_setting(tmp_path: Path) -> None:
@@ -789,9 +792,9 @@ def test_the_report_may_be_a_setting(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     tests = tmp_path / "tests"
     tests.mkdir()
-    write(tests, "def test_one(toolmark):\n    toolmark(refund('search', 'refund'), METRICS)\n")
+    write(tests, "def test_one(toolgrade):\n    toolgrade(refund('search', 'refund'), METRICS)\n")
 
-    assert run(tests, "--toolmark-report=mine.json").code == 0
+    assert run(tests, "--toolgrade-report=mine.json").code == 0
     assert (tests / "mine.json").is_file()
     assert not (tmp_path / "out" / "report.json").exists()
     assert run(tests).code == 0
@@ -801,20 +804,20 @@ def test_the_report_may_be_a_setting(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (SETTINGS, "pyproject.toml: tool.toolmark.pytest.report: there is no folder"),
+        (SETTINGS, "pyproject.toml: tool.toolgrade.pytest.report: there is no folder"),
         (
-            "[tool.toolmark.pytest]\nreprot = 'x'",
-            "tool.toolmark.pytest.reprot is not a setting; did you mean 'report'?",
+            "[tool.toolgrade.pytest]\nreprot = 'x'",
+            "tool.toolgrade.pytest.reprot is not a setting; did you mean 'report'?",
         ),
-        ("[tool.toolmark.pytest]\nreport = '../x'", "must be a file in the folder of this pyproject.toml"),
-        ("[tool.toolmark]\npytest = 1", "tool.toolmark.pytest must be a table, got 1"),
-        ("[tool]\ntoolmark = 1", "tool.toolmark must be a table, got 1"),
+        ("[tool.toolgrade.pytest]\nreport = '../x'", "must be a file in the folder of this pyproject.toml"),
+        ("[tool.toolgrade]\npytest = 1", "tool.toolgrade.pytest must be a table, got 1"),
+        ("[tool]\ntoolgrade = 1", "tool.toolgrade must be a table, got 1"),
     ],
 )
 def test_wrong_settings_are_errors(tmp_path: Path, settings: str, message: str) -> None:
     """They end the run before the first test, with the usual code of pytest for wrong usage."""
     (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
-    write(tmp_path, "def test_one(toolmark):\n    raise AssertionError\n")
+    write(tmp_path, "def test_one(toolgrade):\n    raise AssertionError\n")
     done = run(tmp_path)
 
     assert done.code == 4
@@ -831,7 +834,7 @@ code = pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:], "test_plain.p
 print(json.dumps([code, sorted(sys.modules)]))
 """
     loaded: list[set[str]] = []
-    for options in (["-p", "toolmark.pytest_plugin"], []):
+    for options in (["-p", "toolgrade.pytest_plugin"], []):
         settings = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
         done = run_python(["-c", program, *options], tmp_path, settings=settings)
         code, modules = json.loads(done.out.splitlines()[-1])
@@ -839,10 +842,10 @@ print(json.dumps([code, sorted(sys.modules)]))
         loaded.append(set(modules))
 
     assert loaded[0] - loaded[1] == {
-        "toolmark",
-        "toolmark._internal",
-        "toolmark._internal.lazy_imports",
-        "toolmark.pytest_plugin",
+        "toolgrade",
+        "toolgrade._internal",
+        "toolgrade._internal.lazy_imports",
+        "toolgrade.pytest_plugin",
     }
 
 
@@ -853,7 +856,7 @@ def test_the_plugin_is_loaded_quickly(tmp_path: Path) -> None:
     def seconds(name: str) -> float:
         return min(float(run_python(["-c", program.format(name)], tmp_path).out) for _ in range(3))
 
-    assert seconds("toolmark.pytest_plugin") < 0.06 < seconds("toolmark._pytest.fixtures")
+    assert seconds("toolgrade.pytest_plugin") < 0.06 < seconds("toolgrade._pytest.fixtures")
 
 
 def test_pytest_finds_the_plugin() -> None:
@@ -862,8 +865,8 @@ def test_pytest_finds_the_plugin() -> None:
     match = re.search(r'^\[project\.entry-points\.pytest11\]\n(\w+) = "([\w.]+)"$', text, re.MULTILINE)
 
     assert match
-    assert match[1] == "toolmark"
-    assert importlib.metadata.EntryPoint("toolmark", match[2], "pytest11").load().__name__ == "toolmark.pytest_plugin"
+    assert match[1] == "toolgrade"
+    assert importlib.metadata.EntryPoint("toolgrade", match[2], "pytest11").load().__name__ == "toolgrade.pytest_plugin"
 
 
 def test_plugin_page_is_consistent(tmp_path: Path) -> None:
@@ -872,9 +875,9 @@ def test_plugin_page_is_consistent(tmp_path: Path) -> None:
     examples = re.findall(r"^```\n(test_agent\.py:.*?)^```$", page, re.MULTILINE | re.DOTALL)
     links = re.findall(r"\]\(([\w./-]+)", page)
     guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-    options = [set(re.findall(r"--toolmark-\w+", text)) for text in (run(tmp_path, "--help").out, page, guide)]
+    options = [set(re.findall(r"--toolgrade-\w+", text)) for text in (run(tmp_path, "--help").out, page, guide)]
 
-    assert options[0] == options[1] == options[2] == {"--toolmark-update", "--toolmark-report"}
+    assert options[0] == options[1] == options[2] == {"--toolgrade-update", "--toolgrade-report"}
     assert len(examples) == 1
     assert examples[0] in (ROOT / "tests" / "golden" / "pytest-plugin.txt").read_text(encoding="utf-8")
     assert links
@@ -886,8 +889,8 @@ def test_the_code_of_the_page_runs(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
     prelude = """
 import pytest
-from toolmark import observe
-from toolmark.capture import record
+from toolgrade import observe
+from toolgrade.capture import record
 
 @observe(tool=True)
 def search(): ...

@@ -10,10 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pages import small_report
-from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, compare, evaluate
-from toolmark.matching.json_compare import ABSENT
-from toolmark.report import CaseResult
-from toolmark.report.text.breakdown import (
+from toolgrade import (
+    LLMTestCase,
+    MetricResult,
+    Report,
+    ResultStatus,
+    ToolCall,
+    ToolCorrectnessMetric,
+    compare,
+    evaluate,
+)
+from toolgrade.matching.json_compare import ABSENT
+from toolgrade.report import CaseResult
+from toolgrade.report.text.breakdown import (
     _GROUP_OF,
     Matrix,
     Side,
@@ -24,7 +33,7 @@ from toolmark.report.text.breakdown import (
     tool_matrix,
     warning_kinds,
 )
-from toolmark.result import FindingKind
+from toolgrade.result import FindingKind
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"], should_consider_ordering=True)
 

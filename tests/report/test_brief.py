@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark import (
+from toolgrade import (
     Finding,
     LLMTestCase,
     MetricResult,
@@ -16,9 +16,9 @@ from toolmark import (
     ToolCall,
     ToolCorrectnessMetric,
 )
-from toolmark.expect import Approx, Expect, Forbid, Glob, Plan
-from toolmark.report.text.first_problem import brief, first_divergence, first_problem
-from toolmark.result import FindingKind
+from toolgrade.expect import Approx, Expect, Forbid, Glob, Plan
+from toolgrade.report.text.first_problem import brief, first_divergence, first_problem
+from toolgrade.result import FindingKind
 
 ORDERED = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters"])
 HOSTILE = "[red]x \x1b[31m\u202e\r\n|`<b>\x00\u2028"

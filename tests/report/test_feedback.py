@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from judging import RuleJudge
-from toolmark import (
+from toolgrade import (
     InvalidDataError,
     LLMTestCase,
     MissingPackageError,
@@ -23,17 +23,17 @@ from toolmark import (
     ToolUseMetric,
     evaluate,
 )
-from toolmark.formats import read_traces
-from toolmark.redact import REDACTED
-from toolmark.report import Report
-from toolmark.report.feedback import (
+from toolgrade.formats import read_traces
+from toolgrade.redact import REDACTED
+from toolgrade.report import Report
+from toolgrade.report.feedback import (
     evaluation_events,
     evaluation_spans,
     langfuse_scores,
     langsmith_feedback,
     phoenix_annotations,
 )
-from toolmark.report.otel import emit_events, emit_spans
+from toolgrade.report.otel import emit_events, emit_spans
 from tracing import Script, ScriptedCall, Step, langsmith, openai_agents, otlp
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
@@ -130,7 +130,7 @@ def test_annotations_of_phoenix() -> None:
 
     assert one == other
     assert {(entry["span_id"], entry["annotator_kind"], entry["identifier"]) for entry in one} == {
-        (ROOT_SPAN, "CODE", "toolmark")
+        (ROOT_SPAN, "CODE", "toolgrade")
     }
     assert len({entry["name"] for entry in one}) == 2
     assert [(entry["result"]["score"], entry["result"]["label"]) for entry in one] == [(0.0, "fail"), (1.0, "pass")]
@@ -196,5 +196,5 @@ def test_missing_package_is_reported(module: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, module, None)
     emit = emit_events if module.endswith("logs") else emit_spans
 
-    with pytest.raises(MissingPackageError, match=r"needs the package 'opentelemetry'.*toolmark\[otel\]"):
+    with pytest.raises(MissingPackageError, match=r"needs the package 'opentelemetry'.*toolgrade\[otel\]"):
         emit(report(otlp(SCRIPT)))

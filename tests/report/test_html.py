@@ -31,7 +31,7 @@ from pages import (
 )
 from processes import assert_golden, environment
 from strategies import case_fields, few
-from toolmark import (
+from toolgrade import (
     LLMTestCase,
     MetricResult,
     MLLMImage,
@@ -45,12 +45,12 @@ from toolmark import (
     compare,
     evaluate,
 )
-from toolmark.errors import ConfigurationError
-from toolmark.expect import Contains, ContainsAll, Expect, Glob, Plan
-from toolmark.formats import run_from_messages
-from toolmark.redact import DEFAULT, DEFAULT_KEYS, OFF, REDACTED, Redactor
-from toolmark.report import CaseResult
-from toolmark.report.html import render_html, write_html
+from toolgrade.errors import ConfigurationError
+from toolgrade.expect import Contains, ContainsAll, Expect, Glob, Plan
+from toolgrade.formats import run_from_messages
+from toolgrade.redact import DEFAULT, DEFAULT_KEYS, OFF, REDACTED, Redactor
+from toolgrade.report import CaseResult
+from toolgrade.report.html import render_html, write_html
 
 VOID = {"wbr", "meta", "link", "input", "img", "br", "rect", "path"}
 ELEMENTS = {
@@ -707,7 +707,7 @@ def test_the_policy_names_the_very_style_and_script(page: str) -> None:
 
 def test_the_script_is_small() -> None:
     """What the page does can be read in one go."""
-    import toolmark.report.html as home
+    import toolgrade.report.html as home
 
     folder = Path(str(home.__file__)).parent / "templates"
 
@@ -749,7 +749,7 @@ def test_the_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytes
 def test_the_template_engine_is_loaded_only_for_pages() -> None:
     """Scoring, and the other reports, do without it."""
     program = (
-        "import toolmark.report, toolmark.report.terminal, toolmark.evaluation, sys, json\n"
+        "import toolgrade.report, toolgrade.report.terminal, toolgrade.evaluation, sys, json\n"
         "print(json.dumps(['jinja2' in sys.modules]))"
     )
     done = subprocess.run(
@@ -789,7 +789,7 @@ def test_details_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first cases have details up to a number of bytes; the others are rows, and a sentence says how many."""
     report = many_cases(40)
     full = render_html(report)
-    monkeypatch.setattr("toolmark.report.html.page._MAX_DETAIL_BYTES", 20_000)
+    monkeypatch.setattr("toolgrade.report.html.page._MAX_DETAIL_BYTES", 20_000)
     light = render_html(report)
 
     rows = light.count("The details of this case are not in this file")

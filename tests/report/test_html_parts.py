@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from pages import BEGAN, timed
 from strategies import few, json_values
-from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric
-from toolmark._internal.text import printable_lines
-from toolmark.expect import Approx, Expect, Ignore, Plan
-from toolmark.matching.json_compare import json_equal
-from toolmark.report import CaseResult
-from toolmark.report.html.messages import problem_text, timeline, value_text
-from toolmark.report.html.page import page_template
-from toolmark.report.html.totals import headline, histogram, segments
-from toolmark.report.redaction import redact
-from toolmark.report.text.side_by_side import Row, rows
+from toolgrade import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric
+from toolgrade._internal.text import printable_lines
+from toolgrade.expect import Approx, Expect, Ignore, Plan
+from toolgrade.matching.json_compare import json_equal
+from toolgrade.report import CaseResult
+from toolgrade.report.html.messages import problem_text, timeline, value_text
+from toolgrade.report.html.page import page_template
+from toolgrade.report.html.totals import headline, histogram, segments
+from toolgrade.report.redaction import redact
+from toolgrade.report.text.side_by_side import Row, rows
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
 

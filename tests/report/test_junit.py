@@ -14,10 +14,10 @@ from hostile import SECRETS, TEXTS, Repeating, hostile_cases, report_with_secret
 from processes import assert_golden
 from reports import trial_report
 from strategies import case_fields
-from toolmark import LLMTestCase, Report, ResultStatus, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark._internal.text import printable
-from toolmark.redact import OFF
-from toolmark.report.junit import render_junit
+from toolgrade import LLMTestCase, Report, ResultStatus, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade._internal.text import printable
+from toolgrade.redact import OFF
+from toolgrade.report.junit import render_junit
 
 xmlschema = pytest.importorskip("xmlschema")
 SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[1] / "junit.xsd")
@@ -59,7 +59,7 @@ def parsed(measured: Report, **options: Any) -> ET.Element:
 def test_a_file() -> None:
     """Suites, their properties, cases with failures, errors, times and warnings."""
     skipped = Repeating(" does not apply", ResultStatus.SKIPPED)
-    about = {"toolmark": "1.0", "started_at": "2026-03-01T10:20:30.123456+00:00", "seconds": 12.3456, "more": {"a": 1}}
+    about = {"toolgrade": "1.0", "started_at": "2026-03-01T10:20:30.123456+00:00", "seconds": 12.3456, "more": {"a": 1}}
     measured = report(metrics=[METRIC, skipped], about=about, interrupted=True)
     text = render_junit(measured, title="runs.jsonl")
 
@@ -93,7 +93,7 @@ def test_failure_message_has_the_first_problem() -> None:
 
     assert failure is not None
     assert failure.get("message") == 'c1 find: args.to "OPO", expected "LIS" (+1)'
-    assert failure.get("type") == "toolmark.BelowThreshold"
+    assert failure.get("type") == "toolgrade.BelowThreshold"
     assert " -  2 mail                                   (not called)\n" in (failure.text or "")
 
 
@@ -107,7 +107,7 @@ def test_error_has_the_exception_type() -> None:
     for text_of_case in ("torn", ": torn", "a text: torn"):
         odd = parsed(report(metrics=[Repeating(text_of_case, ResultStatus.FAILED)])).find(".//error")
         assert odd is not None
-        assert odd.get("type") == "toolmark.NotMeasured"
+        assert odd.get("type") == "toolgrade.NotMeasured"
 
 
 def test_unknown_times_are_omitted() -> None:

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from hostile import SECRETS, TEXTS, Repeating, hostile_cases, report_with_secrets
 from processes import assert_golden
 from strategies import case_fields
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     LLMTestCase,
     Report,
@@ -24,10 +24,10 @@ from toolmark import (
     compare,
     evaluate,
 )
-from toolmark._internal.text import printable
-from toolmark.redact import OFF
-from toolmark.report.markdown import MAX_BYTES, render_markdown
-from toolmark.report.text.gfm import RESERVED, Page, code, fenced, html_code, table_line
+from toolgrade._internal.text import printable
+from toolgrade.redact import OFF
+from toolgrade.report.markdown import MAX_BYTES, render_markdown
+from toolgrade.report.text.gfm import RESERVED, Page, code, fenced, html_code, table_line
 
 METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters", "output"])
 #: CommonMark with HTML, tables and strikethrough, as GitHub renders it.

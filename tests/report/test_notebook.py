@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolmark import LLMTestCase, MissingPackageError, Report, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.redact import REDACTED
+from toolgrade import LLMTestCase, MissingPackageError, Report, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.redact import REDACTED
 
 SECRET = "sk-" + "a" * 40
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from processes import run_python
-from toolmark import InvalidDataError, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric, evaluate
-from toolmark.errors import ConfigurationError, NotSentError
-from toolmark.formats import read_traces
-from toolmark.redact import DEFAULT, REDACTED, Redactor
-from toolmark.report import Report
-from toolmark.report.feedback import evaluation_events, evaluation_spans
-from toolmark.report.otel import emit_events, emit_spans
-from toolmark.result import MetricResult, ResultStatus
+from toolgrade import InvalidDataError, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric, evaluate
+from toolgrade.errors import ConfigurationError, NotSentError
+from toolgrade.formats import read_traces
+from toolgrade.redact import DEFAULT, REDACTED, Redactor
+from toolgrade.report import Report
+from toolgrade.report.feedback import evaluation_events, evaluation_spans
+from toolgrade.report.otel import emit_events, emit_spans
+from toolgrade.result import MetricResult, ResultStatus
 from tracing import Script, ScriptedCall, Step, otlp
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed here")
@@ -92,7 +92,7 @@ def test_events_are_those_of_the_file() -> None:
         assert (number, record.severity_text) == (file.get("severityNumber"), file.get("severityText"))
         assert record.trace_flags.sampled
     assert [record.severity_text for record in records] == [None, None, "WARN", None]
-    assert {data.instrumentation_scope.name for data in memory.get_finished_logs()} == {"toolmark"}
+    assert {data.instrumentation_scope.name for data in memory.get_finished_logs()} == {"toolgrade"}
 
 
 def test_spans_are_those_of_the_file() -> None:
@@ -347,10 +347,10 @@ def test_the_global_providers_are_the_default(tmp_path: Path) -> None:
     program = f"""
 import json
 from pathlib import Path
-from toolmark import ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.errors import ConfigurationError
-from toolmark.formats import read_traces
-from toolmark.report.otel import emit_events, emit_spans
+from toolgrade import ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.errors import ConfigurationError
+from toolgrade.formats import read_traces
+from toolgrade.report.otel import emit_events, emit_spans
 
 (run,) = read_traces(json.loads(Path("trace.json").read_text())).runs
 report = evaluate([run.to_test_case(expected_tools=[ToolCall(name="add")])], [ToolCorrectnessMetric()])

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pages import comparison
-from toolmark import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
-from toolmark.report.html import render_html
-from toolmark.report.markdown import render_markdown
-from toolmark.report.terminal import print_comparison
-from toolmark.report.terminal.console import make_console
-from toolmark.report.text.phrases import comparison_cells, p_text
+from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
+from toolgrade.report.html import render_html
+from toolgrade.report.markdown import render_markdown
+from toolgrade.report.terminal import print_comparison
+from toolgrade.report.terminal.console import make_console
+from toolgrade.report.text.phrases import comparison_cells, p_text
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@
 
 import pytest
 
-from toolmark import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.expect import Approx, Expect, Plan
-from toolmark.redact import DEFAULT, OFF, REDACTED
-from toolmark.report.redaction import redact
-from toolmark.report.terminal import print_report
-from toolmark.report.terminal.console import make_console
-from toolmark.report.text.first_problem import brief, first_problem
-from toolmark.result import Finding
+from toolgrade import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.expect import Approx, Expect, Plan
+from toolgrade.redact import DEFAULT, OFF, REDACTED
+from toolgrade.report.redaction import redact
+from toolgrade.report.terminal import print_report
+from toolgrade.report.terminal.console import make_console
+from toolgrade.report.text.first_problem import brief, first_problem
+from toolgrade.result import Finding
 
 EXPECTED = {"api_key": "one-1", "auth": {"authorization": {"value": "two-2"}}, "max_tokens": 1}
 CALLED = {"api_key": "three-3", "auth": {"authorization": {"value": "four-4"}}, "max_tokens": 2}

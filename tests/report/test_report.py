@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark import (
+from toolgrade import (
     CaseResult,
     Finding,
     LLMTestCase,
@@ -21,7 +21,7 @@ from toolmark import (
     ToolCorrectnessMetric,
     evaluate,
 )
-from toolmark.redact import REDACTED
+from toolgrade.redact import REDACTED
 
 
 def result(score: float | None = None, *, skipped: bool = False, threshold: float = 0.5, **more: Any) -> MetricResult:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from judging import RuleJudge
 from strategies import case_fields, conversation_fields, few, golden_fields, image_case_fields, run_fields
-from toolmark import (
+from toolgrade import (
     ConversationalTestCase,
     DataFileError,
     Finding,
@@ -36,19 +36,19 @@ from toolmark import (
     Turn,
     evaluate,
 )
-from toolmark.errors import ToolmarkError, TornLineWarning
-from toolmark.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate
-from toolmark.metrics import MetricLike
-from toolmark.redact import DEFAULT
-from toolmark.report.terminal import print_report
-from toolmark.report.terminal.console import make_console
-from toolmark.report.text.breakdown import problem_rows
-from toolmark.report.text.side_by_side import rows
-from toolmark.results import read_results
-from toolmark.results.case_json import case_from_json, encode_case
-from toolmark.results.jsonl import Header
-from toolmark.results.layout import Row
-from toolmark.results.writer import ResultsFile, new_header
+from toolgrade.errors import ToolgradeError, TornLineWarning
+from toolgrade.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate
+from toolgrade.metrics import MetricLike
+from toolgrade.redact import DEFAULT
+from toolgrade.report.terminal import print_report
+from toolgrade.report.terminal.console import make_console
+from toolgrade.report.text.breakdown import problem_rows
+from toolgrade.report.text.side_by_side import rows
+from toolgrade.results import read_results
+from toolgrade.results.case_json import case_from_json, encode_case
+from toolgrade.results.jsonl import Header
+from toolgrade.results.layout import Row
+from toolgrade.results.writer import ResultsFile, new_header
 
 CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
 
@@ -188,7 +188,7 @@ def test_a_predicate_comes_back_by_name(tmp_path: Path) -> None:
     (restored,) = read_results(written(report, [CORRECT], tmp_path / "r.jsonl")).cases
 
     assert restored.results[0].findings[0].expected_value.describe() == "a value that lower case accepts"
-    with pytest.raises(ToolmarkError, match="stores the name and not the function"):
+    with pytest.raises(ToolgradeError, match="stores the name and not the function"):
         CORRECT.measure(restored.case)  # type: ignore[arg-type]
 
 
@@ -247,7 +247,7 @@ def test_no_secret_enters_the_file(tmp_path: Path) -> None:
 
     assert "hunter22" not in text
     assert secret not in text
-    assert "[redacted by toolmark]" in text
+    assert "[redacted by toolgrade]" in text
 
 
 # invalid files
@@ -299,7 +299,7 @@ def test_all_problems_of_a_file_are_named(tmp_path: Path) -> None:
     head, one, two, three = lines(tmp_path)
     bad = json.loads(two)["results"][0]
     wrong = [
-        (changed(head, toolmark_results=2), "file>:1: .*format 2 cannot be read, only 1"),
+        (changed(head, toolgrade_results=2), "file>:1: .*format 2 cannot be read, only 1"),
         (head + one + one, r"file>:3: \$.place: place 0 occurs twice"),
         (head + changed(one, place=3), "place: is 3, but there are only 3 cases"),
         (head + changed(one, trial=1), "trial: is 1, but each is asked 1 times"),
@@ -321,7 +321,7 @@ def test_all_problems_of_a_file_are_named(tmp_path: Path) -> None:
 
 def test_results_and_reports_can_be_compared(tmp_path: Path) -> None:
     """A results file on one side and a report on the other."""
-    from toolmark import compare
+    from toolgrade import compare
 
     cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
     report = evaluate(cases, [CORRECT])

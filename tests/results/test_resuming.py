@@ -20,9 +20,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processes import HEEDS_INTERRUPTS, environment, toolmark_score
+from processes import HEEDS_INTERRUPTS, environment, toolgrade_score
 from strategies import few
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     DataFileError,
     Golden,
@@ -38,10 +38,10 @@ from toolmark import (
     observe,
     update_current_span,
 )
-from toolmark.agents import Conversation
-from toolmark.errors import TornLineWarning
-from toolmark.evaluation import partial_report
-from toolmark.results import read_results
+from toolgrade.agents import Conversation
+from toolgrade.errors import TornLineWarning
+from toolgrade.evaluation import partial_report
+from toolgrade.results import read_results
 from victims import EVALUATION, times_written
 
 METRICS = [ToolCorrectnessMetric(), ToolEfficiencyMetric()]
@@ -72,7 +72,7 @@ def ask(agent: Any, path: Path | None = None, **more: Any) -> Report:
 def plain(report: Report) -> dict[str, Any]:
     """A report as JSON values, without the times and the ids of runs, which are new in each run."""
     fields = report.to_dict()
-    assert fields.pop("about").keys() == {"toolmark", "python", "started_at", "seconds"}
+    assert fields.pop("about").keys() == {"toolgrade", "python", "started_at", "seconds"}
     for case in fields["cases"]:
         case.pop("run_id", None)
     return fields
@@ -93,7 +93,7 @@ def test_the_file_is_the_report(whole: tuple[bytes, Report], tmp_path: Path) -> 
     head, *entries = [json.loads(line) for line in data.splitlines()]
 
     assert plain(read_results(tmp_path / "r.jsonl")) == plain(report) == plain(ask(Agent()))
-    assert (head["toolmark_results"], head["kind"], head["count"], head["trials"]) == (1, "goldens", 3, 2)
+    assert (head["toolgrade_results"], head["kind"], head["count"], head["trials"]) == (1, "goldens", 3, 2)
     assert sorted((entry["place"], entry["trial"]) for entry in entries) == [(p, t) for p in range(3) for t in (1, 2)]
     assert {entry["content"]["actual_output"] for entry in entries} == {"an answer"}
     assert read_results(tmp_path / "r.jsonl") == report
@@ -393,7 +393,7 @@ def test_the_caller_gets_the_partial_report(tmp_path: Path) -> None:
     """Out of the KeyboardInterrupt, also where `asyncio.run` made it of a cancellation."""
     handler = """
 except KeyboardInterrupt as stopped:
-    from toolmark.evaluation import partial_report
+    from toolgrade.evaluation import partial_report
     report = partial_report(stopped)
     print(report.interrupted, len(report.cases) >= 3, report.trials)
 """
@@ -471,14 +471,14 @@ def test_score_writes_and_resumes_results(tmp_path: Path) -> None:
     """With contents; the report equals that of an uninterrupted run, and errors name the file."""
     cases = [LLMTestCase(id=key, input="what?", tools_called=[], expected_tools=[]) for key in "abc"]
     (tmp_path / "cases.jsonl").write_text("".join(case.to_json() + "\n" for case in cases), encoding="utf-8")
-    first = toolmark_score("cases.jsonl", "--results", "r.jsonl", folder=tmp_path)
+    first = toolgrade_score("cases.jsonl", "--results", "r.jsonl", folder=tmp_path)
     report = read_results(tmp_path / "r.jsonl")
     lines = (tmp_path / "r.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "r.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:30])
-    again = toolmark_score("cases.jsonl", "--results", "r.jsonl", "--resume", folder=tmp_path)
-    refused = toolmark_score("cases.jsonl", "--results", "r.jsonl", folder=tmp_path)
-    nowhere = toolmark_score("cases.jsonl", "--results", "no/r.jsonl", folder=tmp_path)
-    other = toolmark_score("cases.jsonl", "--results", "r.jsonl", "--resume", "--exact", folder=tmp_path)
+    again = toolgrade_score("cases.jsonl", "--results", "r.jsonl", "--resume", folder=tmp_path)
+    refused = toolgrade_score("cases.jsonl", "--results", "r.jsonl", folder=tmp_path)
+    nowhere = toolgrade_score("cases.jsonl", "--results", "no/r.jsonl", folder=tmp_path)
+    other = toolgrade_score("cases.jsonl", "--results", "r.jsonl", "--resume", "--exact", folder=tmp_path)
 
     assert first == again
     assert first.code == 0
@@ -498,7 +498,7 @@ def test_an_interrupted_command_says_so_by_its_code(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-c",
-        f"{HEEDS_INTERRUPTS}; from toolmark.cli.main import main; main()",
+        f"{HEEDS_INTERRUPTS}; from toolgrade.cli.main import main; main()",
         "score",
         str(path),
     ]

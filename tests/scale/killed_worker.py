@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from scale_files import metrics
-from toolmark.scale import score_files
+from toolgrade.scale import score_files
 
 EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.listdir")
 """Audit events of disk operations; Python raises them beforehand."""

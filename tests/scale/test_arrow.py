@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from judging import RuleJudge
 from scale_files import body, case, metrics
-from toolmark import ConfigurationError, DataFileError, InvalidDataError, ToolCorrectnessMetric, ToolUseMetric
-from toolmark.scale import ArrowScorer, Totals, score_files
+from toolgrade import ConfigurationError, DataFileError, InvalidDataError, ToolCorrectnessMetric, ToolUseMetric
+from toolgrade.scale import ArrowScorer, Totals, score_files
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow, of the extra `parquet`, is not installed here")
 

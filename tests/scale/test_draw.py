@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark import ConfigurationError
-from toolmark.scale.reservoir import Draft, Drawn, allot, key_of, level
+from toolgrade import ConfigurationError
+from toolgrade.scale.reservoir import Draft, Drawn, allot, key_of, level
 
 SIZES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 12), max_size=8)
 CASES = st.lists(

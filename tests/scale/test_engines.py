@@ -20,20 +20,20 @@ from engines import PATHS, need, started
 from processes import HEEDS_INTERRUPTS, environment, run_python
 from scale_files import StoppedError, after_parts, metrics, stop, without_start, write_lines
 from scale_workers import die, die_once, double, fail, fail_badly, is_alive, linger_from
-from toolmark.errors import DataFileError, WorkerDiedError
-from toolmark.results import read_results
-from toolmark.scale import ArrowScorer, score_files
-from toolmark.scale.engines.ray import run_on_ray
-from toolmark.scale.engines.spark import run_on_spark
+from toolgrade.errors import DataFileError, WorkerDiedError
+from toolgrade.results import read_results
+from toolgrade.scale import ArrowScorer, score_files
+from toolgrade.scale.engines.ray import run_on_ray
+from toolgrade.scale.engines.spark import run_on_spark
 
 ENGINES: dict[str, Callable[..., Generator[Any, None, None]]] = {"ray": run_on_ray, "spark": run_on_spark}
 
-#: `toolmark`, interrupted from outside when its third part is done.
+#: `toolgrade`, interrupted from outside when its third part is done.
 INTERRUPTED = f"""
 {HEEDS_INTERRUPTS}
 import os, threading, time
 from pathlib import Path
-from toolmark.cli.main import main
+from toolgrade.cli.main import main
 
 def interrupt():
     while len(list(Path("r.parts").glob("??????.json"))) < 3:
@@ -48,7 +48,7 @@ main()
 KILLED = """
 import os, signal, sys
 from scale_files import after_parts, metrics
-from toolmark.scale import score_files
+from toolgrade.scale import score_files
 
 kill = after_parts(3, lambda: os.kill(os.getpid(), signal.SIGKILL))
 score_files(["a", "b"], metrics(), results="r", processes=2, part_bytes=2000, engine=sys.argv[1], progress=kill)
@@ -212,7 +212,7 @@ def test_ctrl_c_keeps_finished_parts(tmp_path: Path, name: str) -> None:
     write_lines(tmp_path / "a", 600, 1)
     score_files([tmp_path / "a"], metrics(), results=tmp_path / "s", processes=1)
     paths = {"PYTHONPATH": PATHS}
-    small = "import toolmark.scale.files as scoring; scoring.score_files.__kwdefaults__['part_bytes'] = 2000\n"
+    small = "import toolgrade.scale.files as scoring; scoring.score_files.__kwdefaults__['part_bytes'] = 2000\n"
     arguments = ["score", "a", "--results", "r", "--processes", "2", "--engine", name, *METRICS]
 
     first = run_python(["-W", "ignore", "-c", small + INTERRUPTED, *arguments], tmp_path, settings=paths)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from toolmark import ConfigurationError, InvalidDataError, LLMTestCase, ToolCorrectnessMetric, evaluate
-from toolmark.cases import AnyCase
-from toolmark.metrics import MetricLike
-from toolmark.report import Report
-from toolmark.results import read_results
-from toolmark.scale import Sample, extrapolate, sample_files
-from toolmark.stats import Stratum, population_mean, population_mean_interval, population_rate_interval
+from toolgrade import ConfigurationError, InvalidDataError, LLMTestCase, ToolCorrectnessMetric, evaluate
+from toolgrade.cases import AnyCase
+from toolgrade.metrics import MetricLike
+from toolgrade.report import Report
+from toolgrade.results import read_results
+from toolgrade.scale import Sample, extrapolate, sample_files
+from toolgrade.stats import Stratum, population_mean, population_mean_interval, population_rate_interval
 
 METRICS: list[MetricLike] = [ToolCorrectnessMetric()]
 
@@ -36,12 +36,12 @@ def drawn(folder: Path, cases: Sequence[dict[str, Any]], size: int, **options: A
 
 def without_origin(one: AnyCase) -> AnyCase:
     """Return the case without its sample metadata."""
-    metadata = {name: value for name, value in one.metadata.items() if name != "toolmark_sample"}
+    metadata = {name: value for name, value in one.metadata.items() if name != "toolgrade_sample"}
     return one.model_copy(update={"metadata": metadata})
 
 
 def test_a_simple_sample(tmp_path: Path) -> None:
-    """Mean and share of all cases with the intervals of `toolmark.stats`; unmeasured cases are reported."""
+    """Mean and share of all cases with the intervals of `toolgrade.stats`; unmeasured cases are reported."""
     sample = drawn(tmp_path, [case(number % 4 > 0) for number in range(396)] + [case(None)] * 4, 80, seed=2)
     report = evaluate(sample.cases, METRICS)
     scores = [one.results[0].score for one in report.cases if one.results[0].score is not None]
@@ -116,18 +116,18 @@ def changed(sample: Sample, how: str) -> list[AnyCase]:
         return [*cases, cases[0]]
     if how == "foreign":
         return [*cases, without_origin(cases[0])]
-    origin = {**cases[0].metadata["toolmark_sample"], **({"seed": 9} if how == "mixed" else {"line": "x"})}
-    return [*cases[1:], cases[0].model_copy(update={"metadata": {"toolmark_sample": origin}})]
+    origin = {**cases[0].metadata["toolgrade_sample"], **({"seed": 9} if how == "mixed" else {"line": "x"})}
+    return [*cases[1:], cases[0].model_copy(update={"metadata": {"toolgrade_sample": origin}})]
 
 
 @pytest.mark.parametrize(
     ("how", "message"),
     [
         ("missing", "the report has 9 of the 10 cases of the sample; score all cases of the sample"),
-        ("twice", r"\$.metadata.toolmark_sample: the case of 'cases.jsonl', line \d+, is there twice"),
+        ("twice", r"\$.metadata.toolgrade_sample: the case of 'cases.jsonl', line \d+, is there twice"),
         ("foreign", "the case has no origin; draw cases with sample_files, and write results with contents"),
         ("mixed", "it is from another sample than the cases before it"),
-        ("broken", r"toolmark_sample: .*line"),
+        ("broken", r"toolgrade_sample: .*line"),
     ],
 )
 @pytest.mark.parametrize("by", [None, "metadata.task"])
@@ -170,9 +170,9 @@ def test_cases_that_lie_about_their_stratum(tmp_path: Path, lie: dict[str, Any],
     sample = drawn(tmp_path, [case(True)] * 9, 3, by="metadata.task")
     cases: list[AnyCase] = list(sample.cases[liars:])
     for one in sample.cases[:liars]:
-        origin = one.metadata["toolmark_sample"]
+        origin = one.metadata["toolgrade_sample"]
         wrong = {**origin, "stratum": {**origin["stratum"], **lie}}
-        cases.append(LLMTestCase.model_validate({**one.to_dict(), "metadata": {"toolmark_sample": wrong}}))
+        cases.append(LLMTestCase.model_validate({**one.to_dict(), "metadata": {"toolgrade_sample": wrong}}))
 
     with pytest.raises(InvalidDataError, match=message):
         extrapolate(evaluate(cases, METRICS))

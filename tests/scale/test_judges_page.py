@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from processes import COMMAND, ROOT, run_python
-from toolmark.testing import BatchPlan, FakeOpenAI, ReceivedRequest, Reply
+from toolgrade.testing import BatchPlan, FakeOpenAI, ReceivedRequest, Reply
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from scale_files import body, metrics, without_start, write_lines
-from toolmark import DataFileError
-from toolmark._internal.file_kinds import is_parquet
-from toolmark.errors import MissingPackageError
-from toolmark.scale import score_files
+from toolgrade import DataFileError
+from toolgrade._internal.file_kinds import is_parquet
+from toolgrade.errors import MissingPackageError
+from toolgrade.scale import score_files
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow, of the extra `parquet`, is not installed here")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -140,5 +140,5 @@ def test_missing_parquet_package_is_reported(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "p").write_bytes(b"PAR1")
 
-    with pytest.raises(MissingPackageError, match=r"toolmark\[parquet\]"):
+    with pytest.raises(MissingPackageError, match=r"toolgrade\[parquet\]"):
         score_files([tmp_path / "p"], metrics(), processes=1)

@@ -15,8 +15,8 @@ import pytest
 from engines import PATHS, need
 from processes import COMMAND, run_python
 from scale_files import metrics, without_start, write_lines
-from toolmark.errors import ConfigurationError, MissingPackageError
-from toolmark.scale import score_files
+from toolgrade.errors import ConfigurationError, MissingPackageError
+from toolgrade.scale import score_files
 
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 4}
 
@@ -26,7 +26,7 @@ def test_missing_ray_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "ray", None)
     write_lines(tmp_path / "a", 3)
 
-    with pytest.raises(MissingPackageError, match=r"toolmark\[ray\]"):
+    with pytest.raises(MissingPackageError, match=r"toolgrade\[ray\]"):
         score_files([tmp_path / "a"], metrics(), engine="ray")
 
 

@@ -15,14 +15,14 @@ from click.testing import CliRunner
 
 from processes import environment
 from scale_files import StoppedError, after_parts, case, metrics, stop, without_start
-from toolmark import evaluate, read_cases
-from toolmark.cli.main import main
-from toolmark.errors import WorkerDiedError
-from toolmark.report.text.breakdown import breakdowns, warning_kinds
-from toolmark.scale import detect, partition
-from toolmark.scale.files import report_file
-from toolmark.scale.run import in_order
-from toolmark.scale.score_part import trim_entries
+from toolgrade import evaluate, read_cases
+from toolgrade.cli.main import main
+from toolgrade.errors import WorkerDiedError
+from toolgrade.report.text.breakdown import breakdowns, warning_kinds
+from toolgrade.scale import detect, partition
+from toolgrade.scale.files import report_file
+from toolgrade.scale.run import in_order
+from toolgrade.scale.score_part import trim_entries
 
 RUNNER = CliRunner()
 
@@ -228,9 +228,9 @@ def test_convert_does_not_depend_on_parts_and_processes(
 
 PEAK = """
 import pathlib, runpy, sys
-sys.argv = ["toolmark", "convert", sys.argv[1], "--to", sys.argv[2], "--processes", "1"]
+sys.argv = ["toolgrade", "convert", sys.argv[1], "--to", sys.argv[2], "--processes", "1"]
 try:
-    runpy.run_module("toolmark.cli", run_name="__main__")
+    runpy.run_module("toolgrade.cli", run_name="__main__")
 except SystemExit as stop:
     assert not stop.code, stop.code
 status = pathlib.Path("/proc/self/status").read_text()

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from command_runner import RUNNER
 from scale_files import body, metrics, without_start
-from toolmark import Run, RunStatus, ToolCall, evaluate, read_cases
-from toolmark.capture import JsonlSink, RunBuilder
-from toolmark.cases import AnyCase
-from toolmark.cli.main import main
-from toolmark.errors import ToolmarkWarning
-from toolmark.scale import sample_files, score_files
-from toolmark.scale.files import report_file
-from toolmark.scale.partition import divide_files
-from toolmark.scale.run import survey
+from toolgrade import Run, RunStatus, ToolCall, evaluate, read_cases
+from toolgrade.capture import JsonlSink, RunBuilder
+from toolgrade.cases import AnyCase
+from toolgrade.cli.main import main
+from toolgrade.errors import ToolgradeWarning
+from toolgrade.scale import sample_files, score_files
+from toolgrade.scale.files import report_file
+from toolgrade.scale.partition import divide_files
+from toolgrade.scale.run import survey
 
 IDS = ("run-1", 'é"\\run\n', "", None)
 """Ids of runs, also such that JSON text can spell in several ways."""
@@ -50,7 +50,7 @@ def remaining(runs: list[tuple[str | None, str]]) -> list[str]:
 def read_quietly(path: Path) -> list[AnyCase]:
     """Return the cases of a file, without its warnings."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ToolmarkWarning)
+        warnings.simplefilter("ignore", ToolgradeWarning)
         return list(read_cases(path))
 
 
@@ -79,7 +79,7 @@ def test_every_reader_leaves_out_the_same_runs(
     for path in (plain, packed, array):
         assert [case.id for case in read_quietly(path)] == ids
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ToolmarkWarning)
+            warnings.simplefilter("ignore", ToolgradeWarning)
             assert score_files([path], metrics(), processes=1, part_bytes=part_bytes).cases == len(ids)
             report = report_file(path, metrics(), full=0, processes=1)
             sample = sample_files([path], 100, processes=1)
@@ -102,15 +102,15 @@ def test_results_do_not_depend_on_parts_and_processes(tmp_path: Path, processes:
     path = tmp_path / "runs.jsonl"
     cases = write_runs(path, 30)
     left_out = "runs.jsonl: left out 10 interrupted runs: a later line has the same run, resumed"
-    with pytest.warns(ToolmarkWarning, match=left_out):
+    with pytest.warns(ToolgradeWarning, match=left_out):
         alone = score_files([path], metrics(), results=tmp_path / "alone", processes=1)
-    with pytest.warns(ToolmarkWarning, match=left_out) as caught:
+    with pytest.warns(ToolgradeWarning, match=left_out) as caught:
         totals = score_files([path], metrics(), results=tmp_path / "parts", processes=processes, part_bytes=part_bytes)
     assert len(caught) == 1
     assert totals == alone
     assert totals.cases == cases
     assert without_start(tmp_path / "parts") == without_start(tmp_path / "alone")
-    with pytest.warns(ToolmarkWarning, match=left_out):
+    with pytest.warns(ToolgradeWarning, match=left_out):
         evaluate(read_cases(path), metrics(), results=tmp_path / "whole", show_progress=False)
     assert body(tmp_path / "parts") == body(tmp_path / "whole")
 
@@ -121,9 +121,9 @@ def test_sample_of_several_processes(tmp_path: Path) -> None:
     cases = write_runs(path, 30)
     long_line = json.dumps({"input": "x" * (5 << 20)})  # so that a second process is worth it
     path.write_text(path.read_text(encoding="utf-8") + long_line + "\n", encoding="utf-8")
-    with pytest.warns(ToolmarkWarning, match="left out 10"):
+    with pytest.warns(ToolgradeWarning, match="left out 10"):
         alone = sample_files([path], 12, processes=1)
-    with pytest.warns(ToolmarkWarning, match="left out 10"):
+    with pytest.warns(ToolgradeWarning, match="left out 10"):
         assert sample_files([path], 12, processes=2) == alone
     assert alone.population == cases + 1
 
@@ -163,7 +163,7 @@ def test_a_broken_later_line_is_an_error_and_a_torn_one_replaces_nothing(tmp_pat
     torn = line("r", "ok", 1)[:-1]
     path.write_text(line("r", "interrupted", 0) + "\n" + torn, encoding="utf-8")
     assert [case.id for case in read_quietly(path)] == ["c0"]
-    with pytest.warns(ToolmarkWarning, match="a torn line"):
+    with pytest.warns(ToolgradeWarning, match="a torn line"):
         assert score_files([path], metrics(), processes=1).cases == 1
 
 
@@ -181,7 +181,7 @@ def test_a_resumed_run_of_a_sink_is_one_case(tmp_path: Path) -> None:
         builder.ended("Done.")
         sink.write(builder.build())
 
-    with pytest.warns(ToolmarkWarning, match="left out 1 interrupted run:"):
+    with pytest.warns(ToolgradeWarning, match="left out 1 interrupted run:"):
         cases = read_cases(path)
 
     assert [(case.id, case.actual_output) for case in cases] == [("r2", None), ("r1", "Done.")]

@@ -18,14 +18,14 @@ import pytest
 
 from processes import environment, run_python
 from scale_files import StoppedError, after_parts, metrics, stop, without_start, write_lines
-from toolmark import ConfigurationError, ToolCorrectnessMetric
-from toolmark._internal.atomic_files import LOCK_NAME, folder_lock
-from toolmark.results import read_results
-from toolmark.scale import Totals, score_files
-from toolmark.scale import run as runs
-from toolmark.scale.part_store import Folder
-from toolmark.scale.partition import Part
-from toolmark.scale.score_part import Options, Outcome
+from toolgrade import ConfigurationError, ToolCorrectnessMetric
+from toolgrade._internal.atomic_files import LOCK_NAME, folder_lock
+from toolgrade.results import read_results
+from toolgrade.scale import Totals, score_files
+from toolgrade.scale import run as runs
+from toolgrade.scale.part_store import Folder
+from toolgrade.scale.partition import Part
+from toolgrade.scale.score_part import Options, Outcome
 from victims import processes_with
 
 WORKER = Path(__file__).with_name("killed_worker.py")

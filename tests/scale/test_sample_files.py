@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scale_files import write_lines
-from toolmark import (
+from toolgrade import (
     ConfigurationError,
     ConversationalTestCase,
     DataFileError,
@@ -23,19 +23,19 @@ from toolmark import (
     Turn,
     read_cases,
 )
-from toolmark.cases import AnyCase
-from toolmark.dataset import Document, write_cases
-from toolmark.errors import TornLineWarning
-from toolmark.expect import Expect, Plan
-from toolmark.scale import Sample, sample_files
-from toolmark.scale import sample as sample_module
-from toolmark.scale.partition import Part
-from toolmark.scale.sample import names_of
+from toolgrade.cases import AnyCase
+from toolgrade.dataset import Document, write_cases
+from toolgrade.errors import TornLineWarning
+from toolgrade.expect import Expect, Plan
+from toolgrade.scale import Sample, sample_files
+from toolgrade.scale import sample as sample_module
+from toolgrade.scale.partition import Part
+from toolgrade.scale.sample import names_of
 
 
 def origin(case: AnyCase) -> dict[str, Any]:
     """Where a drawn case came from."""
-    entry: dict[str, Any] = case.metadata["toolmark_sample"]
+    entry: dict[str, Any] = case.metadata["toolgrade_sample"]
     return entry
 
 
@@ -64,7 +64,7 @@ def test_each_case_has_its_origin(days: list[Path], tmp_path: Path) -> None:
         assert (entry["seed"], entry["population"], entry["drawn"]) == (7, 100, 30)
         before = LLMTestCase.model_validate(json.loads(lines[entry["file"]][entry["line"] - 1])).to_dict()
         after = case.to_dict()
-        metadata = {name: value for name, value in after.pop("metadata").items() if name != "toolmark_sample"}
+        metadata = {name: value for name, value in after.pop("metadata").items() if name != "toolgrade_sample"}
         if "id" not in before and "name" not in before:
             assert after.pop("name") == f"{entry['file']} line {entry['line']}"
         assert metadata == before.pop("metadata", {})
@@ -206,7 +206,7 @@ def test_cases_of_every_kind_keep_all_they_have(tmp_path: Path) -> None:
 
     for line, case in enumerate(cases, start=1):
         drawn = by_line[line].to_dict()
-        assert drawn["metadata"].pop("toolmark_sample")["line"] == line
+        assert drawn["metadata"].pop("toolgrade_sample")["line"] == line
         named = {} if case.to_dict().get("id") else {"name": f"cases.jsonl line {line}"}
         assert type(by_line[line]) is type(case)
         assert drawn == {"metadata": {}, **named, **case.to_dict()}
@@ -229,7 +229,7 @@ def test_all_unreadable_input_is_reported(tmp_path: Path) -> None:
     assert "bad.jsonl:2: $: not JSON" in message
     assert "bad.jsonl:3: $.tools" in message
     assert "bad.jsonl:4: $.turns" in message
-    assert "drawn.jsonl:1: $.metadata.toolmark_sample: is already a case of a sample" in message
+    assert "drawn.jsonl:1: $.metadata.toolgrade_sample: is already a case of a sample" in message
     assert "drawn.jsonl:2: " not in message  # one message covers all cases of a file
     assert "empty.jsonl:1: $: the file is empty" in message
     assert not (tmp_path / "out.jsonl").exists()

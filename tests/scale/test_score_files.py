@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scale_files import after_parts, body, metrics, without_start, write_lines
-from toolmark import ConfigurationError, DataFileError, ToolCorrectnessMetric, ToolUseMetric, evaluate, read_cases
-from toolmark.errors import MissingPackageError, TornLineWarning, WorkerDiedError
-from toolmark.results import read_results
-from toolmark.scale import files as scoring
-from toolmark.scale import score_files
-from toolmark.scale.engines.local_pool import run_jobs
-from toolmark.scale.partition import divide_files, number_lines, survey_part
+from toolgrade import ConfigurationError, DataFileError, ToolCorrectnessMetric, ToolUseMetric, evaluate, read_cases
+from toolgrade.errors import MissingPackageError, TornLineWarning, WorkerDiedError
+from toolgrade.results import read_results
+from toolgrade.scale import files as scoring
+from toolgrade.scale import score_files
+from toolgrade.scale.engines.local_pool import run_jobs
+from toolgrade.scale.partition import divide_files, number_lines, survey_part
 
 CASE = b'{"id": "a", "tools_called": [], "expected_tools": []}'
 
@@ -320,7 +320,7 @@ def test_missing_zstd_package_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "zstandard", None)
     (tmp_path / "a").write_bytes(b"\x28\xb5\x2f\xfd\x00")
 
-    with pytest.raises(MissingPackageError, match=r"toolmark\[zst\]"):
+    with pytest.raises(MissingPackageError, match=r"toolgrade\[zst\]"):
         read_cases(tmp_path / "a")
 
 

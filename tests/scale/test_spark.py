@@ -12,8 +12,8 @@ import pytest
 from engines import PATHS, need
 from processes import COMMAND, run_python
 from scale_files import metrics, without_start, write_lines
-from toolmark.errors import MissingPackageError
-from toolmark.scale import score_files
+from toolgrade.errors import MissingPackageError
+from toolgrade.scale import score_files
 
 CHOSEN = ["--metric", "tool-correctness", "--metric", "tool-efficiency", "--params", "input", "--max-calls", "2"]
 
@@ -22,7 +22,7 @@ PROGRAM = """
 import os, signal, sys
 from pyspark.sql import SparkSession
 from scale_files import metrics
-from toolmark.scale import score_files
+from toolgrade.scale import score_files
 before = signal.getsignal(signal.SIGINT)
 score_files(["a"], metrics(), results="r", engine="spark", part_bytes=2000)
 print(signal.getsignal(signal.SIGINT) is before, "PYSPARK_PYTHON" in os.environ)
@@ -47,7 +47,7 @@ def test_missing_spark_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     write_lines(tmp_path / "a", 3)
 
-    with pytest.raises(MissingPackageError, match=r"'pyspark'.*toolmark\[spark\]"):
+    with pytest.raises(MissingPackageError, match=r"'pyspark'.*toolgrade\[spark\]"):
         score_files([tmp_path / "a"], metrics(), engine="spark")
 
 
@@ -69,7 +69,7 @@ def test_missing_java_is_reported(folder: Path) -> None:
 
 
 def test_spark_is_started_and_ended_or_used_and_left(folder: Path) -> None:
-    """Toolmark stops a session that it started, without leftover settings or handlers; an existing one continues."""
+    """Toolgrade stops a session that it started, without leftover settings or handlers; an existing one continues."""
     need("spark")
 
     done = run_python(["-W", "ignore", "-c", PROGRAM], folder, settings={"PYTHONPATH": PATHS})

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark.errors import InvalidDataError
-from toolmark.report import MetricSummary
-from toolmark.result import MetricResult, ResultStatus
-from toolmark.scale import Totals
+from toolgrade.errors import InvalidDataError
+from toolgrade.report import MetricSummary
+from toolgrade.result import MetricResult, ResultStatus
+from toolgrade.scale import Totals
 
 SCORES = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 0.1]), st.floats(0, 1, allow_subnormal=True))
 

@@ -1,6 +1,6 @@
-"""The published JSON Schemas: they are those of the readers, accept what toolmark writes, and refuse what it refuses.
+"""The published JSON Schemas: they are those of the readers, accept what toolgrade writes, and refuse what it refuses.
 
-After an intended change, write them anew: `TOOLMARK_UPDATE_SCHEMAS=1 pytest tests/schemas`.
+After an intended change, write them anew: `TOOLGRADE_UPDATE_SCHEMAS=1 pytest tests/schemas`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
-import toolmark.schemas
+import toolgrade.schemas
 from command_runner import RUNNER
 from plan_drawing import plans
 from processes import ROOT
@@ -28,10 +28,10 @@ from strategies import (
     image_case_fields,
     run_fields,
 )
-from toolmark import ConversationalTestCase, Golden, InvalidDataError, LLMTestCase, MLLMTestCase, read_cases
-from toolmark.cli.main import main
-from toolmark.dataset import read_any_case, read_golden, read_goldens
-from toolmark.expect import (
+from toolgrade import ConversationalTestCase, Golden, InvalidDataError, LLMTestCase, MLLMTestCase, read_cases
+from toolgrade.cli.main import main
+from toolgrade.dataset import read_any_case, read_golden, read_goldens
+from toolgrade.expect import (
     AnyOf,
     Approx,
     Contains,
@@ -48,12 +48,12 @@ from toolmark.expect import (
     Schema,
     Unordered,
 )
-from toolmark.expect.matcher import MATCHERS
-from toolmark.formats import case_from_record
-from toolmark.schemas import KINDS
-from toolmark.schemas.build import build
+from toolgrade.expect.matcher import MATCHERS
+from toolgrade.formats import case_from_record
+from toolgrade.schemas import KINDS
+from toolgrade.schemas.build import build
 
-FOLDER = Path(toolmark.schemas.__file__).parent
+FOLDER = Path(toolgrade.schemas.__file__).parent
 SCHEMAS = {kind: build(kind) for kind in KINDS}
 VALIDATORS = {kind: Draft7Validator(schema) for kind, schema in SCHEMAS.items()}
 READERS: dict[str, Any] = {
@@ -82,7 +82,7 @@ def test_the_published_files_are_those_of_the_readers(kind: str) -> None:
     """A field, a matcher or a key of plans that changes changes its schema."""
     path = FOLDER / f"{kind}.schema.json"
     schema = build(kind)
-    if os.environ.get("TOOLMARK_UPDATE_SCHEMAS"):
+    if os.environ.get("TOOLGRADE_UPDATE_SCHEMAS"):
         path.write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     # Values are compared: releases of pydantic differ in the order of keys, and in 0 and 0.0.
@@ -99,11 +99,11 @@ def test_the_command_prints_them(kind: str) -> None:
     assert RUNNER.invoke(main, ["schema", "case"]).exit_code == 2
 
 
-# What toolmark writes is valid
+# What toolgrade writes is valid
 
 
 @given(case_fields, conversation_fields, golden_fields, image_case_fields)
-def test_what_toolmark_writes_is_valid(
+def test_what_toolgrade_writes_is_valid(
     case: dict[str, Any], conversation: dict[str, Any], golden: dict[str, Any], images: dict[str, Any]
 ) -> None:
     """Alone, as a line, and in an array with others."""

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
-from toolmark import ConfigurationError, InvalidDataError
-from toolmark.stats import (
+from toolgrade import ConfigurationError, InvalidDataError
+from toolgrade.stats import (
     Interval,
     auc,
     auc_difference_interval,

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, t
 
-from toolmark import ConfigurationError, InvalidDataError
-from toolmark.stats import mean_interval, rate_interval, student_t
+from toolgrade import ConfigurationError, InvalidDataError
+from toolgrade.stats import mean_interval, rate_interval, student_t
 
 SHARES = st.sampled_from((0.0, 0.1, 0.25, 1 / 3, 0.5, 0.9, 1.0))
 

@@ -1,4 +1,4 @@
-"""Statistics against those of statsmodels and scikit-learn, which toolmark itself never imports."""
+"""Statistics against those of statsmodels and scikit-learn, which toolgrade itself never imports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark.stats import auc, balanced_accuracy, holm, mcnemar, mean_interval, rate_interval
+from toolgrade.stats import auc, balanced_accuracy, holm, mcnemar, mean_interval, rate_interval
 
 _WHY = "the core is tested alone here, without the libraries that its statistics are compared with"
 with warnings.catch_warnings():

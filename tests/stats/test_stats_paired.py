@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, false_discovery_control, permutation_test
 
-from toolmark import ConfigurationError, InvalidDataError
-from toolmark.stats import (
+from toolgrade import ConfigurationError, InvalidDataError
+from toolgrade.stats import (
     holm,
     mcnemar,
     mean_difference,

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmark.errors import ConfigurationError
-from toolmark.testing import AskFor, FakeOpenAI, HandOff, HttpFault, ReceivedRequest, Reply, Step
+from toolgrade.errors import ConfigurationError
+from toolgrade.testing import AskFor, FakeOpenAI, HandOff, HttpFault, ReceivedRequest, Reply, Step
 from wire import CHAT, QUESTIONS, RESPONSES, ask, chat_message, connected, over
 
 BOTH = pytest.mark.parametrize("path", [CHAT, RESPONSES])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolmark.testing import BatchPlan, FakeOpenAI, HttpFault
+from toolgrade.testing import BatchPlan, FakeOpenAI, HttpFault
 
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolmark.testing import AskFor, FakeOpenAI, HttpFault, Reply, Step
+from toolgrade.testing import AskFor, FakeOpenAI, HttpFault, Reply, Step
 
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 pydantic = pytest.importorskip("pydantic")
@@ -136,7 +136,7 @@ def test_models_are_read() -> None:
     """The client lists and retrieves models."""
     with FakeOpenAI(models={"gpt": ["x"]}) as server, client(server) as api:
         assert [model.id for model in api.models.list()] == ["gpt", "any"]
-        assert api.models.retrieve("gpt").owned_by == "toolmark"
+        assert api.models.retrieve("gpt").owned_by == "toolgrade"
 
 
 # Faults

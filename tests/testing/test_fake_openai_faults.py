@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from toolmark.testing import AskFor, FakeOpenAI, HttpFault, Reply, Step
+from toolgrade.testing import AskFor, FakeOpenAI, HttpFault, Reply, Step
 from wire import CHAT, QUESTIONS, RESPONSES, Answer, ask, chat_message, connected, over
 
 BOTH = pytest.mark.parametrize("path", [CHAT, RESPONSES])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from programs import check_programs, random_program
-from toolmark.testing import AgentTool
+from toolgrade.testing import AgentTool
 from toy_framework import PlainContract, Recorder
 from wrong_adapters import CompletionOrder, DropsFailedCalls, KeysByIdOnly, KnowsNoScopes
 

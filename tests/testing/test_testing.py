@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import pytest
 
-from toolmark.calls import ToolCall
-from toolmark.cases import Run, RunStatus
-from toolmark.errors import ToolmarkError
-from toolmark.testing import (
+from toolgrade.calls import ToolCall
+from toolgrade.cases import Run, RunStatus
+from toolgrade.errors import ToolgradeError
+from toolgrade.testing import (
     ADD,
     AdapterContract,
     AskFor,
@@ -27,8 +27,8 @@ from toolmark.testing import (
     flaky_tool,
     sample_runs,
 )
-from toolmark.testing.contract import check_contract
-from toolmark.testing.tool_doubles import HangingTool
+from toolgrade.testing.contract import check_contract
+from toolgrade.testing.tool_doubles import HangingTool
 from toy_framework import PlainContract, Recorder
 from wrong_adapters import MUTANTS, AddsDefaults
 
@@ -205,7 +205,7 @@ def test_a_script_gives_its_steps_in_order() -> None:
 
 
 def test_a_script_that_is_over_says_so() -> None:
-    """The error has the script's length and is a toolmark error."""
+    """The error has the script's length and is a toolgrade error."""
     model = ScriptedModel("final")
     model.next_step()
 
@@ -213,7 +213,7 @@ def test_a_script_that_is_over_says_so() -> None:
         ScriptEndedError, match="asked 2 times, but its script has 1 steps; add what it should say next"
     ):
         model.next_step()
-    assert issubclass(ScriptEndedError, ToolmarkError)
+    assert issubclass(ScriptEndedError, ToolgradeError)
 
 
 def test_a_script_gives_each_step_once_to_many_threads() -> None:

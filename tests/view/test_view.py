@@ -1,4 +1,4 @@
-"""`toolmark view`: what its server answers, over real files and a real socket on this machine."""
+"""`toolgrade view`: what its server answers, over real files and a real socket on this machine."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ import pytest
 
 from pages import CASES, CONVERSATION, METRIC, hostile_report
 from processes import environment
-from toolmark import LLMTestCase, ToolCall, evaluate
-from toolmark.errors import ConfigurationError, DataFileError
-from toolmark.report import Report
-from toolmark.results import read_results
-from toolmark.view.build import build_index
-from toolmark.view.filters import Filters
-from toolmark.view.pages import Pages
-from toolmark.view.results_file import ResultsFile
-from toolmark.view.server import PageServer
+from toolgrade import LLMTestCase, ToolCall, evaluate
+from toolgrade.errors import ConfigurationError, DataFileError
+from toolgrade.report import Report
+from toolgrade.results import read_results
+from toolgrade.view.build import build_index
+from toolgrade.view.filters import Filters
+from toolgrade.view.pages import Pages
+from toolgrade.view.results_file import ResultsFile
+from toolgrade.view.server import PageServer
 
 Get = Callable[..., tuple[int, str]]
 
@@ -213,7 +213,7 @@ def test_a_second_file_is_compared(tmp_path: Path) -> None:
 
 
 def test_files_without_a_common_case_are_not_compared(tmp_path: Path) -> None:
-    """The error of `toolmark compare` says what each file has."""
+    """The error of `toolgrade compare` says what each file has."""
     before, now = write(tmp_path / "a.jsonl", "p"), write(tmp_path / "b.jsonl", "p", start=5)
     with pytest.raises(ConfigurationError, match="no case is in both"), served(tmp_path / "index", now, before):
         pass
@@ -324,7 +324,7 @@ def test_the_command_serves_until_it_is_ended(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-m", "toolmark.cli", "view", str(path), "--no-open"],
+        [sys.executable, "-m", "toolgrade.cli", "view", str(path), "--no-open"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -10,9 +10,9 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableLambda
 from lc_agents import add, asks, make_agent, memory, scripted
 
-from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.agents import Conversation
-from toolmark_langchain import as_agent
+from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.agents import Conversation
+from toolgrade_langchain import as_agent
 
 SCRIPT = {"1+2?": [asks(("add", {"a": 1}, "c1")), "three"], "really?": ["still three"], "other": ["what?"]}
 

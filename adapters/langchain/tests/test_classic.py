@@ -8,7 +8,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from lc_agents import add, asks, called, scripted, slow, summaries
 
-from toolmark_langchain import ToolCallRecorder
+from toolgrade_langchain import ToolCallRecorder
 
 CLASSIC = version_of("langchain") < (1, 0, 0)
 

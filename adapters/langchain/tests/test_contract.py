@@ -24,10 +24,10 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from programs import check_programs
-from toolmark.capture import JsonlSink
-from toolmark.cases import ConversationalTestCase, MLLMImage, Run
-from toolmark.testing import AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
-from toolmark_langchain import ToolCallRecorder, record
+from toolgrade.capture import JsonlSink
+from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
+from toolgrade.testing import AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
+from toolgrade_langchain import ToolCallRecorder, record
 
 try:  # the agent of langchain 1.0
     from langchain.agents import create_agent

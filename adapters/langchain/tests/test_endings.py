@@ -13,8 +13,8 @@ from langgraph.types import Command
 from lc_agents import add, asks, called, make_agent, memory, react_agent, scripted, slow, summaries, thread
 from lc_versions import scenario
 
-from toolmark.cases import Run
-from toolmark_langchain import ToolCallRecorder
+from toolgrade.cases import Run
+from toolgrade_langchain import ToolCallRecorder
 
 HI = {"messages": [("user", "hi")]}
 SCRIPT = [asks(("add", {"a": 1}, "c1")), "final"]

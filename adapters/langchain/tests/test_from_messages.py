@@ -8,8 +8,8 @@ from lc_agents import ScriptedModel, add, asks, called, make_agent, memory, reac
 from lc_versions import scenario
 from pydantic import BaseModel
 
-from toolmark.errors import InvalidDataError
-from toolmark_langchain import ToolCallRecorder, run_from_messages, run_from_state
+from toolgrade.errors import InvalidDataError
+from toolgrade_langchain import ToolCallRecorder, run_from_messages, run_from_state
 
 TURN = [
     SystemMessage("be kind"),

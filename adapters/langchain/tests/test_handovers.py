@@ -15,8 +15,8 @@ from langgraph.prebuilt import InjectedState, ToolNode
 from langgraph.types import Command, Send
 from lc_agents import ScriptedModel, add, asks, called, memory, react_agent, summaries, thread
 
-from toolmark.cases import Run
-from toolmark_langchain import ToolCallRecorder
+from toolgrade.cases import Run
+from toolgrade_langchain import ToolCallRecorder
 
 HI = {"messages": [("user", "hi")]}
 

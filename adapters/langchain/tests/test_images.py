@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from lc_agents import asks, make_agent, scripted
 
-from toolmark.cases import MLLMImage, Run
-from toolmark.testing.tool_doubles import PICTURE_BYTES
-from toolmark_langchain import ToolCallRecorder, run_from_messages
+from toolgrade.cases import MLLMImage, Run
+from toolgrade.testing.tool_doubles import PICTURE_BYTES
+from toolgrade_langchain import ToolCallRecorder, run_from_messages
 
 DATA = base64.b64encode(PICTURE_BYTES).decode()
 PLAIN = {"type": "image", "mime_type": "image/png", "data": DATA}

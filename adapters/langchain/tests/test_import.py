@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import toolmark_langchain
+import toolgrade_langchain
 
 
 def loaded_by(module: str) -> set[str]:
@@ -15,7 +15,7 @@ def loaded_by(module: str) -> set[str]:
 
 def test_imports_the_core_of_the_framework_only() -> None:
     """Importing the adapter loads `langchain_core`, and of LangChain and LangGraph no more than that loads itself."""
-    loaded = loaded_by("toolmark_langchain")
+    loaded = loaded_by("toolgrade_langchain")
 
     assert "langchain_core" in loaded
     more = loaded & {"langchain", "langgraph"}
@@ -24,5 +24,5 @@ def test_imports_the_core_of_the_framework_only() -> None:
 
 def test_public_names_are_sorted_and_exist() -> None:
     """Every public name exists, and the list is sorted."""
-    assert toolmark_langchain.__all__ == sorted(toolmark_langchain.__all__)
-    assert all(hasattr(toolmark_langchain, name) for name in toolmark_langchain.__all__)
+    assert toolgrade_langchain.__all__ == sorted(toolgrade_langchain.__all__)
+    assert all(hasattr(toolgrade_langchain, name) for name in toolgrade_langchain.__all__)

@@ -11,11 +11,11 @@ from langchain_core.messages import AIMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
 from lc_agents import ScriptedModel
 
-from toolmark import ConfigurationError
-from toolmark.errors import JudgeOutcome
-from toolmark.judge import Judge, Reply, TextModel
-from toolmark.testing import sample_prompt
-from toolmark_langchain import as_judge, record
+from toolgrade import ConfigurationError
+from toolgrade.errors import JudgeOutcome
+from toolgrade.judge import Judge, Reply, TextModel
+from toolgrade.testing import sample_prompt
+from toolgrade_langchain import as_judge, record
 
 YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 IMAGE = "data:image/png;base64,iVBORw0KGgo="

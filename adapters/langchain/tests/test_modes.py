@@ -10,7 +10,7 @@ import pytest
 from lc_agents import PARALLEL, ScriptedModel, add, asks, called, make_agent, parallel_script, scripted, slow, summaries
 from lc_versions import FEATURES
 
-from toolmark_langchain import ToolCallRecorder, record
+from toolgrade_langchain import ToolCallRecorder, record
 
 HI = {"messages": [("user", "hi")]}
 

@@ -14,11 +14,11 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 from lc_agents import ScriptedModel, add, asks, called, make_agent, memory, summaries
 
-from toolmark.capture import JsonlSink
-from toolmark.cases import LLMTestCase
-from toolmark.dataset import read_cases
-from toolmark_langchain import ToolCallRecorder, record
-from toolmark_langchain._active import _Attached
+from toolgrade.capture import JsonlSink
+from toolgrade.cases import LLMTestCase
+from toolgrade.dataset import read_cases
+from toolgrade_langchain import ToolCallRecorder, record
+from toolgrade_langchain._active import _Attached
 
 AGENT = make_agent(ScriptedModel(script=lambda text: [asks(("add", {"a": int(text)}, "c1")), f"final {text}"]), [add])
 

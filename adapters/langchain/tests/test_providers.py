@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from lc_agents import add, called, scripted, summaries
 from pydantic import BaseModel, Field
 
-from toolmark_langchain import ToolCallRecorder, run_from_messages
+from toolgrade_langchain import ToolCallRecorder, run_from_messages
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 

@@ -1,4 +1,4 @@
-"""The README, and what README and guide of toolmark show of the adapter: all code runs as it stands."""
+"""The README, and what README and guide of toolgrade show of the adapter: all code runs as it stands."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ from langchain_core.tools import tool
 from lc_agents import asks, make_agent, memory, scripted, thread
 
 from readme_code import run_page
-from toolmark import read_cases
+from toolgrade import read_cases
 
 README = Path(__file__).parents[1] / "README.md"
 ROOT = Path(__file__).parents[3]
@@ -46,7 +46,7 @@ def test_the_code_of_the_readme_runs(
         await run_page(README, names)
         recorders.append(names["recorder"])
         for page in (ROOT / "README.md", ROOT / "docs" / "guide.md"):
-            await run_page(page, names, "from toolmark_langchain import")
+            await run_page(page, names, "from toolgrade_langchain import")
         async with names["lifespan"](None):
             agent.invoke(question)
 

@@ -12,13 +12,13 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from lc_agents import add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 
-from toolmark import NothingRecordedError
-from toolmark.capture import RunBuilder
-from toolmark.cases import Run
-from toolmark.errors import ConfigurationError, ToolmarkError
-from toolmark_langchain import ToolCallRecorder, record
-from toolmark_langchain._run_tree import RunTree
-from toolmark_langchain._watcher import Watcher
+from toolgrade import NothingRecordedError
+from toolgrade.capture import RunBuilder
+from toolgrade.cases import Run
+from toolgrade.errors import ConfigurationError, ToolgradeError
+from toolgrade_langchain import ToolCallRecorder, record
+from toolgrade_langchain._run_tree import RunTree
+from toolgrade_langchain._watcher import Watcher
 
 HI = {"messages": [("user", "hi")]}
 SCRIPT = [asks(("add", {"a": 1}, "c1")), "final"]
@@ -137,7 +137,7 @@ def test_nothing_recorded() -> None:
     """Asking for a run when there is none raises an error that says what to do."""
     with pytest.raises(NothingRecordedError, match="callbacks"):
         _ = ToolCallRecorder().run
-    assert issubclass(NothingRecordedError, ToolmarkError)
+    assert issubclass(NothingRecordedError, ToolgradeError)
 
 
 def test_a_run_becomes_a_case() -> None:

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from lc_agents import add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 
-from toolmark_langchain import ToolCallRecorder, record
+from toolgrade_langchain import ToolCallRecorder, record
 
 HI = {"messages": [("user", "hi")]}
 SCRIPT = [asks(("add", {"a": 1}, "c1")), "final"]

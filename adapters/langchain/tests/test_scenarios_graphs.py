@@ -33,8 +33,8 @@ from lc_versions import scenario
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from toolmark.cases import Run
-from toolmark_langchain import ToolCallRecorder
+from toolgrade.cases import Run
+from toolgrade_langchain import ToolCallRecorder
 
 HI = {"messages": [("user", "hi")]}
 ADDITION = called("add", {"a": 1}, "c1", "3")

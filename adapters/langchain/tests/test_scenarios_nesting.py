@@ -21,7 +21,7 @@ from lc_agents import (
 from lc_versions import scenario
 from pydantic import BaseModel
 
-from toolmark_langchain import ToolCallRecorder, run_from_messages
+from toolgrade_langchain import ToolCallRecorder, run_from_messages
 
 HI = {"messages": [("user", "hi")]}
 

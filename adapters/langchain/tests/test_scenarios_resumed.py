@@ -30,8 +30,8 @@ from lc_agents import (
 )
 from lc_versions import FEATURES
 
-from toolmark import RunStatus
-from toolmark_langchain import ToolCallRecorder
+from toolgrade import RunStatus
+from toolgrade_langchain import ToolCallRecorder
 
 HI = {"messages": [("user", "hi")]}
 

@@ -16,8 +16,8 @@ from langgraph.types import Command, interrupt
 from lc_agents import ScriptedModel, add, asks, called, make_agent, memory, scripted, slow, summaries, thread
 from lc_versions import FEATURES, scenario
 
-from toolmark.cases import Run
-from toolmark_langchain import ToolCallRecorder
+from toolgrade.cases import Run
+from toolgrade_langchain import ToolCallRecorder
 
 HI = {"messages": [("user", "hi")]}
 ROUNDS = [asks(("pay", {"x": 1}, "c1")), asks(("pay", {"x": 1}, "c1")), "done"]

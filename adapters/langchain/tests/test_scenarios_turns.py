@@ -19,7 +19,7 @@ from lc_agents import (
 )
 from lc_versions import scenario
 
-from toolmark_langchain import ToolCallRecorder
+from toolgrade_langchain import ToolCallRecorder
 
 HI = {"messages": [("user", "hi")]}
 

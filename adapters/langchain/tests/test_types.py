@@ -9,8 +9,8 @@ import pytest
 from langchain_core.tools import StructuredTool, ToolException
 from lc_agents import add, asks, called, make_agent, scripted, summaries
 
-from toolmark import ToolCall, ToolCorrectnessMetric
-from toolmark_langchain import ToolCallRecorder, run_from_messages
+from toolgrade import ToolCall, ToolCorrectnessMetric
+from toolgrade_langchain import ToolCallRecorder, run_from_messages
 
 HI = {"messages": [("user", "hi")]}
 

@@ -28,10 +28,10 @@ from llama_index.core.tools import FunctionTool, ToolSelection
 from llama_index.core.workflow import Event, HumanResponseEvent, InputRequiredEvent, StopEvent
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from toolmark import ToolCall
-from toolmark.cases import Run
-from toolmark.testing import AskFor, HandOff, ScriptedModel, Step
-from toolmark_llama_index import record, runs_from_events
+from toolgrade import ToolCall
+from toolgrade.cases import Run
+from toolgrade.testing import AskFor, HandOff, ScriptedModel, Step
+from toolgrade_llama_index import record, runs_from_events
 
 ToolCallBlock: Any = getattr(types, "ToolCallBlock", None)  # blocks for calls are newer than the oldest version
 PATIENCE = 2.0

@@ -9,10 +9,10 @@ from li_agents import ScriptedLLM, asks
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.tools import FunctionTool
 
-from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.agents import Conversation
-from toolmark.testing import ScriptedModel
-from toolmark_llama_index import as_agent
+from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.agents import Conversation
+from toolgrade.testing import ScriptedModel
+from toolgrade_llama_index import as_agent
 
 
 def add(a: int, b: int = 2) -> int:

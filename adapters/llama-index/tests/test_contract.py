@@ -32,9 +32,9 @@ from llama_index.core.workflow import (
 from pydantic import BaseModel
 
 from programs import FEATURES, check_programs
-from toolmark.capture import JsonlSink
-from toolmark.cases import ConversationalTestCase, MLLMImage, Run
-from toolmark.testing import (
+from toolgrade.capture import JsonlSink
+from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
+from toolgrade.testing import (
     AdapterContract,
     AgentTool,
     AskFor,
@@ -44,7 +44,7 @@ from toolmark.testing import (
     ScriptedModel,
     ToolDouble,
 )
-from toolmark_llama_index import ToolCallRecorder, record
+from toolgrade_llama_index import ToolCallRecorder, record
 
 _NO_SUSPENSION = "before workflows 2, a tool that waits is not suspended"
 

@@ -27,9 +27,9 @@ from llama_index.core.workflow import (
     step,
 )
 
-from toolmark import ToolCall
-from toolmark.cases import Run
-from toolmark_llama_index import record
+from toolgrade import ToolCall
+from toolgrade.cases import Run
+from toolgrade_llama_index import record
 
 BRANCHES = 3
 

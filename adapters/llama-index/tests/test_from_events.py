@@ -9,8 +9,8 @@ from li_versions import WORKFLOWS_2
 from llama_index.core.agent.workflow import AgentOutput, ToolCall, ToolCallResult
 from llama_index.core.workflow import Event, JsonSerializer, StartEvent, StopEvent, Workflow, step
 
-from toolmark.errors import InvalidDataError
-from toolmark_llama_index import record, runs_from_events
+from toolgrade.errors import InvalidDataError
+from toolgrade_llama_index import record, runs_from_events
 
 ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
 ONE_CALL = [("add", {"a": 1, "b": 2}, "c1", 3)]

@@ -10,7 +10,7 @@ from li_agents import agent, asks, played
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.tools import FunctionTool
 
-from toolmark.cases import MLLMImage, Run
+from toolgrade.cases import MLLMImage, Run
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 DATA = base64.b64encode(PNG).decode()

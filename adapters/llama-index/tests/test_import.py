@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import toolmark_llama_index
+import toolgrade_llama_index
 
 
 def printed(code: str) -> list[str]:
@@ -14,7 +14,7 @@ def printed(code: str) -> list[str]:
 
 def test_imports_the_core_of_the_framework_only() -> None:
     """Importing the adapter loads `llama_index.core`, and no integration."""
-    loaded = printed("import sys, toolmark_llama_index; print(*sys.modules)")
+    loaded = printed("import sys, toolgrade_llama_index; print(*sys.modules)")
 
     parts = {name.split(".")[1] for name in loaded if name.startswith("llama_index.")}
     assert parts == {"core"}
@@ -26,8 +26,8 @@ def test_importing_listens_to_nothing() -> None:
         "from llama_index.core.instrumentation import get_dispatcher\n"
         "root = get_dispatcher()\n"
         "before = len(root.span_handlers), len(root.event_handlers)\n"
-        "import toolmark_llama_index\n"
-        "recorder = toolmark_llama_index.record()\n"
+        "import toolgrade_llama_index\n"
+        "recorder = toolgrade_llama_index.record()\n"
         "print((len(root.span_handlers), len(root.event_handlers)) == before)"
     )
 
@@ -36,5 +36,5 @@ def test_importing_listens_to_nothing() -> None:
 
 def test_public_names_are_sorted_and_exist() -> None:
     """Every public name exists, and the list is sorted."""
-    assert toolmark_llama_index.__all__ == sorted(toolmark_llama_index.__all__)
-    assert all(hasattr(toolmark_llama_index, name) for name in toolmark_llama_index.__all__)
+    assert toolgrade_llama_index.__all__ == sorted(toolgrade_llama_index.__all__)
+    assert all(hasattr(toolgrade_llama_index, name) for name in toolgrade_llama_index.__all__)

@@ -10,11 +10,11 @@ from li_agents import ScriptedLLM, agent, asks, played
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlock
 from llama_index.core.llms import MockLLM
 
-from toolmark import ConfigurationError
-from toolmark.errors import JudgeOutcome
-from toolmark.judge import Judge, Reply, TextModel
-from toolmark.testing import ScriptedModel, sample_prompt
-from toolmark_llama_index import as_judge
+from toolgrade import ConfigurationError
+from toolgrade.errors import JudgeOutcome
+from toolgrade.judge import Judge, Reply, TextModel
+from toolgrade.testing import ScriptedModel, sample_prompt
+from toolgrade_llama_index import as_judge
 
 YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 PNG = "data:image/png;base64,iVBORw0KGgo="

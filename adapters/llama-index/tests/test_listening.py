@@ -14,9 +14,9 @@ import pytest
 from li_agents import add, agent, asks, summaries
 from llama_index.core.instrumentation import get_dispatcher
 
-from toolmark import NothingRecordedError
-from toolmark_llama_index import ToolCallRecorder, record, run_case
-from toolmark_llama_index._listening import Listener
+from toolgrade import NothingRecordedError
+from toolgrade_llama_index import ToolCallRecorder, record, run_case
+from toolgrade_llama_index._listening import Listener
 
 ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
 ONE_CALL = [("add", {"a": 1, "b": 2}, "c1", 3)]

@@ -22,8 +22,8 @@ from llama_index.core.workflow import (
     step,
 )
 
-from toolmark.cases import Run
-from toolmark_llama_index import record
+from toolgrade.cases import Run
+from toolgrade_llama_index import record
 
 
 async def danger(ctx: Context, target: str) -> str:

@@ -1,4 +1,4 @@
-"""The README, and what README and guide of toolmark show of the adapter: all code runs as it stands."""
+"""The README, and what README and guide of toolgrade show of the adapter: all code runs as it stands."""
 
 import asyncio
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from li_agents import agent, asks
 
 from readme_code import run_page
-from toolmark import read_cases
+from toolgrade import read_cases
 
 README = Path(__file__).parents[1] / "README.md"
 ROOT = Path(__file__).parents[3]
@@ -30,7 +30,7 @@ def test_the_code_of_the_readme_runs(
     async def read() -> None:
         await run_page(README, names)
         for page in (ROOT / "README.md", ROOT / "docs" / "guide.md"):
-            await run_page(page, names, "from toolmark_llama_index import")
+            await run_page(page, names, "from toolgrade_llama_index import")
         async with names["lifespan"](None):
             await app.run(user_msg="Is it sunny?")
         await names["memory"].sql_store._async_engine.dispose()  # else its connection is reported as not closed

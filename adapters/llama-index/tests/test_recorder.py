@@ -20,10 +20,10 @@ from llama_index.core.tools import FunctionTool, ToolMetadata
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
-from toolmark import NothingRecordedError, ToolCall
-from toolmark.cases import Run
-from toolmark.testing import AskFor
-from toolmark_llama_index import ToolCallRecorder, record
+from toolgrade import NothingRecordedError, ToolCall
+from toolgrade.cases import Run
+from toolgrade.testing import AskFor
+from toolgrade_llama_index import ToolCallRecorder, record
 
 ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
 ONE_CALL = [("add", {"a": 1, "b": 2}, "c1", 3)]

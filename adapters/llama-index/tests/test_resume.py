@@ -21,7 +21,7 @@ from llama_index.core.workflow import (
     step,
 )
 
-from toolmark_llama_index import ToolCallRecorder, record
+from toolgrade_llama_index import ToolCallRecorder, record
 
 pytestmark = pytest.mark.skipif(not WORKFLOWS_2, reason="before workflows 2, a tool that waits is not suspended")
 

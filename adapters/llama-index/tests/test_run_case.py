@@ -18,8 +18,8 @@ from llama_index.core.workflow import (
     step,
 )
 
-from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark_llama_index import as_agent, record, run_case
+from toolgrade import Golden, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade_llama_index import as_agent, record, run_case
 
 ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
 SLOW = asks(("slow", {"ms": 2000}, "c1"))

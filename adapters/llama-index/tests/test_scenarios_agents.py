@@ -14,9 +14,9 @@ from llama_index.core.tools.calling import acall_tool_with_selection
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
-from toolmark.cases import Run
-from toolmark.testing import AskFor, HandOff
-from toolmark_llama_index import record, track
+from toolgrade.cases import Run
+from toolgrade.testing import AskFor, HandOff
+from toolgrade_llama_index import record, track
 
 
 class Weather(BaseModel):

@@ -15,7 +15,7 @@ from llama_index.core.tools import BaseTool, FunctionTool, QueryEngineTool, Tool
 from llama_index.core.workflow import Context
 from mcp.types import CallToolResult, TextContent
 
-from toolmark import ToolCall, ToolCallType, ToolCorrectnessMetric
+from toolgrade import ToolCall, ToolCallType, ToolCorrectnessMetric
 
 
 @scenario("01-C", "01-E")

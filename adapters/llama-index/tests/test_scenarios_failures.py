@@ -7,7 +7,7 @@ from li_agents import DIRECT, PATIENCE, add, agent, asks, outcome, play, played,
 from li_versions import WORKFLOWS_2, scenario
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 
-from toolmark_llama_index import ToolCallRecorder, record, runs_from_events
+from toolgrade_llama_index import ToolCallRecorder, record, runs_from_events
 
 
 @scenario("10-C", "10-E")

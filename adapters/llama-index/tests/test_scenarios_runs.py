@@ -15,7 +15,7 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.storage.chat_store import SimpleChatStore
 from llama_index.core.workflow import Context, JsonSerializer
 
-from toolmark_llama_index import available_tools, record, runs_from_events
+from toolgrade_llama_index import available_tools, record, runs_from_events
 
 
 @scenario("36")

@@ -13,8 +13,8 @@ from agents import Agent, Runner, function_tool
 from oa_models import Scripted
 from oa_versions import FEATURES, TELLS_EXCEPTIONS, TELLS_TEXTS, Feature
 
-from toolmark import Run, ToolCall
-from toolmark_openai_agents import record, run_from_result
+from toolgrade import Run, ToolCall
+from toolgrade_openai_agents import record, run_from_result
 
 E0 = "An error occurred while running the tool. Please try again."
 """What the SDK shows a model in place of an exception; older releases append its text."""

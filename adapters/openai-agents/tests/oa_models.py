@@ -24,7 +24,7 @@ from openai.types.responses import (
 )
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 
-from toolmark.testing import AskFor, HandOff, ScriptedModel, Step
+from toolgrade.testing import AskFor, HandOff, ScriptedModel, Step
 
 _numbers = itertools.count()
 
@@ -77,7 +77,7 @@ def items_of(step: Any) -> list[Any]:
 
 
 class Scripted(Model):
-    """Says what a script says: that of `toolmark.testing`, or steps of items of the provider."""
+    """Says what a script says: that of `toolgrade.testing`, or steps of items of the provider."""
 
     model = "scripted-1"
 

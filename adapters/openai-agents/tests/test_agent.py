@@ -9,10 +9,10 @@ from agents import Agent
 from oa_agents import add, called, make_agent, summaries
 from oa_models import Scripted
 
-from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.agents import Conversation
-from toolmark.testing import AskFor
-from toolmark_openai_agents import as_agent
+from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.agents import Conversation
+from toolgrade.testing import AskFor
+from toolgrade_openai_agents import as_agent
 
 
 def ask(agent: Any, *questions: str) -> list[Run]:

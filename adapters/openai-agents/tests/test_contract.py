@@ -21,11 +21,11 @@ from pydantic import BaseModel
 
 import programs
 from programs import Program, check_programs, random_program
-from toolmark.capture import JsonlSink
-from toolmark.cases import ConversationalTestCase, MLLMImage, Run
-from toolmark.testing import AdapterContract, AgentTool, AskFor, NotSupportedError, Recorded, Scene, ToolDouble
-from toolmark.testing.tool_doubles import PICTURE
-from toolmark_openai_agents import record
+from toolgrade.capture import JsonlSink
+from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
+from toolgrade.testing import AdapterContract, AgentTool, AskFor, NotSupportedError, Recorded, Scene, ToolDouble
+from toolgrade.testing.tool_doubles import PICTURE
+from toolgrade_openai_agents import record
 
 
 class Total(BaseModel):

@@ -11,10 +11,10 @@ import pytest
 from agents import Agent, ModelSettings, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
 from openai import AsyncOpenAI, InternalServerError
 
-from toolmark import CallStatus, Run, RunStatus, ToolCall, ToolCallType
-from toolmark.testing import ADD, BOOM, AskFor, FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
-from toolmark.testing.fake_openai.replies import ReplyLike
-from toolmark_openai_agents import record
+from toolgrade import CallStatus, Run, RunStatus, ToolCall, ToolCallType
+from toolgrade.testing import ADD, BOOM, AskFor, FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
+from toolgrade.testing.fake_openai.replies import ReplyLike
+from toolgrade_openai_agents import record
 
 BOTH = pytest.mark.parametrize("api", [OpenAIResponsesModel, OpenAIChatCompletionsModel], ids=["responses", "chat"])
 STREAMED = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])

@@ -3,14 +3,14 @@
 import subprocess
 import sys
 
-import toolmark_openai_agents
+import toolgrade_openai_agents
 
 
 def test_importing_changes_nothing() -> None:
     """After the import, the SDK's runner and its agents are as before."""
     code = (
         "from agents.run import get_default_agent_runner as runner; from agents.agent import AgentBase;"
-        "before = runner(), AgentBase.get_all_tools; import toolmark_openai_agents;"
+        "before = runner(), AgentBase.get_all_tools; import toolgrade_openai_agents;"
         "print(before == (runner(), AgentBase.get_all_tools))"
     )
 
@@ -21,5 +21,5 @@ def test_importing_changes_nothing() -> None:
 
 def test_public_names_are_sorted_and_exist() -> None:
     """Every public name exists, and the list is sorted."""
-    assert toolmark_openai_agents.__all__ == sorted(toolmark_openai_agents.__all__)
-    assert all(hasattr(toolmark_openai_agents, name) for name in toolmark_openai_agents.__all__)
+    assert toolgrade_openai_agents.__all__ == sorted(toolgrade_openai_agents.__all__)
+    assert all(hasattr(toolgrade_openai_agents, name) for name in toolgrade_openai_agents.__all__)

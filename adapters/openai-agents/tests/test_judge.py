@@ -11,12 +11,12 @@ from oa_models import Scripted
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseOutputMessage, ResponseOutputRefusal
 
-from toolmark import ConfigurationError
-from toolmark.errors import JudgeOutcome
-from toolmark.judge import Judge, Reply, TextModel
-from toolmark.testing import FakeOpenAI, sample_prompt
-from toolmark.testing import Reply as Played
-from toolmark_openai_agents import as_judge
+from toolgrade import ConfigurationError
+from toolgrade.errors import JudgeOutcome
+from toolgrade.judge import Judge, Reply, TextModel
+from toolgrade.testing import FakeOpenAI, sample_prompt
+from toolgrade.testing import Reply as Played
+from toolgrade_openai_agents import as_judge
 
 YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
 PNG = "data:image/png;base64,iVBORw0KGgo="

@@ -19,9 +19,9 @@ from agents.run import get_default_agent_runner
 from oa_agents import add, called, make_agent, summaries
 from openai import AsyncOpenAI
 
-from toolmark import NothingRecordedError
-from toolmark.testing import AskFor
-from toolmark_openai_agents import Recorder, record
+from toolgrade import NothingRecordedError
+from toolgrade.testing import AskFor
+from toolgrade_openai_agents import Recorder, record
 
 ADDED = [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
 

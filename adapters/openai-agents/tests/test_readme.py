@@ -1,4 +1,4 @@
-"""The README, and what README and guide of toolmark show of the adapter: all code runs as it stands."""
+"""The README, and what README and guide of toolgrade show of the adapter: all code runs as it stands."""
 
 import asyncio
 from pathlib import Path
@@ -9,8 +9,8 @@ from agents.exceptions import MaxTurnsExceeded
 from oa_agents import make_agent
 
 from readme_code import run_page
-from toolmark import read_cases
-from toolmark.testing import AskFor
+from toolgrade import read_cases
+from toolgrade.testing import AskFor
 
 README = Path(__file__).parents[1] / "README.md"
 ROOT = Path(__file__).parents[3]
@@ -41,7 +41,7 @@ def test_the_code_of_the_readme_runs(
         names["error"] = caught.value
         await run_page(README, names)
         for page in (ROOT / "README.md", ROOT / "docs" / "guide.md"):
-            await run_page(page, names, "from toolmark_openai_agents import")
+            await run_page(page, names, "from toolgrade_openai_agents import")
         async with names["lifespan"](None):
             await Runner.run(agent, "Is it sunny?")
 

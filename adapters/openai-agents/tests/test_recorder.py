@@ -17,10 +17,10 @@ from oa_agents import add, called, make_agent, play, run_or_stream, summaries
 from oa_models import Scripted, own_loop
 from pydantic import BaseModel
 
-from toolmark import InvalidDataError, NothingRecordedError, Run, ToolCall, ToolCorrectnessMetric
-from toolmark.capture import RunBuilder, conversation
-from toolmark.testing import AskFor
-from toolmark_openai_agents import Recorder, record, run_from_result
+from toolgrade import InvalidDataError, NothingRecordedError, Run, ToolCall, ToolCorrectnessMetric
+from toolgrade.capture import RunBuilder, conversation
+from toolgrade.testing import AskFor
+from toolgrade_openai_agents import Recorder, record, run_from_result
 
 ADDED = [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
 
@@ -399,7 +399,7 @@ def test_hooks_of_the_agent_are_called() -> None:
 
 def test_future_hooks_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every hook that the SDK has is passed on to the user's hooks."""
-    from toolmark_openai_agents._hooks import HOOK_NAMES, RecordingHooks
+    from toolgrade_openai_agents._hooks import HOOK_NAMES, RecordingHooks
 
     calls: list[str] = []
 

@@ -13,10 +13,10 @@ from oa_models import Scripted, says
 from openai.types.responses import ResponseReasoningItem
 from openai.types.responses.response_reasoning_item import Summary
 
-from toolmark import Run, ToolCall, ToolCorrectnessMetric
-from toolmark.errors import NothingRecordedError
-from toolmark.testing import AskFor
-from toolmark_openai_agents import record
+from toolgrade import Run, ToolCall, ToolCorrectnessMetric
+from toolgrade.errors import NothingRecordedError
+from toolgrade.testing import AskFor
+from toolgrade_openai_agents import record
 
 
 def _adding(n: int) -> Any:

@@ -30,8 +30,8 @@ from oa_agents import (
 from oa_versions import ENFORCES_IDS, SHOWS_WORDED_EXCEPTIONS, TELLS_EXCEPTIONS
 from pydantic import BaseModel
 
-from toolmark.testing import AskFor
-from toolmark_openai_agents import record, run_from_result
+from toolgrade.testing import AskFor
+from toolgrade_openai_agents import record, run_from_result
 
 
 @scenario("01")

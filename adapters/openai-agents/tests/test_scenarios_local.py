@@ -28,10 +28,10 @@ from oa_versions import HANDLES_MCP_EXCEPTIONS, KEEPS_MCP_HINTS, VERSION
 from openai.types.responses import ResponseCustomToolCall
 from openai.types.responses.response_output_item import LocalShellCall
 
-from toolmark import ConversationalTestCase, Run
-from toolmark.capture import conversation
-from toolmark.testing import AskFor
-from toolmark_openai_agents import available_tools, record, run_from_result
+from toolgrade import ConversationalTestCase, Run
+from toolgrade.capture import conversation
+from toolgrade.testing import AskFor
+from toolgrade_openai_agents import available_tools, record, run_from_result
 
 
 @scenario("09", LIVE)

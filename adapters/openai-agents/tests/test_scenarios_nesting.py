@@ -25,9 +25,9 @@ from oa_agents import (
 )
 from oa_versions import ENFORCES_IDS, VERSION
 
-from toolmark import Run
-from toolmark.testing import AskFor
-from toolmark_openai_agents import record, run_from_result
+from toolgrade import Run
+from toolgrade.testing import AskFor
+from toolgrade_openai_agents import record, run_from_result
 
 
 def _sub(call_id: str = "in1") -> Agent[Any]:

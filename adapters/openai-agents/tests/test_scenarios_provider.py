@@ -15,8 +15,8 @@ from openai.types.responses import (
 )
 from openai.types.responses.response_output_item import ImageGenerationCall, McpApprovalRequest, McpCall, McpListTools
 
-from toolmark import MLLMImage, Run
-from toolmark.testing.tool_doubles import PICTURE_BYTES
+from toolgrade import MLLMImage, Run
+from toolgrade.testing.tool_doubles import PICTURE_BYTES
 
 WEB = {"type": "search", "query": "weather", "queries": ["weather"], "sources": [{"type": "url", "url": "https://a"}]}
 

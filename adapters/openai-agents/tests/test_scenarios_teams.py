@@ -26,9 +26,9 @@ from oa_agents import (
 from oa_versions import RESUMES_HANDOFFS
 from pydantic import BaseModel
 
-from toolmark import Run, ToolCall
-from toolmark.testing import AskFor, HandOff
-from toolmark_openai_agents import record, run_from_result
+from toolgrade import Run, ToolCall
+from toolgrade.testing import AskFor, HandOff
+from toolgrade_openai_agents import record, run_from_result
 
 
 def _children(call: ToolCall) -> list[ToolCall]:

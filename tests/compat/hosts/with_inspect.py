@@ -1,4 +1,4 @@
-"""toolmark's metrics as scorers of Inspect AI, in evaluations that Inspect runs with scripted models."""
+"""toolgrade's metrics as scorers of Inspect AI, in evaluations that Inspect runs with scripted models."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from inspect_ai.tool import Tool, ToolCall, ToolError, tool
 from library_examples import load, printed_by
 from processes import ROOT
 from readme_code import run_page
-from toolmark import ToolCorrectnessMetric, ToolErrorRate
-from toolmark.calls import CallStatus, ToolCallType
-from toolmark.cases import LLMTestCase
-from toolmark.compat.inspect import scorer
-from toolmark.result import MetricResult, ResultStatus
+from toolgrade import ToolCorrectnessMetric, ToolErrorRate
+from toolgrade.calls import CallStatus, ToolCallType
+from toolgrade.cases import LLMTestCase
+from toolgrade.compat.inspect import scorer
+from toolgrade.result import MetricResult, ResultStatus
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 NAME = METRIC.label
@@ -213,7 +213,7 @@ def test_a_call_that_was_not_approved_is_rejected() -> None:
 
 def read(state: Any, target: Any) -> LLMTestCase:
     """Return the case that is read by default."""
-    from toolmark.compat.inspect import _case_of
+    from toolgrade.compat.inspect import _case_of
 
     return _case_of(state, target)
 
@@ -310,7 +310,7 @@ def test_one_of_several_targets_is_expected() -> None:
 
 
 def test_a_case_of_ones_own() -> None:
-    """`to_case` receives the state and the target; its toolmark errors leave the sample unscored."""
+    """`to_case` receives the state and the target; its toolgrade errors leave the sample unscored."""
 
     def to_case(state: Any, target: Any) -> LLMTestCase:
         return LLMTestCase(tools_called=[{"name": target.text}], expected_tools=[{"name": state.input_text}])

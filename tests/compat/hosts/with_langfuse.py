@@ -1,4 +1,4 @@
-"""toolmark's metrics as evaluators of Langfuse, in experiments that Langfuse's client runs without a server."""
+"""toolgrade's metrics as evaluators of Langfuse, in experiments that Langfuse's client runs without a server."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from library_examples import printed_by
 from processes import ROOT
 from readme_code import run_page
-from toolmark import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolErrorRate
-from toolmark.compat.langfuse import evaluator
+from toolgrade import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolErrorRate
+from toolgrade.compat.langfuse import evaluator
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 CALLED = {"tools_called": [{"name": "add", "args": {"a": 1}}]}

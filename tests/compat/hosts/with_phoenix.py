@@ -1,4 +1,4 @@
-"""toolmark's metrics as evaluators of Arize Phoenix, in experiments that its clients run without a server."""
+"""toolgrade's metrics as evaluators of Arize Phoenix, in experiments that its clients run without a server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from phoenix.client import AsyncClient, Client
 from phoenix.client.resources.experiments.types import AnnotatorKind
 
 from library_examples import load, printed_by
-from toolmark import LLMTestCase, ToolCorrectnessMetric, ToolErrorRate, ToolUseMetric
-from toolmark.compat.phoenix import evaluator
+from toolgrade import LLMTestCase, ToolCorrectnessMetric, ToolErrorRate, ToolUseMetric
+from toolgrade.compat.phoenix import evaluator
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 CALLED = {"tools_called": [{"name": "add", "args": {"a": 1}}]}

@@ -1,6 +1,6 @@
-"""toolmark's metrics as an assertion of promptfoo, run by promptfoo itself on a scripted model.
+"""toolgrade's metrics as an assertion of promptfoo, run by promptfoo itself on a scripted model.
 
-The variable `TOOLMARK_PROMPTFOO` names the folder in which npm has installed it; `.ci/live-matrix promptfoo` does so.
+The variable `TOOLGRADE_PROMPTFOO` names the folder in which npm has installed it; `.ci/live-matrix promptfoo` does so.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from toolmark import ToolCorrectnessMetric
-from toolmark.testing import AskFor, FakeOpenAI
+from toolgrade import ToolCorrectnessMetric
+from toolgrade.testing import AskFor, FakeOpenAI
 
-if "TOOLMARK_PROMPTFOO" not in os.environ:
+if "TOOLGRADE_PROMPTFOO" not in os.environ:
     pytest.skip("promptfoo is not installed: .ci/live-matrix promptfoo", allow_module_level=True)
 
-MODULES = Path(os.environ["TOOLMARK_PROMPTFOO"], "node_modules")
+MODULES = Path(os.environ["TOOLGRADE_PROMPTFOO"], "node_modules")
 EXAMPLE = Path(__file__).parents[3] / "examples" / "runners" / "promptfoo"
 NAME = ToolCorrectnessMetric(evaluation_params=["input_parameters"]).label
 RIGHT, WRONG = AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("add", {"a": 20, "b": 4}, "c2")
@@ -68,9 +68,9 @@ def test_the_example_is_scored(tmp_path: Path) -> None:
 def test_outputs_of_the_responses_api_are_scored(tmp_path: Path) -> None:
     """They are texts with calls."""
     text = (EXAMPLE / "promptfooconfig.yaml").read_text(encoding="utf-8")
-    path = f"file://{EXAMPLE / 'toolmark_assert.py'}"
+    path = f"file://{EXAMPLE / 'toolgrade_assert.py'}"
     (tmp_path / "promptfooconfig.yaml").write_text(
-        text.replace("openai:chat:", "openai:responses:").replace("file://toolmark_assert.py", path), encoding="utf-8"
+        text.replace("openai:chat:", "openai:responses:").replace("file://toolgrade_assert.py", path), encoding="utf-8"
     )
 
     check(evaluated(tmp_path / "promptfooconfig.yaml", tmp_path, [RIGHT], [WRONG]))
@@ -81,7 +81,7 @@ def test_a_test_without_expected_calls_fails(tmp_path: Path) -> None:
     config = {
         "prompts": ["Go."],
         "providers": ["openai:chat:m-1"],
-        "tests": [{"assert": [{"type": "python", "value": f"file://{EXAMPLE / 'toolmark_assert.py'}"}]}],
+        "tests": [{"assert": [{"type": "python", "value": f"file://{EXAMPLE / 'toolgrade_assert.py'}"}]}],
     }
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (result,) = evaluated(tmp_path / "config.json", tmp_path, "Done.")

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-from toolmark.testing import AskFor
-from toolmark.testing.scripted_model import Step, StepLike
+from toolgrade.testing import AskFor
+from toolgrade.testing.scripted_model import Step, StepLike
 
 
 def _content(step: Step) -> list[dict[str, Any]]:

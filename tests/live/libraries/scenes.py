@@ -1,7 +1,7 @@
 """Scenes of the parity table, played on libraries that OpenTelemetry records.
 
 The fields of each run are compared with those that the three adapters have in common. `parity.json` has the fields in
-which a library differs, and `parity/libraries.py` says why. `TOOLMARK_UPDATE_GOLDEN=1` writes it anew.
+which a library differs, and `parity/libraries.py` says why. `TOOLGRADE_UPDATE_GOLDEN=1` writes it anew.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import pytest
 from parity.libraries import DIFFERENCES, PLAYABLE
 from parity.records import RECORDS, fields_of, is_equal
 from parity.scenarios import SCENARIOS
-from toolmark import Run
-from toolmark.agents import Conversation
-from toolmark.live.otel import as_agent
-from toolmark.testing import AgentTool, Scene, ToolDouble
+from toolgrade import Run
+from toolgrade.agents import Conversation
+from toolgrade.live.otel import as_agent
+from toolgrade.testing import AgentTool, Scene, ToolDouble
 
 Play = Callable[[Scene], Callable[[str], Any]]
 """Returns the function that asks an agent which plays a scene."""
@@ -48,7 +48,7 @@ def assert_listed(library: str, scenario: str, run: Run) -> None:
     has_others = any(path.endswith(".length") for path in paths)
     differing = sorted({_field(path, has_others=has_others) for path in paths})
     listed = json.loads(DIFFERENCES.read_text(encoding="utf-8"))
-    if os.environ.get("TOOLMARK_UPDATE_GOLDEN") == "1":
+    if os.environ.get("TOOLGRADE_UPDATE_GOLDEN") == "1":
         listed.setdefault(library, {}).pop(scenario, None)
         if differing:
             listed[library][scenario] = differing

@@ -11,10 +11,10 @@ import pytest
 from openai import AsyncOpenAI
 
 from library_examples import REPORT, load, printed_by
-from toolmark import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.agents import Conversation
-from toolmark.live.otel import as_agent, record_spans
-from toolmark.testing import AskFor, FakeOpenAI
+from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.agents import Conversation
+from toolgrade.live.otel import as_agent, record_spans
+from toolgrade.testing import AskFor, FakeOpenAI
 
 OPENAI, ANTHROPIC = load("live/with_openai.py"), load("live/with_anthropic.py")
 SCHEMA = OPENAI.SCHEMA

@@ -16,7 +16,7 @@ from openinference.instrumentation.openai import OpenAIInstrumentor
 
 from live.libraries.fake_anthropic import fake_anthropic
 from live.libraries.scenes import function_of, plays_scenes
-from toolmark.testing import FakeOpenAI, Scene
+from toolgrade.testing import FakeOpenAI, Scene
 
 OpenAIInstrumentor().instrument()
 AnthropicInstrumentor().instrument()

@@ -9,9 +9,9 @@ from pathlib import Path
 os.environ["CREWAI_DISABLE_TELEMETRY"] = "true"
 
 from library_examples import REPORT, load, printed_by
-from toolmark.agents import Conversation
-from toolmark.live.otel import as_agent
-from toolmark.testing import AskFor, FakeOpenAI
+from toolgrade.agents import Conversation
+from toolgrade.live.otel import as_agent
+from toolgrade.testing import AskFor, FakeOpenAI
 
 
 def test_a_run_is_recorded() -> None:

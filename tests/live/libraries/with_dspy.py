@@ -9,8 +9,8 @@ import dspy
 from dspy.utils import DummyLM
 
 from library_examples import REPORT, load, printed_by
-from toolmark.agents import Conversation
-from toolmark.live.otel import as_agent
+from toolgrade.agents import Conversation
+from toolgrade.live.otel import as_agent
 
 
 def test_a_run_is_recorded() -> None:

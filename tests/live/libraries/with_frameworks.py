@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from library_examples import REPORT, load, printed_by
-from toolmark.agents import Conversation
-from toolmark.live.otel import as_agent
-from toolmark.testing import AskFor, FakeOpenAI
+from toolgrade.agents import Conversation
+from toolgrade.live.otel import as_agent
+from toolgrade.testing import AskFor, FakeOpenAI
 
 ADD = AskFor("add", {"a": 1, "b": 2}, "c1")
 FINAL = [AskFor("final_answer", {"answer": "It is 3."}, "c2")]

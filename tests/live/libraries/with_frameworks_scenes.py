@@ -15,8 +15,8 @@ from agent_framework.observability import enable_instrumentation
 from openinference.instrumentation.smolagents import SmolagentsInstrumentor
 
 from live.libraries.scenes import function_of, plays_scenes
-from toolmark.testing import AgentTool, AskFor, FakeOpenAI, Scene, ToolDouble
-from toolmark.testing.scripted_model import Step
+from toolgrade.testing import AgentTool, AskFor, FakeOpenAI, Scene, ToolDouble
+from toolgrade.testing.scripted_model import Step
 
 SmolagentsInstrumentor().instrument()
 enable_instrumentation(enable_sensitive_data=True)

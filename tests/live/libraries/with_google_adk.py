@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from library_examples import REPORT, load, printed_by
-from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.live.otel import as_agent
+from toolgrade import Golden, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.live.otel import as_agent
 
 EXAMPLE = load("live/with_google_adk.py")
 

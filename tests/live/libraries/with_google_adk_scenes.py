@@ -16,7 +16,7 @@ from google.adk.tools import FunctionTool
 from google.genai.types import Content, FunctionCall, Part
 
 from live.libraries.scenes import plays_scenes
-from toolmark.testing import AgentTool, Scene, ScriptedModel, ToolDouble
+from toolgrade.testing import AgentTool, Scene, ScriptedModel, ToolDouble
 
 
 class Scripted(BaseLlm):

@@ -9,8 +9,8 @@ from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPa
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from library_examples import REPORT, printed_by
-from toolmark import Golden, ToolCall, ToolCorrectnessMetric, evaluate
-from toolmark.live.otel import as_agent, record_spans
+from toolgrade import Golden, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.live.otel import as_agent, record_spans
 
 
 def reply(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:

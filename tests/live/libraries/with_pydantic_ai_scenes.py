@@ -10,7 +10,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from live.libraries.scenes import function_of, plays_scenes, shown_errors
-from toolmark.testing import FakeOpenAI, Scene
+from toolgrade.testing import FakeOpenAI, Scene
 
 Agent.instrument_all()
 

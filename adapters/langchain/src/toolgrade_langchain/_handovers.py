@@ -1,0 +1,108 @@
+"""Hand-overs between the agents of a graph: which of those that tools requested took place.
+
+A tool requests one by a command for a graph around its own. It takes place when the node that the command names begins
+in that graph, in the step after that of the agent. A node that does not exist never begins. Of several requests in one
+message, LangGraph carries out the one whose exception leaves the graph of the agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from toolgrade_langchain._errors import is_a, parent_command
+
+DESTINATION: Final = "__handoff_destination"
+"""Key of the agent in the metadata of a tool, as `langgraph-supervisor` and `langgraph-swarm` mark theirs."""
+
+_END: Final = "__end__"
+
+
+@dataclass(slots=True, eq=False)
+class HandOver:
+    """A request to hand over.
+
+    Attributes:
+        key: The tool run that made it.
+        targets: The names of the agents.
+        position: The position of its call in the message of the model.
+        node: The callback run of the node that it ran in.
+        steps: The numbers of the steps that run around it in the graphs around its own, by the strand of the graph.
+        error: The exception with which that node passed the command on.
+        has_left: That exception left the graph of the agent.
+    """
+
+    key: str
+    targets: list[str]
+    position: int
+    node: UUID | None
+    steps: Mapping[str | None, int]
+    error: BaseException | None = None
+    has_left: bool = False
+
+
+class HandOvers:
+    """The requests of one run that did not take place so far."""
+
+    def __init__(self) -> None:
+        """Begin without requests."""
+        self._requests: list[HandOver] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a command left the graph of an agent, and its node has not begun."""
+        return any(request.has_left for request in self._requests)
+
+    def add(self, request: HandOver) -> None:
+        """Note a request."""
+        self._requests.append(request)
+
+    def leave_node(self, node: UUID, error: BaseException) -> None:
+        """Note that a node passes on the requests of the tools in it."""
+        for request in self._requests:
+            if request.node == node:
+                request.error = error
+
+    def leave_graph(self, error: BaseException) -> list[HandOver]:
+        """Note that an exception leaves the graph of an agent, and return the requests that it carries."""
+        targets = set(targets_of(parent_command(error)))
+        requests = [request for request in self._requests if request.error is error and targets & {*request.targets}]
+        for request in requests:
+            request.has_left = True
+        return requests
+
+    def take(self, name: str | None, strand: str | None, step: int | None) -> HandOver | None:
+        """Remove and return the request that is carried out by a node that begins; `None` if no tool requested it.
+
+        Args:
+            name: The name of the node.
+            strand: The strand of the graph that it is a node of.
+            step: The number of its step.
+        """
+        due = [
+            request
+            for request in self._requests
+            if name in request.targets and strand in request.steps and request.steps[strand] + 1 == step
+        ]
+        if not due:
+            return None
+        chosen = min(due, key=lambda request: (not request.has_left, request.position))
+        self._requests.remove(chosen)
+        return chosen
+
+
+def targets_of(output: Any) -> list[str]:
+    """Return the names of the agents to which a tool's output passes control, by a command that leaves its graph.
+
+    A command that ends the graph around passes control to nobody.
+    """
+    for item in output if isinstance(output, list) else [output]:
+        if is_a(item, "Command") and getattr(item, "graph", None) is not None:
+            goto = item.goto if isinstance(item.goto, (list, tuple)) else [item.goto]
+            names = [getattr(target, "node", target) for target in goto]
+            targets = [name for name in names if isinstance(name, str) and name != _END]
+            if targets:
+                return targets
+    return []

@@ -1,0 +1,104 @@
+"""What tools return: values, messages, and commands of LangGraph, which are recognized by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from toolgrade.capture import ABSENT
+from toolgrade_langchain._errors import is_a
+from toolgrade_langchain._messages import readable_images, text_of
+
+_NO_SUCH_TOOL: Final = re.compile(r"(Error: )?\S+ is not a valid tool, try one of \[")
+"""What LangGraph's `ToolNode` and LangChain's `AgentExecutor` show the model after a call of an unknown tool."""
+
+_REFUSED: Final = re.compile(r"User rejected the tool call for |Tool call limit exceeded")
+"""What the middleware for people in the loop and for limits shows the model."""
+
+
+class Result(NamedTuple):
+    """What a tool returned, or what the model was shown in its place."""
+
+    output: object = ABSENT
+    artifact: object = None
+    error: str | None = None
+    unknown_tool: bool = False
+    call_id: str | None = None
+    is_mcp: bool = False
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the text is one with which LangChain's middleware refuses to run a tool."""
+        return self.error is not None and _REFUSED.match(self.error) is not None
+
+
+def result_of(message: ToolMessage) -> Result:
+    """Return the result in a tool message."""
+    text = text_of(message.content)
+    unknown_tool = _NO_SUCH_TOOL.match(text) is not None
+    error = (text or "error") if message.status == "error" or unknown_tool else None
+    content: object = message.content
+    is_mcp = _is_of_mcp(content, message.artifact)
+    if is_mcp and isinstance(content, list):
+        blocks = [{key: value for key, value in block.items() if key != "id"} for block in content]
+        content = text if len(blocks) == 1 and blocks[0].get("type") == "text" else blocks
+    return Result(readable_images(content), message.artifact, error, unknown_tool, message.tool_call_id, is_mcp)
+
+
+def _is_of_mcp(content: object, artifact: object) -> bool:
+    """Return whether a result has the form of `langchain-mcp-adapters`: blocks with ids of LangChain.
+
+    Its tools have no other mark that callbacks show. The ids are random, so they are not part of the output.
+    """
+    if not isinstance(content, list) or not content:
+        return False
+    blocks = [block for block in content if isinstance(block, Mapping) and str(block.get("id")).startswith("lc_")]
+    has_structure = isinstance(artifact, Mapping) and "structured_content" in artifact
+    return len(blocks) == len(content) and (artifact is None or has_structure)
+
+
+def tool_result(output: object, call_id: str | None) -> Result:
+    """Return the result in the output of a tool: a value, a message, a command with messages, or a list of these.
+
+    Args:
+        output: The output that `on_tool_end` received.
+        call_id: The id of the call, to choose its message among several.
+    """
+    items = output if isinstance(output, list) else [output]
+    if not items or not all(isinstance(item, ToolMessage) or is_command(item) for item in items):
+        return Result(readable_images(output))
+    messages: list[ToolMessage] = []
+    for item in items:
+        added = [item] if isinstance(item, ToolMessage) else _command_messages(item)
+        messages += [message for message in added if isinstance(message, ToolMessage)]
+    own = [message for message in messages if message.tool_call_id == call_id] if call_id else messages
+    own = own or messages[-1:]
+    return result_of(own[-1]) if own else Result()
+
+
+def is_command(value: object) -> bool:
+    """Return whether a value is a LangGraph `Command`."""
+    return is_a(value, "Command") and hasattr(value, "goto")
+
+
+def command_update(command: Any) -> Mapping[str, Any]:
+    """Return the update of the state that a command holds."""
+    update = command.update
+    if isinstance(update, Mapping):
+        return update
+    if isinstance(update, (list, tuple)) and all(isinstance(item, tuple) and len(item) == 2 for item in update):  # noqa: PLR2004 - pairs
+        return dict(update)
+    if isinstance(update, (list, BaseMessage)):
+        return {"messages": update}
+    names = ("messages", "structured_response")
+    return {name: getattr(update, name) for name in names if getattr(update, name, None) is not None}
+
+
+def _command_messages(command: object) -> list[object]:
+    messages = command_update(command).get("messages")
+    if messages is None:
+        return []
+    return messages if isinstance(messages, list) else [messages]

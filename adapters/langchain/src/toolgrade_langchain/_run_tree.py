@@ -1,0 +1,544 @@
+"""The tree of LangChain's callback runs, and the recordings of its roots.
+
+A callback names its run and its parent, and only these ids are trusted: contexts and the order of callbacks are not. A
+run whose parent this recorder never saw is a root. A root begins a recording, unless it continues an interrupted one.
+Runs leave the tree when they end. Runs that never end (a cancelled tool, a late thread) stay until their recording is
+removed. Their ids are remembered then, so that later callbacks of theirs do not look like new roots.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, Final
+from uuid import UUID
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from toolgrade.capture import RunBuilder
+from toolgrade.cases import Run, RunStatus
+from toolgrade_langchain import _states
+from toolgrade_langchain._errors import error_text
+from toolgrade_langchain._handovers import HandOvers
+from toolgrade_langchain._message_log import MessageLog, ModelMessage, Place, RequestedCall
+from toolgrade_langchain._messages import add_question
+
+_THREAD_KEYS: Final = ("thread_id", "session_id", "conversation_id")
+_INTERNAL_METADATA: Final = ("langgraph_", "ls_", "lc_", "checkpoint_", "__")
+_MINOR_KINDS: Final = frozenset({"prompt", "parser", "retriever"})
+_MAX_ENDED: Final = 10_000
+"""How many runs that ended are remembered, of recordings that are stored."""
+_MAX_REMOVED: Final = 1_000
+"""How many ids of removed runs that ended are remembered: a thread that they left behind may begin others soon."""
+_MAX_REMOVED_OPEN: Final = 10_000
+"""How many ids of removed runs that did not end are remembered."""
+
+HAS_CONTEXT: Final = sys.version_info >= (3, 11)
+"""Whether a run without a context can only be in a thread of its own; before, asynchronous code loses it, too."""
+
+
+def now() -> datetime:
+    """Return the current time; LangChain's callbacks carry none."""
+    return datetime.now(timezone.utc)
+
+
+@dataclass(slots=True, eq=False)
+class Recording:
+    """One run of an agent, over as many roots as it takes.
+
+    Attributes:
+        builder: The builder of the run.
+        thread: LangGraph's thread, in which the run may be resumed.
+        open: The callback runs that did not end.
+        ended: Callback runs that ended; late ones may begin inside them.
+        log: The messages of the run.
+        handovers: The requests to hand over to another agent that did not take place.
+        continues: The root continues a run that was recorded elsewhere, or is resumed.
+        candidates: Of a root that may resume a run: the runs that it may resume, newest first; `None` once that is
+            decided, and for any other root.
+        graph: The name of the root.
+        steps: The names of the nodes of the graph that ran.
+        unfinished: The namespaces of the nodes that were interrupted or failed, which they have again when they go on.
+        declared: The declared arguments of each offered tool.
+        has_question: The message of the user was noted.
+        has_graph: A node of a LangGraph graph ran.
+        interrupted: Control flow suspended the run.
+        is_minor: Its root is a prompt, a parser or a retriever, worth keeping only if a tool was called.
+        is_group: It is a `single_run` block, which ends with the block and not with a root.
+        answer: The last answer of a root of a group.
+        assumed_ids: Of a run that continues an unobserved one: ids of the calls that its nodes execute, which a model
+            must have requested; `None` for any other run.
+        timeout: The newest exception about time that a run raised, and whether a graph raised it itself.
+        request: Id of the message that the model returned, if the recording is that single model request.
+        tools: The tools that this model was offered.
+        model: The name of this model.
+        cached_run: The built run; `None` after an observation.
+    """
+
+    builder: RunBuilder
+    thread: str | None = None
+    open: set[UUID] = field(default_factory=set)
+    log: MessageLog = field(default_factory=MessageLog)
+    handovers: HandOvers = field(default_factory=HandOvers)
+    continues: bool = False
+    candidates: list[Recording] | None = None
+    graph: str | None = None
+    steps: set[str | None] = field(default_factory=set)
+    unfinished: set[str] = field(default_factory=set)
+    ended: list[UUID] = field(default_factory=list)
+    declared: dict[str, list[str]] = field(default_factory=dict)
+    has_question: bool = False
+    has_graph: bool = False
+    interrupted: bool = False
+    is_minor: bool = False
+    is_group: bool = False
+    answer: str | None = None
+    assumed_ids: set[str] | None = None
+    timeout: tuple[BaseException, bool] | None = None
+    request: str | None = None
+    tools: list[object] = field(default_factory=list)
+    model: str | None = None
+    cached_run: Run | None = None
+
+    def ask(self, question: object) -> None:
+        """Note the content of the user's message, if it is the first; `None` is none."""
+        if question is not None and not self.has_question:
+            self.has_question = True
+            add_question(self.builder, question)
+
+    def run(self) -> Run:
+        """Return the run so far."""
+        if self.cached_run is None:
+            run = self.builder.build()
+            if self.builder.is_open:
+                warnings = [*run.warnings, "the run had not ended when it was read"]
+                run = run.model_copy(update={"status": RunStatus.STOPPED, "warnings": warnings})
+            self.cached_run = run
+        return self.cached_run
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A callback run that did not end.
+
+    Attributes:
+        scope: The tool run that encloses it; `None` at the top level.
+        inside: The scope of what happens inside it.
+        namespace: LangGraph's name of the place in a graph and its state.
+        strand: The nested graph that it belongs to, by its namespace; several may run at the same time.
+        step: The number of the step of the graph that it belongs to.
+        is_step: It is a node of a graph.
+        has_steps: Nodes of a graph ran directly inside it.
+        calls: The calls that it is to execute and that have not started.
+        inputs: Its input, until the first node of the graph has begun.
+        state_messages: The newest model message in each list of messages of its input.
+        messages: The model messages inside it, up to its scope.
+        request: The message that requested the call of the tool run, and the index of the call.
+        executed: Of a node of a graph: the requests that tools inside it executed.
+        limit: Of a graph: the text with which a limit ended it.
+        answered_here: Of a graph: the calls that its nodes answered together with the request, by name: it may be an
+            answer in the form of a tool call.
+        is_structured: The model's calls carry structured output.
+        model: The name of the model.
+        tools: The tools that the model was offered.
+        missing_tool: The name of the missing tool, if the run is an agent executor's stand-in for one.
+        call_id: The id of the call that the tool run executes.
+    """
+
+    run_id: UUID
+    parent: Node | None
+    recording: Recording
+    scope: str | None
+    inside: str | None
+    name: str | None
+    namespace: str | None = None
+    strand: str | None = None
+    step: int | None = None
+    is_step: bool = False
+    has_steps: bool = False
+    inputs: object = None
+    state_messages: list[AIMessage] = field(default_factory=list)
+    messages: list[ModelMessage] = field(default_factory=list)
+    request: tuple[ModelMessage, int] | None = None
+    executed: list[tuple[ModelMessage, int]] = field(default_factory=list)
+    limit: str | None = None
+    answered_here: list[tuple[ModelMessage, RequestedCall]] = field(default_factory=list)
+    calls: list[Mapping[str, Any]] | None = None
+    is_structured: bool = False
+    model: str | None = None
+    tools: list[object] = field(default_factory=list)
+    missing_tool: str | None = None
+    call_id: str | None = None
+    _place: Place | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where it runs."""
+        if self._place is None:
+            # Their numbers: the hash of an id is computed in Python each time.
+            self._place = Place(self.scope, self.strand, frozenset([run.run_id.int for run in self.around()]))
+        return self._place
+
+    def around(self) -> Iterator[Node]:
+        """Yield the runs around it, the nearest first, up to its scope."""
+        run = self.parent
+        while run is not None and run.inside == self.scope:
+            yield run
+            run = run.parent
+
+
+class RunTree:
+    """The open callback runs and the recordings. Used under the recorder's lock, which also handles errors here."""
+
+    def __init__(self, recordings: dict[int, Recording]) -> None:
+        """Begin without runs.
+
+        Args:
+            recordings: The recorder's own mapping of recordings by identity, which the tree changes.
+        """
+        self._recordings = recordings
+        self._nodes: dict[UUID, Node] = {}
+        self._ended: OrderedDict[UUID, Node] = OrderedDict()
+        self._threads: dict[str, list[Recording]] = {}
+        self._models: dict[str, Recording] = {}
+        self._removed: OrderedDict[UUID, None] = OrderedDict()
+        self._removed_open: OrderedDict[UUID, None] = OrderedDict()
+        self._finished: list[Recording] = []
+
+    # Callback runs
+
+    def find(self, run_id: UUID | None) -> Node | None:
+        """Return an open run."""
+        return None if run_id is None else self._nodes.get(run_id)
+
+    def find_parent(self, parent_run_id: UUID | None, caller: UUID | None) -> Node | None:
+        """Return the run around a run that begins, open or ended.
+
+        Args:
+            parent_run_id: Its parent.
+            caller: The run whose code calls it; it is inside the parent if a tool passes on the configuration of its
+                node in place of its own.
+        """
+        parent = self.find_any(parent_run_id)
+        if parent is None or caller is parent_run_id:  # mostly the parent is the caller
+            return parent
+        if caller is None:
+            return self._tool_inside(parent) if HAS_CONTEXT else parent
+        inner = self.find_any(caller)
+        outer = inner
+        while outer is not None and outer is not parent:
+            outer = outer.parent
+        return inner if outer is parent else parent
+
+    def _tool_inside(self, parent: Node) -> Node:
+        """Return the tool run around a run that begins without a context: a thread of a tool has the node's."""
+        nodes = [self._nodes[run_id] for run_id in parent.recording.open if run_id in self._nodes]
+        tools = [node for node in nodes if node.parent is parent and node.inside != node.scope]
+        if len(tools) > 1:
+            parent.recording.builder.warn(
+                "threads of tools that ran at the same time began other runs, which are recorded beside these tools; "
+                "start threads in a copy of the context: contextvars.copy_context().run"
+            )
+        return tools[0] if len(tools) == 1 else parent
+
+    def find_any(self, run_id: UUID | None) -> Node | None:
+        """Return a run, also one that ended: a thread or a task of it may still begin others."""
+        return None if run_id is None else self._nodes.get(run_id) or self._ended.get(run_id)
+
+    def is_root(self, parent_run_id: UUID | None) -> bool:
+        """Return whether a run is a root whose parent is not in the tree."""
+        return parent_run_id not in self._removed and parent_run_id not in self._removed_open
+
+    def is_removed(self, run_id: UUID | None) -> bool:
+        """Return whether a run ended, and its recording was removed."""
+        return run_id in self._removed
+
+    def begin(
+        self,
+        run_id: UUID,
+        parent: Node | None,
+        name: str | None,
+        *,
+        is_scope: bool = False,
+        root: Recording | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Node | None:
+        """Add a run; return `None` if its recording was removed.
+
+        Args:
+            run_id: The id of the run.
+            parent: The run around it.
+            name: The name of what runs.
+            is_scope: What happens inside the run is nested in it: it is a tool.
+            root: The recording of the run, if it is a root.
+            metadata: The metadata of the run.
+        """
+        recording = root if parent is None else parent.recording
+        if recording is None:
+            _remember_id(self._removed_open, run_id, _MAX_REMOVED_OPEN)
+            return None
+        recording.cached_run = None
+        scope = None if parent is None else parent.inside
+        node = Node(run_id, parent, recording, scope, str(run_id) if is_scope else scope, name)
+        metadata = metadata or {}
+        namespace, step = metadata.get("langgraph_checkpoint_ns"), metadata.get("langgraph_step")
+        node.step = step if isinstance(step, int) else None
+        if isinstance(namespace, str):
+            node.namespace, node.strand = namespace, namespace.rpartition("|")[0] or None
+        elif parent is not None:
+            node.namespace, node.strand = parent.namespace, parent.strand
+        self._nodes[run_id] = node
+        recording.open.add(run_id)
+        return node
+
+    def end(self, run_id: UUID) -> Node | None:
+        """Remove a run that ended; return `None` if its beginning was not observed."""
+        node = self._nodes.pop(run_id, None)
+        if node is not None:
+            node.recording.open.discard(run_id)
+            node.recording.cached_run = None
+            self._remember(node)
+        elif run_id in self._removed_open:
+            del self._removed_open[run_id]
+            _remember_id(self._removed, run_id, _MAX_REMOVED)
+        return node
+
+    def _remember(self, node: Node) -> None:
+        """Remember a run that ended, for late ones inside it."""
+        node.inputs, node.calls = None, None
+        node.recording.ended.append(node.run_id)
+        self._ended[node.run_id] = node
+        while len(self._ended) > _MAX_ENDED:
+            self._ended.popitem(last=False)
+
+    def repair(self, run_id: UUID, node: Node | None, *, began: bool) -> None:
+        """Restore the tree after an error in the callback of a run.
+
+        Args:
+            run_id: The run.
+            node: Its node, or that of its parent, if either is known.
+            began: The run began; otherwise it ended.
+        """
+        if began:
+            if node is None:
+                _remember_id(self._removed_open, run_id, _MAX_REMOVED_OPEN)  # its children are not new roots
+            elif self.find(run_id) is None:
+                self.begin(run_id, self.find_any(node.run_id), None, root=node.recording)
+            return
+        self.end(run_id)
+        if node is not None and node.run_id == run_id and node.parent is None and node.recording.builder.is_open:
+            node.recording.builder.ended(at=now())
+
+    # Recordings
+
+    def root(
+        self,
+        run_id: UUID,
+        inputs: object,
+        kind: str,
+        name: str | None = None,
+        *,
+        label: str | None,
+        group: Recording | None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Recording:
+        """Return the recording of a root: that of its group, or a new one, which may turn out to resume another."""
+        question = None if kind == "tool" else _states.question_of(inputs)
+        if group is not None:
+            group.ask(question)
+            return group
+        metadata = metadata or {}
+        thread = next((str(metadata[key]) for key in _THREAD_KEYS if metadata.get(key)), None)
+        earlier = self._threads.get(thread, []) if thread is not None else []
+        resumes = kind == "chain" and thread is not None and _states.is_resumption(inputs)
+        recording = Recording(
+            RunBuilder(run_id=str(run_id), conversation_id=label or thread),
+            thread,
+            is_minor=kind in _MINOR_KINDS,
+            graph=name,
+        )
+        if resumes:
+            ended = (other for other in reversed(earlier) if not other.builder.is_open)
+            # A graph that is interrupted before the agent to which another one handed over ends as if it were done.
+            recording.candidates = [
+                other for other in ended if other.run().status is not RunStatus.OK or other.handovers.is_open
+            ]
+            recording.continues = True
+        else:
+            self.add(recording)
+        builder = recording.builder
+        try:
+            user_metadata = {key: value for key, value in metadata.items() if not key.startswith(_INTERNAL_METADATA)}
+            builder.labelled(tags=[tag for tag in tags or () if not tag.startswith("seq:step")], metadata=user_metadata)
+            if any(other.builder.is_open for other in earlier if other is not recording):
+                builder.warn(f"another run of conversation {thread!r} was still open when this one began")
+            builder.started(at=now())
+            recording.ask(question)
+        except Exception as error:  # noqa: BLE001 - the run is recorded without its description
+            builder.warn(f"the recorder failed at the beginning of the run: {error_text(error)}")
+        return recording
+
+    def decide(self, node: Node, messages: Sequence[BaseMessage]) -> None:
+        """Decide which run a root resumes, when its first node shows the state of the graph.
+
+        Args:
+            node: The node.
+            messages: The messages in its input.
+        """
+        recording = node.recording
+        ended, recording.candidates = recording.candidates or [], None
+        ids = {message.id for message in messages if message.id}
+        matches = [other for other in ended if node.namespace in other.unfinished]
+        if not matches and ids:
+            matches = [other for other in ended if other.log.is_before(ids)][:1]
+        elif not matches:
+            # Without messages in the state, the calls to run decide, else the names of graph and node.
+            same_calls = [other for other in ended if other.log.waits_for(node.calls or ())]
+            same_step = [other for other in ended if node.name in other.steps]
+            matches = same_calls or same_step or [other for other in ended if other.graph == recording.graph]
+            if len(matches) > 1:
+                self._warn_of_choice(matches, recording.thread)
+        if matches:
+            self._resume(recording, matches[0])
+            return
+        recording.assumed_ids = set()
+        if self._threads.get(recording.thread or ""):
+            text = (
+                f"this run begins at an earlier state of conversation {recording.thread!r}, not where a run of it ended"
+            )
+        else:
+            text = "this run continues an earlier one that this recorder does not have"
+        recording.builder.warn(text)
+        self.add(recording)
+
+    def _warn_of_choice(self, matches: Sequence[Recording], thread: str | None) -> None:
+        """Warn on each run that may be the resumed one: it may have what belongs to another."""
+        for recording in matches:
+            recording.builder.warn(
+                f"{len(matches)} runs of conversation {thread!r} waited when it was resumed; the newest of them was "
+                "continued"
+            )
+            recording.cached_run = None
+
+    def resumes_nothing(self, recording: Recording) -> None:
+        """Make the recording of a root one of its own: the root is not a graph."""
+        if recording.candidates is not None:
+            recording.candidates, recording.continues = None, False
+            self.add(recording)
+
+    def _resume(self, recording: Recording, earlier: Recording) -> None:
+        """Make what was observed of a root a part of the run that it resumes."""
+        for node in self._nodes.values():
+            if node.recording is recording:
+                node.recording = earlier
+        earlier.open |= recording.open
+        earlier.ended += recording.ended
+        for run_id in recording.ended:
+            if run_id in self._ended:
+                self._ended[run_id].recording = earlier
+        earlier.unfinished.clear()
+        earlier.log.is_resumed = True
+        earlier.builder.resumed()
+        earlier.interrupted, earlier.continues, earlier.cached_run = False, True, None
+
+    def finish(
+        self,
+        node: Node,
+        answer: str | None = None,
+        *,
+        status: RunStatus = RunStatus.OK,
+        error: str | None = None,
+        may_wait: bool = False,
+    ) -> None:
+        """End the recording, if the run was its root."""
+        recording = node.recording
+        if node.parent is not None:
+            return
+        if recording.is_group:
+            recording.answer = answer if answer is not None else recording.answer
+            return
+        self.end_recording(recording, answer, status=status, error=error, may_wait=may_wait)
+
+    def end_recording(
+        self,
+        recording: Recording,
+        answer: str | None,
+        *,
+        status: RunStatus = RunStatus.OK,
+        error: str | None = None,
+        may_wait: bool = False,
+    ) -> None:
+        """End a recording."""
+        recording.cached_run = None
+        if recording.interrupted and status is RunStatus.OK:
+            status, answer = RunStatus.INTERRUPTED, None
+        recording.builder.ended(answer, status=status, error=error, may_wait=may_wait, at=now())
+        waits = may_wait or status is not RunStatus.OK or recording.handovers.is_open
+        recording.log.clear_content(may_resume=waits and recording.thread is not None)
+        if recording.candidates is not None:  # no node ran, so nothing was resumed
+            if status is RunStatus.OK and any(
+                other.has_graph for other in self._threads.get(recording.thread or "", ())
+            ):
+                return
+            self.resumes_nothing(recording)
+        if recording.is_minor and not recording.run().calls:
+            self.drop(recording)
+        else:
+            self._finished.append(recording)
+
+    @property
+    def has_finished(self) -> bool:
+        """Whether a recording ended since the last time."""
+        return bool(self._finished)
+
+    def take_finished(self) -> list[Recording]:
+        """Return the recordings that ended since the last time."""
+        finished, self._finished = self._finished, []
+        return finished
+
+    def add(self, recording: Recording) -> None:
+        """Add a recording as the newest one, also of its thread."""
+        self._recordings[id(recording)] = recording
+        if recording.thread is not None:
+            self._threads.setdefault(recording.thread, []).append(recording)
+
+    def add_model_request(self, recording: Recording, message: str, tools: list[object], model: str | None) -> None:
+        """Note that a recording is a single model request, which may turn out to be part of an agent's run."""
+        recording.request, recording.tools, recording.model = message, tools, model
+        self._models[message] = recording
+
+    def take_model_request(self, message: str | None) -> Recording | None:
+        """Remove and return the recording that is the single model request of this message."""
+        recording = None if message is None else self._models.get(message)
+        if recording is not None:
+            self.drop(recording)
+        return recording
+
+    def drop(self, recording: Recording) -> bool:
+        """Remove a recording, and return whether it was there; later callbacks of its runs are ignored."""
+        if self._recordings.pop(id(recording), None) is None:
+            return False
+        if recording.request is not None and self._models.get(recording.request) is recording:
+            del self._models[recording.request]
+        for run_id in recording.ended:
+            self._ended.pop(run_id, None)
+            _remember_id(self._removed, run_id, _MAX_REMOVED)
+        for run_id in recording.open:
+            self._nodes.pop(run_id, None)
+            _remember_id(self._removed_open, run_id, _MAX_REMOVED_OPEN)
+        if recording.thread is not None and recording in self._threads.get(recording.thread, ()):
+            self._threads[recording.thread].remove(recording)
+            if not self._threads[recording.thread]:
+                del self._threads[recording.thread]
+        return True
+
+
+def _remember_id(ids: OrderedDict[UUID, None], run_id: UUID, limit: int) -> None:
+    """Add an id, and forget the oldest beyond the limit."""
+    ids[run_id] = None
+    while len(ids) > limit:
+        ids.popitem(last=False)

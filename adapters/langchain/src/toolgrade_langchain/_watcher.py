@@ -1,0 +1,656 @@
+"""Observations of the runs of agents: callbacks in, calls of `RunBuilder` out.
+
+Four sources are combined, since each one misses calls: what the model requested, what ran, what the model was shown
+next, and what the nodes of a graph returned. The last one is the only source where model callbacks are missing, as for
+async agents on Python 3.10.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from langchain_core.agents import AgentAction
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import LLMResult
+
+from toolgrade.calls import ToolCallType, ToolSpec
+from toolgrade.capture import ABSENT, Request
+from toolgrade.cases import RunStatus
+from toolgrade_langchain import _errors, _messages, _results, _states
+from toolgrade_langchain._handovers import DESTINATION, HandOver, targets_of
+from toolgrade_langchain._message_log import ModelMessage, Place, RequestedCall, calls_of, contains, value_of
+from toolgrade_langchain._run_tree import HAS_CONTEXT, Node, RunTree, now
+from toolgrade_langchain._tools import declared_arguments, offered_tools
+
+_STEP_TAG: Final = "graph:step:"
+_UNNAMED_GRAPHS: Final = frozenset({None, "", "LangGraph", "RunnableSequence"})
+_MAX_TOOL_LISTS: Final = 8
+_LIMITS: Final = ("ModelCallLimitMiddleware.", "ToolCallLimitMiddleware.")
+"""How the names of the nodes begin in which middleware may end a run."""
+
+_MODEL_ONLY: Final = (
+    "the recorder was attached to a model and not to the agent around it, so what became of its calls was not seen; "
+    'pass it to the agent: config={"callbacks": [recorder]}'
+)
+
+
+class Watcher:
+    """Observes the callback runs of a tree. Used under the recorder's lock, which also handles errors here."""
+
+    def __init__(self, tree: RunTree) -> None:
+        """Begin without observations."""
+        self.tree = tree
+        self._tool_lists: list[tuple[object, list[object]]] = []
+
+    # Chains, graphs and their nodes
+
+    def chain_started(self, node: Node, inputs: object, tags: Sequence[str] | None) -> None:
+        """Note that a runnable began."""
+        node.inputs = inputs
+        log = node.recording.log
+        if node.parent is None and not node.recording.continues:
+            log.add_history(_states.input_messages(inputs))
+        if any(tag.startswith(_STEP_TAG) for tag in tags or ()):
+            messages = _states.input_messages(inputs)
+            node.calls = _states.calls_to_run(inputs)
+            if node.recording.candidates is not None:
+                self.tree.decide(node, messages)
+            log = node.recording.log
+            node.is_step = node.recording.has_graph = True
+            node.recording.steps.add(node.name)
+            if node.scope is None:
+                log.add_state(messages, node.place)
+            node.state_messages = _states.newest_model_messages(inputs)
+            self._take_handover(node)
+            self._graph_began(node, inputs)
+            self._assume_requests(node)
+
+    def _take_handover(self, node: Node) -> None:
+        """Note the hand-over that a node carries out, if a tool requested it."""
+        handover = node.recording.handovers.take(node.name, node.strand, node.step)
+        if handover is not None:
+            node.recording.builder.handed_off(to=node.name, key=handover.key)
+
+    def _graph_began(self, node: Node, inputs: object) -> None:
+        """At the first node of a graph, note the messages with which the graph began, which are not new."""
+        graph = node.parent
+        if graph is None or graph.has_steps:
+            return
+        graph.has_steps = True
+        log = node.recording.log
+        states = [graph.inputs]
+        if node.recording.thread is not None:
+            states.append(inputs)  # it also has what the checkpointer stored
+        for state in states:
+            messages = _states.input_messages(state)
+            if node.recording.continues:  # results may be new: they may be what the run waited for
+                messages = [message for message in messages if isinstance(message, AIMessage)]
+            log.add_history(messages)
+        graph.inputs = None
+
+    def _assume_requests(self, node: Node) -> None:
+        """In a run whose beginning was not recorded, take the calls that a node executes for requests of a model."""
+        assumed = node.recording.assumed_ids
+        if assumed is None or node.scope is not None:
+            return
+        entries = [entry for entry in node.recording.log.messages.get(None, ()) if entry.strand == node.strand]
+        requested_ids = {call.id for entry in entries for call in entry.calls}
+        calls = [call for call in node.calls or () if call.get("id") and call["id"] not in requested_ids]
+        assumed.update(call["id"] for call in calls)
+        if calls:
+            function = ToolCallType.FUNCTION
+            requests = [Request(call["name"], call["args"], call["id"], type=function) for call in calls]
+            requested = [RequestedCall(call["id"], call["name"], call["args"]) for call in calls]
+            entry = self._add_entry(node, None, requested)
+            for message in node.state_messages:
+                if {call["id"] for call in calls} <= {call.get("id") for call in message.tool_calls}:
+                    node.recording.log.connect(message, entry)
+            node.recording.builder.model_asked(
+                requests, agent=_agent_of(node, {}), strand=entry.strand, message=entry.key
+            )
+
+    def chain_ended(self, outputs: object, run_id: UUID) -> None:
+        """Note what a runnable returned."""
+        node = self.tree.find(run_id)
+        inputs = None if node is None else node.inputs
+        self.tree.end(run_id)
+        if node is None or not (node.is_step or node.parent is None):
+            return
+        recording = node.recording
+        last: BaseMessage | None = None
+        for returned in _states.updates_in(outputs):
+            update = _states.without_input(returned, inputs) if node.is_step else returned
+            lists = _states.message_lists(update)
+            messages = lists[0] if lists else []
+            last = messages[-1] if messages else last
+            for one_list in lists:
+                self._add_messages(node, one_list)
+            self._find_structured_answer(node, update, messages)
+            is_limit = node.is_step and str(node.name).startswith(_LIMITS) and update.get("jump_to") == "end"
+            if is_limit and node.parent is not None and isinstance(last, AIMessage):
+                node.parent.limit = _messages.text_of(last.content)
+        if node.parent is not None:
+            return
+        if isinstance(last, AIMessage) and last.content == _errors.OUT_OF_STEPS:
+            node.limit = _errors.OUT_OF_STEPS
+        if node.limit is not None:
+            self.tree.finish(node, status=RunStatus.STOPPED, error=node.limit)
+            return
+        # A graph with a thread suspends a run by ending it, with the requests as its last message.
+        requests_calls = isinstance(last, AIMessage) and bool(last.tool_calls)
+        may_wait = recording.has_graph and recording.thread is not None and requests_calls
+        self.tree.finish(node, _states.answer_of(outputs, is_graph=recording.has_graph), may_wait=may_wait)
+
+    def chain_failed(self, error: BaseException, run_id: UUID) -> None:
+        """Note that a runnable raised, was cancelled, or passed control on."""
+        node = self.tree.end(run_id)
+        if node is None:
+            return
+        if node.is_step and node.namespace is not None:
+            node.recording.unfinished.add(node.namespace)
+        if _errors.is_interrupt(error) and node.scope is None:
+            node.recording.interrupted = True
+        if _errors.parent_command(error) is not None and self._handover_left(node, error):
+            return
+        message = getattr(error, "ai_message", None)
+        if isinstance(message, AIMessage) and _errors.is_a(error, "StructuredOutputError"):
+            names = getattr(error, "tool_names", None) or [getattr(error, "tool_name", None)]
+            entry = node.recording.log.entry_of(message, node.place)
+            self._mark_structured(node, [(entry, call) for call in entry.calls if call.name in names] if entry else [])
+        status = _errors.status_of(error)
+        if self._is_step_timeout(node, error):
+            status = RunStatus.STOPPED
+        text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
+        self.tree.finish(node, status=status, error=text)
+
+    def _handover_left(self, node: Node, error: BaseException) -> bool:
+        """Note that a hand-over leaves a node or a graph, and return whether the run ends well with it."""
+        handovers = node.recording.handovers
+        if node.is_step:
+            handovers.leave_node(node.run_id, error)
+        requests = handovers.leave_graph(error) if node.has_steps else []
+        if node.parent is not None or not node.namespace:
+            return False
+        # This recorder observes an agent, and not the graph around it.
+        for request in requests:
+            node.recording.builder.handed_off(key=request.key)
+        self.tree.finish(node)
+        return True
+
+    def _is_step_timeout(self, node: Node, error: BaseException) -> bool:
+        """Return whether a graph stopped because a step took too long; a tool may raise the same exception."""
+        if not _errors.is_a(error, "TimeoutError"):
+            return False
+        earlier = node.recording.timeout
+        if earlier is None or earlier[0] is not error:
+            earlier = node.recording.timeout = (error, node.has_steps)
+        return earlier[1]
+
+    def _find_structured_answer(self, node: Node, update: Mapping[str, Any], messages: Sequence[BaseMessage]) -> None:
+        """Leave out calls that carry a structured answer: the node that has the request answers them itself."""
+        answer = update.get("structured_response")
+        log, graph = node.recording.log, node.parent
+        if not node.has_steps and node.is_step and graph is not None:
+            answered = [
+                (entry, entry.calls[index]) for entry, index in self._answered(node, messages) if entry.calls[index].id
+            ]
+            if "structured_response" in update:
+                self._mark_structured(node, answered)
+            graph.answered_here += answered
+            if answer is not None:
+                names = {call.name for _, call in answered}
+                self._mark_structured(
+                    node, [(entry, call) for entry, call in graph.answered_here if call.name in names]
+                )
+        elif answer is not None and not node.has_steps:
+            # The graph is elsewhere, so its nodes are not observed.
+            structured = _states.structured_calls(answer, messages)
+            entry = None if structured is None else log.entry_of(structured[0], node.place)
+            if structured is not None and entry is not None:
+                self._mark_structured(node, [(entry, call) for call in entry.calls if call.id in structured[1]])
+
+    def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[tuple[ModelMessage, int]]:
+        """Yield the calls that a list of messages both requests and answers, if they did not run.
+
+        Calls of a graph inside the graph of the node do not count: they may be of tools that do not exist.
+        """
+        entry: ModelMessage | None = None
+        for message in messages:
+            if isinstance(message, AIMessage):
+                entry = node.recording.log.entry_of(message, node.place)
+                if entry is not None and _is_inside(entry.strand, node.strand):
+                    entry = None
+            elif isinstance(message, ToolMessage) and entry is not None:
+                for index, call in enumerate(entry.calls):
+                    if call.id == message.tool_call_id and index not in entry.running:
+                        yield entry, index
+
+    def _mark_structured(self, node: Node, calls: Sequence[tuple[ModelMessage, RequestedCall]]) -> None:
+        for entry, call in calls:
+            if call.id is not None:
+                node.recording.builder.structured_answer([call.id], scope=entry.scope, message=entry.key)
+
+    def _add_entry(self, node: Node, message: AIMessage | None, calls: Sequence[RequestedCall]) -> ModelMessage:
+        """Add a new model message to the log, and to the runs around it."""
+        entry = node.recording.log.add(message, calls, node.place)
+        for run in node.around():
+            run.messages.append(entry)
+        return entry
+
+    def _add_messages(self, node: Node, messages: list[BaseMessage]) -> None:
+        """Note the messages in an output that no callback reported."""
+        log, place = node.recording.log, node.place
+        if log.has_objects(messages):  # most are: models and nodes inside returned them
+            if place.scope is None:
+                log.add_state(messages, place)
+            self._place_messages(node, messages)
+            return
+        if node.is_step:
+            place = place._replace(around=place.around | {node.run_id.int})
+        removed = [message for message in messages if message.type == "remove"]
+        newest: ModelMessage | None = None
+        last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
+        equal: Counter[tuple[object, ...]] = Counter()
+        uncounted: list[AIMessage] = []  # mostly no message is new, and their values take long to make
+        for message in _states.last_turn(messages):
+            if message in removed:
+                continue
+            if isinstance(message, ToolMessage):
+                if not log.has(message) and not log.is_history(message):
+                    log.connect(message, None)
+                    self._add_result(node, message, newest)
+            elif isinstance(message, AIMessage):
+                newest = None
+                # A node that returns a message in the form of a provider last of all has just received it.
+                is_new = node.is_step and not node.has_steps and message is messages[-1] and not message.id
+                if not (is_new and message.tool_calls and not removed) and log.is_history(message):
+                    continue
+                if log.has(message):
+                    newest = log.entry_of(message, place)
+                else:
+                    equal.update(map(value_of, uncounted))
+                    uncounted.clear()
+                    earlier, is_newest = equal[value_of(message)], message is last and not node.has_steps
+                    newest = self._entry(node, message, place, earlier=earlier, is_newest=is_newest, removed=removed)
+                uncounted.append(message)
+        if place.scope is None:
+            log.add_state(messages, place)
+
+    def _place_messages(self, node: Node, messages: Sequence[BaseMessage]) -> None:
+        """Put the messages that a node returns into this node.
+
+        Without a context, a model in it has the tool around the graph as its parent, so its branch is known only now.
+        """
+        if HAS_CONTEXT or not node.is_step or node.has_steps:
+            return
+        place = node.place
+        for message in messages:
+            entry = node.recording.log.entry_of(message, place) if isinstance(message, AIMessage) else None
+            if entry is None or entry.scope != node.scope or not _is_inside(node.strand, entry.strand):
+                continue
+            entry.strand, entry.around = place.strand, entry.around | place.around | {node.run_id.int}
+            for run in (node, *node.around()):
+                if entry not in run.messages:
+                    run.messages.append(entry)
+            if entry.calls:
+                node.recording.builder.model_ran_in(entry.key, strand=entry.strand, agent=_agent_of(node, {}))
+
+    def _entry(
+        self,
+        node: Node,
+        message: AIMessage,
+        place: Place,
+        *,
+        earlier: int,
+        is_newest: bool,
+        removed: Sequence[BaseMessage],
+    ) -> ModelMessage | None:
+        """Return the entry of a model message in an output that is not noted, a new one if it copies none."""
+        recording, builder, scope = node.recording, node.recording.builder, node.scope
+        log = recording.log
+        calls = calls_of(message)
+        entry = log.original_of(message, place, earlier=earlier, is_newest=is_newest, removed=removed)
+        if entry is not None or message.response_metadata.get(_messages.HANDOFF_BACK):
+            log.connect(message, entry)
+            return entry
+        is_received = is_newest and node.is_step and not message.id
+        if calls and not is_received and {call.id for call in calls} <= (recording.assumed_ids or set()):
+            return None
+        # On Python 3.10, the context is lost in async code: the model of an async agent has no callbacks or,
+        # inside `record()`, is a root. Its message shows that this root is part of the present run.
+        request = self.tree.take_model_request(message.id)
+        if request is not None:
+            builder.offered(request.tools, scope=scope)
+        model = _messages.model_of(message) or (None if request is None else request.model)
+        builder.model_used(model, _messages.usage_of(message))
+        agent = _agent_of(node, {}) or message.name or None
+        entry = self._add_entry(node, message, calls)
+        node.messages.append(entry)
+        requests = _messages.requests_of(message)
+        _messages.add_late_results(builder, message, scope, entry.strand)
+        builder.model_asked(requests, scope=scope, agent=agent, strand=entry.strand, message=entry.key)
+        return entry
+
+    def _add_result(
+        self, node: Node, message: ToolMessage, entry: ModelMessage | None, *, reformatted: bool = False
+    ) -> None:
+        """Note a result that the model is shown, of a call in a message if that is known."""
+        result = _results.result_of(message)
+        index = None if entry is None else entry.index_of_result(message.tool_call_id)
+        if entry is None or index is None:
+            entry, index = self._answered_request(node, message.tool_call_id)
+        if entry is not None and index is not None:
+            entry.answered.add(index)
+        node.recording.builder.result_shown(
+            result.output,
+            call_id=message.tool_call_id,
+            name=message.name,
+            failed=result.error is not None,
+            unknown_tool=result.unknown_tool,
+            artifact=message.artifact,
+            type=ToolCallType.MCP if result.is_mcp else None,
+            scope=node.scope,
+            strand=node.strand,
+            message=None if entry is None else entry.key,
+            reformatted=reformatted and not isinstance(result.output, str),
+        )
+
+    def _answered_request(self, node: Node, call_id: str) -> tuple[ModelMessage, int] | tuple[None, None]:
+        """Return the request that a result answers: the newest near it with this id, an open one first."""
+        for request in node.executed:
+            if request[0].calls[request[1]].id == call_id and request[1] not in request[0].answered:
+                return request
+        answered: tuple[ModelMessage, int] | None = None
+        for messages in self._nearest_messages(node):
+            for entry in reversed(messages):
+                index = entry.index_of_result(call_id)
+                if index is not None and index not in entry.answered:
+                    return entry, index
+                if index is not None:
+                    answered = answered or (entry, index)
+            if answered is not None:
+                return answered
+        return None, None
+
+    def _nearest_messages(self, node: Node) -> Iterator[Sequence[ModelMessage]]:
+        """Yield the model messages that may have requested what happens at a node, the nearest first."""
+        log, place = node.recording.log, node.place
+        messages = log.messages.get(node.scope, ())
+        outer: list[Node] = []
+        for run in (node, *node.around()):
+            if run.strand != node.strand:  # it also has messages of parallel branches
+                outer.append(run)
+                continue
+            yield run.messages
+            yield self._state_entries(run, place)
+        yield [entry for entry in messages if entry.strand == node.strand]
+        for run in outer:
+            yield run.messages
+            yield self._state_entries(run, place)
+        yield messages
+
+    @staticmethod
+    def _state_entries(run: Node, place: Place) -> Sequence[ModelMessage]:
+        """Return the newest model messages in the input of a run."""
+        entries = [run.recording.log.entry_of(message, place) for message in run.state_messages]
+        return [entry for entry in entries if entry is not None]
+
+    # Models
+
+    def model_started(self, node: Node, messages: Sequence[BaseMessage], more: Mapping[str, Any]) -> None:
+        """Note what a model is shown, and which tools it is offered.
+
+        Args:
+            node: The run of the model.
+            messages: The messages that it is shown.
+            more: The keyword arguments of the callback.
+        """
+        self.tree.resumes_nothing(node.recording)
+        recording, builder = node.recording, node.recording.builder
+        metadata, options = more.get("metadata") or {}, more.get("options") or {}
+        parameters = more.get("invocation_params") or {}
+        node.is_structured = bool(options.get("ls_structured_output_format") or options.get("structured_output_format"))
+        model = metadata.get("ls_model_name") or parameters.get("model") or parameters.get("model_name")
+        node.model = model if isinstance(model, str) else None
+        node.name = _agent_of(node, metadata)
+        if not node.is_structured:
+            node.tools = specs = self._specs(parameters)
+            builder.offered(specs, scope=node.scope)
+            for spec in specs:
+                if isinstance(spec, ToolSpec) and spec.name not in recording.declared:
+                    recording.declared[spec.name] = declared_arguments(spec)
+        self._add_new_results(node, messages)
+        if node.scope is None:
+            recording.ask(_messages.question_in(messages))
+
+    def _add_new_results(self, node: Node, messages: Sequence[BaseMessage]) -> None:
+        """Note the results among the messages that a model is shown, of the calls of its own last message."""
+        log = node.recording.log
+        entry: ModelMessage | None = None
+        for message in _states.newest_round(messages):
+            if isinstance(message, AIMessage):
+                if log.is_history(message):
+                    return
+                entry = log.entry_of(message, node.place)
+            elif isinstance(message, ToolMessage) and not (
+                # The node that ran the tool mostly returned the very same message.
+                entry is not None
+                and entry.index_of_result(message.tool_call_id) in entry.answered
+                and log.has_objects([message])
+            ):
+                self._add_result(node, message, entry, reformatted=True)
+
+    def model_ended(self, response: LLMResult, run_id: UUID) -> None:
+        """Note the answer of a model."""
+        node = self.tree.end(run_id)
+        if node is None:
+            return
+        recording, builder = node.recording, node.recording.builder
+        generation = response.generations[0][0] if response.generations and response.generations[0] else None
+        message = getattr(generation, "message", None)
+        if not isinstance(message, AIMessage):
+            builder.model_used(node.model)
+            builder.model_asked([], scope=node.scope, strand=node.strand)
+            self.tree.finish(node, getattr(generation, "text", None))
+            return
+        builder.model_used(_messages.model_of(message) or node.model, _messages.usage_of(message))
+        requests = [] if node.is_structured else _messages.requests_of(message)
+        _messages.add_late_results(builder, message, node.scope, node.strand)
+        entry = self._add_entry(node, message, [] if node.is_structured else calls_of(message))
+        builder.model_asked(requests, scope=node.scope, agent=node.name, strand=entry.strand, message=entry.key)
+        if node.parent is None and not recording.is_group:
+            self.tree.add_model_request(recording, message.id or "", node.tools, node.model)
+            if requests:
+                builder.warn(_MODEL_ONLY)
+        node.tools = []  # the node is remembered, and the offered tools are large
+        self.tree.finish(node, _states.message_answer(message))
+
+    def model_failed(self, error: BaseException, run_id: UUID) -> None:
+        """Note that a model raised."""
+        node = self.tree.end(run_id)
+        if node is not None:
+            self.tree.finish(node, status=_errors.status_of(error), error=_errors.error_text(error))
+
+    def _specs(self, parameters: Mapping[str, Any]) -> list[object]:
+        """Return the tools of a request, which are mostly those of a recent one."""
+        tools = [parameters.get("tools"), parameters.get("functions")]
+        for recent, specs in self._tool_lists:
+            if recent == tools:
+                return specs
+        specs = offered_tools(parameters)
+        self._tool_lists = [(tools, specs), *self._tool_lists[: _MAX_TOOL_LISTS - 1]]
+        return specs
+
+    # Tools
+
+    def tool_started(
+        self,
+        node: Node,
+        name: str,
+        arguments: dict[str, Any],
+        call_id: str | None,
+        metadata: Mapping[str, Any] | None,
+    ) -> None:
+        """Note that a tool began to run."""
+        self.tree.resumes_nothing(node.recording)
+        node.missing_tool = missing_tool(name, arguments)
+        if node.missing_tool is not None:
+            return
+        node.call_id = call_id or _requested_id(node, name, arguments)
+        declared = node.recording.declared.get(name)
+        node.request = self._request_of(node, name, arguments)
+        if node.request is not None:
+            entry, index = node.request
+            entry.running.add(index)
+            node.inside = entry.suspended.pop(index, node.inside)
+            step = next((run for run in node.around() if run.is_step), None)
+            if step is not None:
+                step.executed.append(node.request)
+        node.recording.builder.tool_started(
+            str(node.run_id),
+            name,
+            arguments,
+            call_id=node.call_id,
+            scope=node.scope,
+            strand=node.strand,
+            message=None if node.request is None else node.request[0].key,
+            agent=_agent_of(node, metadata or {}),
+            type=ToolCallType.FUNCTION,
+            injected=declared is not None,
+            declared=declared or (),
+            at=now(),
+        )
+        destination = (metadata or {}).get(DESTINATION)
+        if isinstance(destination, str):
+            node.recording.builder.handed_off(to=destination, key=str(node.run_id), took_place=False)
+
+    def _request_of(self, node: Node, name: str, arguments: Mapping[str, Any]) -> tuple[ModelMessage, int] | None:
+        """Return the message that requested the call of a tool run, and the index of the call in it."""
+        for messages in self._nearest_messages(node):
+            request = node.recording.log.request_of(messages, node.call_id, name, arguments) if messages else None
+            if request is not None:
+                return request
+        return None
+
+    def tool_ended(self, output: object, run_id: UUID) -> None:
+        """Note what a tool returned."""
+        node = self.tree.end(run_id)
+        if node is None:
+            return
+        if node.missing_tool is not None:
+            text = _results.tool_result(output, None).output
+            builder = node.recording.builder
+            builder.result_shown(
+                text, name=node.missing_tool, failed=True, unknown_tool=True, scope=node.scope, strand=node.strand
+            )
+            return
+        self._tool_returned(node, output)
+
+    def _tool_returned(self, node: Node, output: object) -> None:
+        builder = node.recording.builder
+        result = _results.tool_result(output, node.call_id)
+        builder.tool_ended(
+            str(node.run_id),
+            result.output,
+            model_output=ABSENT if result.error is None else result.output,
+            artifact=result.artifact,
+            error=result.error,
+            call_id=result.call_id,
+            type=ToolCallType.MCP if result.is_mcp else None,
+            at=now(),
+        )
+        targets = targets_of(output)
+        if targets:
+            step = next((run.run_id for run in node.around() if run.is_step), None)
+            position = 0 if node.request is None else node.request[1]
+            node.recording.handovers.add(HandOver(str(node.run_id), targets, position, step, _steps_around(node)))
+            builder.handed_off(to=targets[0], key=str(node.run_id), took_place=False)
+        self.tree.finish(node)
+
+    def tool_failed(self, error: BaseException, run_id: UUID) -> None:
+        """Note that a tool raised, was cancelled, suspended the run, or passed control on."""
+        node = self.tree.end(run_id)
+        if node is None or node.missing_tool is not None:
+            return
+        command = _errors.parent_command(error)
+        if command is not None:
+            self._tool_returned(node, command)
+            return
+        if node.request is not None:
+            node.request[0].running.discard(node.request[1])
+        status = _errors.status_of(error)
+        if node.request is not None and node.inside is not None and status is RunStatus.INTERRUPTED:
+            node.request[0].suspended[node.request[1]] = node.inside
+        text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
+        node.recording.builder.tool_failed(str(run_id), text, outcome=_errors.outcome_of(error), at=now())
+        self.tree.finish(node, status=status, error=text)
+
+    def agent_acted(self, action: AgentAction, run_id: UUID) -> None:
+        """Note the tool that a classic agent chose by text; an action with an id comes from a model's request."""
+        node = self.tree.find(run_id)
+        if node is None or getattr(action, "tool_call_id", None) is not None or action.tool == "_Exception":
+            return
+        arguments = {"input": action.tool_input} if isinstance(action.tool_input, str) else action.tool_input
+        node.recording.builder.model_asked(
+            [Request(action.tool, arguments, type=ToolCallType.FUNCTION)], scope=node.inside, strand=node.strand
+        )
+
+
+def _is_inside(strand: str | None, outer: str | None) -> bool:
+    """Return whether a nested graph is inside another one; the outermost one is `None`."""
+    return strand is not None and (outer is None or strand.startswith(f"{outer}|"))
+
+
+def _steps_around(node: Node) -> dict[str | None, int]:
+    """Return the numbers of the steps that run around a node, by the strand of the graph, in the graphs around its own.
+
+    A tool may also be a node of its own, outside of any graph.
+    """
+    steps: dict[str | None, int] = {}
+    run = node.parent
+    while run is not None:
+        if run.is_step and run.step is not None and run.strand != node.strand:
+            steps[run.strand] = run.step
+        run = run.parent
+    return steps
+
+
+def missing_tool(name: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return the name that the model requested, if an agent executor runs a stand-in for a missing tool."""
+    if name == "_Exception":
+        return name
+    requested = arguments.get("requested_tool_name") if name == "invalid_tool" else None
+    return requested if isinstance(requested, str) else None
+
+
+def _agent_of(node: Node, metadata: Mapping[str, Any]) -> str | None:
+    """Return the name of the agent around a node: that of the graph, or that in the metadata."""
+    agent = metadata.get("lc_agent_name")
+    step: Node | None = node
+    while step is not None and not step.is_step:
+        step = step.parent
+    graph = None if step is None else step.parent
+    # The outermost graph may be named after its trace, by `run_name`.
+    if graph is None or graph.name in _UNNAMED_GRAPHS or (graph.parent is None and agent):
+        return agent if isinstance(agent, str) else None
+    return graph.name
+
+
+def _requested_id(node: Node, name: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return the id of the call that a tool run executes: of those of the nearest node, each is used once."""
+    step = node.parent
+    while step is not None and step.calls is None and step.inside == node.scope:
+        step = step.parent
+    if step is None or step.calls is None or step.inside != node.scope:
+        return None
+    calls = [call for call in step.calls if call.get("name") == name]
+    chosen = next((call for call in calls if contains(arguments, call.get("args"))), calls[0] if calls else None)
+    if chosen is None:
+        return None
+    if len(step.calls) > 1:  # a node with one call may retry it
+        step.calls = [call for call in step.calls if call is not chosen]
+    call_id = chosen.get("id")
+    return call_id if isinstance(call_id, str) else None

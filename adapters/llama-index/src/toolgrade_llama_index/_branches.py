@@ -1,0 +1,339 @@
+"""Branches of a program that run at the same time, and the requests that wait for a tool in each of them.
+
+Outside of agents, LlamaIndex does not report to which request of a model a tool belongs, and ids of requests repeat.
+But a tool runs where its request was read: in the same task or thread, in one that was started there, or in a step
+that received what an earlier step returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final, Literal, TypeAlias
+
+from llama_index.core.workflow import Event
+
+from toolgrade.capture import Outcome, Request, json_equal
+
+_State: TypeAlias = Literal["open", "running", "failed"]
+
+_AMBIGUOUS_MESSAGE: Final = (
+    "a tool {name!r} received arguments that no model requested, and several answers of models have open requests for "
+    "it; it counts as the newest of them"
+)
+_AMBIGUOUS_BRANCH: Final = (
+    "a tool {name!r} received arguments that no model requested, and several branches of the program have open "
+    "requests for it; it counts as a call by code"
+)
+
+_numbers: Final = count(1)
+
+
+class Branch:
+    """One task, one thread, or one execution of a workflow's step.
+
+    Attributes:
+        strand: Identifies it, as a `strand` of `RunBuilder`; equal for all passes of a step.
+        parent: The branch that started it.
+        step: The pass of a step that it belongs to; `None` outside of workflows.
+        calls: The tools that code has run in this step, in all its passes.
+        repeated: Those that this pass, from its beginning, has not run again yet.
+    """
+
+    def __init__(self, parent: Branch | None, *, is_step: bool = False) -> None:
+        """Begin a branch in the current task or thread."""
+        self.strand = f"branch {next(_numbers)}"
+        self.parent = parent
+        self.step: Branch | None = self if is_step else None if parent is None else parent.step
+        self.calls: list[_StepCall] = []
+        self.repeated: list[_StepCall] = []
+        self._place = weakref.ref(_current_place())
+
+    def next_pass(self) -> Branch:
+        """Return the same step, started again from its beginning in the current task or thread."""
+        branch = Branch(self.parent, is_step=True)
+        branch.strand, branch.calls, branch.repeated = self.strand, self.calls, list(self.calls)
+        return branch
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the current task or thread belongs to it, and was not started by it."""
+        return self._place() is _current_place()
+
+    def lineage(self) -> list[str]:
+        """Return the strands of the branch and of those that started it, the nearest first."""
+        strands: list[str] = []
+        branch: Branch | None = self
+        while branch is not None:
+            strands.append(branch.strand)
+            branch = branch.parent
+        return strands
+
+
+def equal_values(first: object, second: object) -> bool:
+    """Return whether two values, which may be of any kind, are equal as JSON values."""
+    try:
+        return json_equal(first, second)
+    except Exception:  # noqa: BLE001 - comparisons of users' values may raise
+        return False
+
+
+_branch: ContextVar[Branch | None] = ContextVar("toolgrade_llama_index_branch", default=None)
+
+
+def _current_place() -> asyncio.Task[Any] | threading.Thread:
+    """Return the current task, outside of event loops the current thread."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return threading.current_thread() if task is None else task
+
+
+def current_branch() -> Branch:
+    """Return the branch of the current task or thread."""
+    branch = _branch.get()
+    if branch is None or not branch.is_here:
+        # Tasks and threads begin with a copy of the context in which they were started.
+        branch = Branch(branch)
+        _branch.set(branch)
+    return branch
+
+
+class Steps:
+    """The executions of a workflow's steps, connected by the events that they returned and received."""
+
+    def __init__(self) -> None:
+        """Begin without steps."""
+        self._senders: dict[int, tuple[weakref.ref[Event], Branch]] = {}
+        self._receivers: dict[tuple[int, str], tuple[weakref.ref[Event], Branch]] = {}
+
+    def entered(self, method: str, event: Event) -> None:
+        """Make the execution of a step the current branch."""
+        earlier = self._receivers.get((id(event), method))
+        if earlier is not None and earlier[0]() is event:
+            # A step that waits for a person is run again from its beginning, with the same event.
+            branch = earlier[1].next_pass()
+        else:
+            sender = self._senders.get(id(event))
+            is_known = sender is not None and sender[0]() is event
+            branch = Branch(sender[1] if sender is not None and is_known else _branch.get(), is_step=True)
+        self._receivers[id(event), method] = weakref.ref(event), branch
+        _branch.set(branch)
+
+    def returned(self, event: Event) -> None:
+        """Note that the current branch sent an event."""
+        self._senders[id(event)] = weakref.ref(event), current_branch()
+
+    def clear(self) -> None:
+        """Forget all steps."""
+        self._senders.clear()
+        self._receivers.clear()
+
+
+@dataclass(slots=True, eq=False)
+class _StepCall:
+    """A tool that code ran in a step of a workflow, and runs again whenever the step begins again."""
+
+    key: str
+    """Its first execution."""
+    name: str
+    arguments: dict[str, Any]
+    is_nested: bool
+    """It ran inside another tool."""
+    is_suspended: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _OpenRequest:
+    """A request of which no execution has succeeded."""
+
+    key: str
+    order: tuple[int, int]
+    """Number of the model's message, negated, and position in it: the newest message comes first."""
+    scope: str | None
+    branch: Branch
+    name: str
+    arguments: Any
+    id: str | None = None
+    state: _State = "open"
+
+    def fit(self, arguments: dict[str, Any]) -> int | None:
+        """Return how well an execution with these arguments fits, 0 being the best; `None` if they differ.
+
+        The program may have added arguments. An execution after a failure is another attempt.
+        """
+        if not isinstance(self.arguments, dict):
+            return None
+        is_equal = equal_values(self.arguments, arguments)
+        is_part = all(
+            name in arguments and equal_values(value, arguments[name]) for name, value in self.arguments.items()
+        )
+        if not is_equal and not is_part:
+            return None
+        return (0 if is_equal else 1) + (0 if self.state == "open" else 2)
+
+
+class OpenRequests:
+    """The requests of models outside of agents that may still be executed."""
+
+    def __init__(self) -> None:
+        """Begin without requests."""
+        self._requests: dict[str, _OpenRequest] = {}
+        self._running: dict[str, _OpenRequest] = {}
+        self._step_calls: dict[str, tuple[_StepCall, Branch | None]] = {}
+        """What runs in steps, by the execution."""
+        self._waiting_steps: dict[str, Branch] = {}
+        """Steps with a call that waits for a person."""
+        self._left: list[_StepCall] = []
+        """What such steps ran when the run was left; a resumed run begins them again."""
+        self._messages = 0
+
+    def add(self, requests: Sequence[Request], scope: str | None) -> None:
+        """Add the requests of a message that was read in the current branch, and name them."""
+        self._messages += 1
+        branch = current_branch()
+        for index, request in enumerate(requests):
+            request.key = f"request {self._messages}.{index}"
+            arguments = copy.deepcopy(request.arguments)
+            order = -self._messages, index
+            self._requests[request.key] = _OpenRequest(
+                request.key, order, scope, branch, request.name, arguments, request.id
+            )
+
+    def started(
+        self, execution: str, name: str, arguments: dict[str, Any], scope: str | None, call_id: str | None = None
+    ) -> tuple[str, str]:
+        """Return the key of the request or earlier execution that a tool repeats, and a warning; both may be empty."""
+        candidates = [
+            request
+            for request in self._requests.values()
+            if request.name == name and request.scope == scope and request.state != "running"
+        ]
+        if call_id:
+            candidates = [request for request in candidates if request.id == call_id]
+        here = current_branch()
+        repeated = self._repeated(here, candidates, name, arguments, is_nested=scope is not None)
+        if here.step is not None:
+            call = repeated or _StepCall(execution, name, _copy(arguments), scope is not None)
+            if repeated is None or repeated not in here.step.calls:
+                here.step.calls.append(call)
+            self._step_calls[execution] = call, here.step
+        if repeated is not None:
+            return repeated.key, ""
+        if not candidates:
+            return "", ""
+        ranks = {strand: rank for rank, strand in enumerate(here.lineage())}
+        own: list[tuple[int, _OpenRequest]] = []
+        inner: list[tuple[int, _OpenRequest]] = []
+        other: list[tuple[int, _OpenRequest]] = []
+        for request in candidates:
+            if request.branch.strand in ranks:
+                own.append((ranks[request.branch.strand], request))
+            elif here.strand in request.branch.lineage():
+                inner.append((len(ranks), request))
+            else:
+                other.append((0, request))
+        chosen = _best([*own, *inner], arguments)
+        warning = ""
+        if chosen is None:
+            chosen, is_ambiguous = _newest(own)
+            warning = _AMBIGUOUS_MESSAGE if is_ambiguous else ""
+        chosen = chosen or _best(other, arguments) or _only([*inner, *other])
+        if chosen is None:
+            is_open = any(request.state == "open" for request in candidates)
+            return "", _AMBIGUOUS_BRANCH.format(name=name) if is_open else ""
+        chosen.state = "running"
+        self._running[execution] = chosen
+        return chosen.key, warning.format(name=name)
+
+    def _repeated(
+        self,
+        here: Branch,
+        candidates: list[_OpenRequest],
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        is_nested: bool,
+    ) -> _StepCall | None:
+        """Return the call that an earlier pass of the same step began, `None` if this one is new."""
+        repeated = [] if here.step is None else here.step.repeated
+        if not repeated and not self._left:
+            return None
+        for request in candidates:
+            is_new = request.state == "open" and request.fit(arguments) == 0
+            if is_new and here.step is not None and request.branch.step is here.step:
+                return None  # the model was asked again, too
+        for calls in (repeated, self._left):
+            for call in calls:
+                if (call.name, call.is_nested) == (name, is_nested) and equal_values(call.arguments, arguments):
+                    calls.remove(call)
+                    return call
+        return None
+
+    def ended(self, execution: str, outcome: Outcome) -> None:
+        """Note the end of an execution; after a success, a further one is a call by code."""
+        call, step = self._step_calls.pop(execution, (None, None))
+        if call is not None:
+            call.is_suspended = outcome is Outcome.SUSPENDED
+            if call.is_suspended and step is not None:
+                self._waiting_steps[step.strand] = step
+        request = self._running.pop(execution, None)
+        if request is not None:
+            # In a step, a call that waits runs again with the step.
+            request.state = "failed"
+            if outcome is Outcome.OK or (call is not None and call.is_suspended):
+                del self._requests[request.key]
+
+    def resumed(self) -> None:
+        """Note that a run goes on from a saved state, in which its steps receive other objects than before."""
+        steps = [step for step in self._waiting_steps.values() if any(call.is_suspended for call in step.calls)]
+        self._left = [call for step in steps for call in step.calls]
+        self._waiting_steps.clear()
+
+    def clear(self) -> None:
+        """Forget all requests."""
+        self._requests.clear()
+        self._running.clear()
+        self._step_calls.clear()
+        self._waiting_steps.clear()
+        self._left.clear()
+
+
+def _copy(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of arguments, which a tool may change; those that cannot be copied as they are."""
+    try:
+        return copy.deepcopy(arguments)
+    except Exception:  # noqa: BLE001 - values of any kind
+        return arguments
+
+
+def _best(requests: Iterable[tuple[int, _OpenRequest]], arguments: dict[str, Any]) -> _OpenRequest | None:
+    """Return the nearest request with these arguments, and of equally near ones the one that fits best."""
+    fitting = [(rank, fit, request) for rank, request in requests if (fit := request.fit(arguments)) is not None]
+    return min(fitting, key=lambda item: (item[0], item[1], item[2].order))[2] if fitting else None
+
+
+def _newest(requests: list[tuple[int, _OpenRequest]]) -> tuple[_OpenRequest | None, bool]:
+    """Return the newest of the nearest open requests, and whether another message has some, too.
+
+    Its arguments differ from those of the execution, so a program or a person has edited them.
+    """
+    waiting = [(rank, request) for rank, request in requests if request.state == "open"]
+    if not waiting:
+        return None, False
+    nearest = min(rank for rank, _ in waiting)
+    equally_near = sorted((request for rank, request in waiting if rank == nearest), key=lambda each: each.order)
+    return equally_near[0], equally_near[-1].order[0] != equally_near[0].order[0]
+
+
+def _only(requests: list[tuple[int, _OpenRequest]]) -> _OpenRequest | None:
+    """Return the open request if there is exactly one; of several that are far away, none is more likely."""
+    waiting = [request for _, request in requests if request.state == "open"]
+    return waiting[0] if len(waiting) == 1 else None

@@ -1,0 +1,194 @@
+"""toolgrade measures how well LLM agents call their tools.
+
+Everything public is importable from here and loaded when it is first used; the core needs pydantic alone, the terminal
+and the command line load what they need themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolgrade._internal.lazy_imports import lazy_getattr
+
+if TYPE_CHECKING:
+    __version__: str
+    from toolgrade.analysis.comparison import compare
+    from toolgrade.analysis.validation import validate
+    from toolgrade.calls import (
+        CallOrigin,
+        CallStatus,
+        Execution,
+        ToolCall,
+        ToolCallParams,
+        ToolCallType,
+        ToolEffect,
+        ToolSpec,
+    )
+    from toolgrade.capture.observation.decorator import observe, update_current_span
+    from toolgrade.cases import (
+        ConversationalTestCase,
+        Handoff,
+        LLMTestCase,
+        MLLMImage,
+        MLLMTestCase,
+        Run,
+        RunStatus,
+        Turn,
+    )
+    from toolgrade.dataset import Golden, read_cases, write_cases
+    from toolgrade.errors import (
+        ConfigurationError,
+        DataFileError,
+        InvalidDataError,
+        JudgeError,
+        MetricAssertionError,
+        MissingFieldError,
+        MissingPackageError,
+        NothingRecordedError,
+        NotMeasuredError,
+        Problem,
+        ToolgradeError,
+        ToolgradeWarning,
+    )
+    from toolgrade.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async
+    from toolgrade.formats.messages.trajectory import run_from_messages
+    from toolgrade.formats.records import case_from_record
+    from toolgrade.judge import Judge
+    from toolgrade.matching import Alignment, Pair
+    from toolgrade.metrics import (
+        ArgumentSchemaMetric,
+        Metric,
+        MultimodalToolCorrectnessMetric,
+        TaskEffectMetric,
+        TaskSuccessMetric,
+        ToolCorrectnessMetric,
+        ToolEfficiencyMetric,
+        ToolErrorRate,
+        ToolPolicyMetric,
+        ToolRecoveryMetric,
+        ToolUseMetric,
+    )
+    from toolgrade.report import (
+        CaseResult,
+        Comparison,
+        MetricComparison,
+        MetricSummary,
+        MetricValidity,
+        Report,
+        Validity,
+    )
+    from toolgrade.result import Finding, MetricResult, ResultStatus
+
+_NAMES = {
+    "analysis.comparison": "compare",
+    "analysis.validation": "validate",
+    "calls": "CallOrigin CallStatus Execution ToolCall ToolCallParams ToolCallType ToolEffect ToolSpec",
+    "capture.observation.decorator": "observe update_current_span",
+    "cases": "ConversationalTestCase Handoff LLMTestCase MLLMImage MLLMTestCase Run RunStatus Turn",
+    "dataset": "Golden read_cases write_cases",
+    "errors": (
+        "ConfigurationError DataFileError InvalidDataError JudgeError MetricAssertionError MissingFieldError "
+        "MissingPackageError NotMeasuredError NothingRecordedError Problem ToolgradeError ToolgradeWarning"
+    ),
+    "evaluation.run": "Evaluator assert_test evaluate evaluate_async",
+    "formats.messages.trajectory": "run_from_messages",
+    "formats.records": "case_from_record",
+    "judge": "Judge",
+    "matching": "Alignment Pair",
+    "metrics": (
+        "ArgumentSchemaMetric Metric MultimodalToolCorrectnessMetric TaskEffectMetric TaskSuccessMetric "
+        "ToolCorrectnessMetric ToolEfficiencyMetric ToolErrorRate ToolPolicyMetric ToolRecoveryMetric "
+        "ToolUseMetric"
+    ),
+    "report": "CaseResult Comparison MetricComparison MetricSummary MetricValidity Report Validity",
+    "result": "Finding MetricResult ResultStatus",
+}
+"""The public names by the module that holds them."""
+
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = [
+    "Alignment",
+    "ArgumentSchemaMetric",
+    "CallOrigin",
+    "CallStatus",
+    "CaseResult",
+    "Comparison",
+    "ConfigurationError",
+    "ConversationalTestCase",
+    "DataFileError",
+    "Evaluator",
+    "Execution",
+    "Finding",
+    "Golden",
+    "Handoff",
+    "InvalidDataError",
+    "Judge",
+    "JudgeError",
+    "LLMTestCase",
+    "MLLMImage",
+    "MLLMTestCase",
+    "Metric",
+    "MetricAssertionError",
+    "MetricComparison",
+    "MetricResult",
+    "MetricSummary",
+    "MetricValidity",
+    "MissingFieldError",
+    "MissingPackageError",
+    "MultimodalToolCorrectnessMetric",
+    "NotMeasuredError",
+    "NothingRecordedError",
+    "Pair",
+    "Problem",
+    "Report",
+    "ResultStatus",
+    "Run",
+    "RunStatus",
+    "TaskEffectMetric",
+    "TaskSuccessMetric",
+    "ToolCall",
+    "ToolCallParams",
+    "ToolCallType",
+    "ToolCorrectnessMetric",
+    "ToolEffect",
+    "ToolEfficiencyMetric",
+    "ToolErrorRate",
+    "ToolPolicyMetric",
+    "ToolRecoveryMetric",
+    "ToolSpec",
+    "ToolUseMetric",
+    "ToolgradeError",
+    "ToolgradeWarning",
+    "Turn",
+    "Validity",
+    "__version__",
+    "assert_test",
+    "case_from_record",
+    "compare",
+    "evaluate",
+    "evaluate_async",
+    "observe",
+    "read_cases",
+    "run_from_messages",
+    "update_current_span",
+    "validate",
+    "write_cases",
+]
+
+
+_load = lazy_getattr(__name__, _HOME)
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used."""
+    if name == "__version__":
+        from toolgrade._internal.version import installed_version  # noqa: PLC0415 - reads the disk when asked
+
+        return installed_version()
+    return _load(name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

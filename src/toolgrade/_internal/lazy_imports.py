@@ -1,0 +1,35 @@
+"""Lazy imports: public names of a package loaded on first use (PEP 562), and packages that an extra installs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from sys import modules
+from typing import Any
+
+
+def lazy_getattr(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    """Return the module-level `__getattr__` of a package that imports `homes[name]` when `name` is first read."""
+
+    def load(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(import_module(f"{package}.{homes[name]}"), name)
+        setattr(modules[package], name, value)  # later reads find it without calling this function
+        return value
+
+    return load
+
+
+def import_extra(module: str, extra: str, purpose: str) -> Any:  # noqa: ANN401 - a module without types
+    """Import a module that an extra of toolgrade installs.
+
+    Raises:
+        MissingPackageError: It is not installed; the message names the extra and the purpose.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        from toolgrade.errors import MissingPackageError  # noqa: PLC0415 - keeps `toolgrade --version` fast
+
+        raise MissingPackageError.of(module.partition(".")[0], extra, purpose) from error

@@ -1,0 +1,120 @@
+"""Runs coroutines from synchronous code, also inside a running event loop, and handles Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end and return its result.
+
+    If an event loop runs in this thread, as in a notebook, the coroutine gets its own thread and loop, in a copy
+    of the caller's context: code inside a running loop cannot wait for that loop.
+    """
+    return _run_in_thread(coroutine) if _is_loop_running() else asyncio.run(coroutine)
+
+
+def run_interruptible(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine as `run_sync` does, but Ctrl-C takes effect only where the coroutine awaits.
+
+    The first Ctrl-C cancels the coroutine, and raises `KeyboardInterrupt` when it has ended; a second one raises at
+    once. Outside of the main thread, inside a running event loop, or if the program handles Ctrl-C itself, this is
+    `run_sync`.
+
+    `asyncio.run` is not enough: it turns Ctrl-C into a cancellation only from Python 3.11 on, whereas in 3.10
+    `KeyboardInterrupt` is raised wherever the code is. And in all versions it then waits for the executor's threads.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    program_has_handler = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    if not in_main_thread or program_has_handler or _is_loop_running():
+        return run_sync(coroutine)
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)  # as asyncio.run does, for code that calls asyncio.get_event_loop
+    task = loop.create_task(coroutine)
+    interrupt_count = 0
+
+    def interrupt(_number: int, _frame: object) -> None:
+        nonlocal interrupt_count
+        interrupt_count += 1
+        if interrupt_count > 1 or task.done():
+            raise KeyboardInterrupt
+        loop.call_soon_threadsafe(task.cancel)
+
+    previous_handler = signal.signal(signal.SIGINT, interrupt)
+    try:
+        try:
+            return loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            if interrupt_count:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            _close(loop, interrupt_count)
+    finally:
+        signal.signal(signal.SIGINT, previous_handler)
+
+
+def _close(loop: asyncio.AbstractEventLoop, interrupt_count: int) -> None:
+    """Close a loop as `asyncio.run` does, but do not wait for threads after one Ctrl-C, nor for tasks after two."""
+    try:
+        if interrupt_count < 2:  # noqa: PLR2004 - a second Ctrl-C stops all waiting
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        if not interrupt_count:
+            loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.set_exception_handler(lambda _loop, _context: None)  # abandoned tasks are not worth a log line
+        loop.close()
+
+
+def _is_loop_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in its own thread and loop; Ctrl-C cancels it, and a second one abandons it."""
+    # After an interrupt, `Thread.join` reports a thread as ended that still runs; a future does not.
+    future: Future[T] = Future()
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def run_task() -> T:
+        task = asyncio.current_task()
+        if task is not None:
+            running.append((asyncio.get_running_loop(), task))
+        return await coroutine
+
+    def run_thread() -> None:
+        try:
+            future.set_result(asyncio.run(run_task()))
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            future.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(run_thread,), name="toolgrade", daemon=True).start()
+    try:
+        wait([future])
+    except BaseException:
+        for loop, task in running:
+            with suppress(RuntimeError):  # the loop is closed already
+                loop.call_soon_threadsafe(task.cancel)
+        # Wait until the coroutine has cleaned up; a second Ctrl-C ends this wait, and leaves the thread behind.
+        wait([future])
+        raise
+    return future.result()

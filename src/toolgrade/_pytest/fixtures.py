@@ -1,0 +1,293 @@
+"""Classes of the fixtures `toolgrade` and `toolgrade_golden`; see docs/pytest.md. They do not import pytest."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from toolgrade._internal.atomic_files import atomic_write
+from toolgrade._internal.json import parse_json
+from toolgrade._pytest.approval import approved_calls, case_of, written_calls
+from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
+from toolgrade.calls import ToolCall
+from toolgrade.cases import AnyCase, LLMTestCase, Run, TestCase
+from toolgrade.dataset import without_schema
+from toolgrade.errors import InvalidDataError, NothingRecordedError
+from toolgrade.evaluation.run import evaluate, evaluate_async, passed_results
+from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
+from toolgrade.redact import DEFAULT, Redactor
+from toolgrade.report import Report
+from toolgrade.report.redaction import redact
+from toolgrade.report.text.first_problem import first_problem
+from toolgrade.report.text.ordering import is_bad
+from toolgrade.report.text.phrases import one_line, score_text
+from toolgrade.result import MetricResult
+
+Note: TypeAlias = "dict[str, Any]"
+"""An entry for the summary of a test run, as JSON values: `{"case": ..., "number": ..., "problems": [...]}`, a case
+with its results, its number in the test, and the first problem of each result, or `{"golden": ...}`."""
+
+
+class Checks:
+    """The fixture `toolgrade`: measures cases, and adds every result to the summary of the run.
+
+    Calling it is the same as `assert_test`.
+
+    ```python
+    from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+    from toolgrade.pytest_plugin import Checks
+
+
+    def test_weather(toolgrade: Checks) -> None:  # pytest passes the fixture
+        weather = ToolCall(name="get_weather")
+        case = LLMTestCase(tools_called=[weather], expected_tools=[weather])
+        [result] = toolgrade(case, [ToolCorrectnessMetric()])
+        assert result.score == 1
+    ```
+    """
+
+    def __init__(self, note: Callable[[Note], None]) -> None:
+        self._note = note
+        self._count = 0
+
+    def __call__(self, test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
+        """Do what `assert_test` does."""
+        __tracebackhide__ = True
+        return self.assert_test(test_case, metrics)
+
+    def assert_test(
+        self, test_case: AnyCase, metrics: Sequence[MetricLike], *, remedy: str = ""
+    ) -> tuple[MetricResult, ...]:
+        """Measure one case, and fail the test unless it passes every metric that applies; see `toolgrade.assert_test`.
+
+        Args:
+            test_case: The case.
+            metrics: At least one metric.
+            remedy: Last line of the message of a failure.
+
+        Raises:
+            MetricAssertionError: A metric did not pass.
+            ConfigurationError: There is no metric.
+        """
+        __tracebackhide__ = True
+        return passed_results(self.evaluate([test_case], metrics), remedy)
+
+    async def a_assert_test(self, test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
+        """Do what `assert_test` does, inside a running event loop."""
+        __tracebackhide__ = True
+        return passed_results(await self.a_evaluate([test_case], metrics))
+
+    def evaluate(
+        self,
+        test_cases: Iterable[AnyCase] | None = None,
+        metrics: Sequence[MetricLike] = (),
+        *,
+        goldens: Goldens | None = None,
+        agent: AgentCallable | None = None,
+        trials: int | None = None,
+        max_concurrency: int = DEFAULT_CONCURRENCY,
+    ) -> Report:
+        """Do what `toolgrade.evaluate` does. Scores do not fail the test; assert what must hold of the report."""
+        __tracebackhide__ = True
+        return self._add_notes(
+            evaluate(
+                test_cases,
+                metrics,
+                goldens=goldens,
+                agent=agent,
+                trials=trials,
+                max_concurrency=max_concurrency,
+                show_progress=False,
+            )
+        )
+
+    async def a_evaluate(
+        self,
+        test_cases: Iterable[AnyCase] | None = None,
+        metrics: Sequence[MetricLike] = (),
+        *,
+        goldens: Goldens | None = None,
+        agent: AgentCallable | None = None,
+        trials: int | None = None,
+        max_concurrency: int = DEFAULT_CONCURRENCY,
+    ) -> Report:
+        """Do what `evaluate` does, inside a running event loop."""
+        __tracebackhide__ = True
+        return self._add_notes(
+            await evaluate_async(
+                test_cases,
+                metrics,
+                goldens=goldens,
+                agent=agent,
+                trials=trials,
+                max_concurrency=max_concurrency,
+                show_progress=False,
+            )
+        )
+
+    def _add_notes(self, report: Report) -> Report:
+        """Add each case of the report to the summary of the test run, and return the report."""
+        for case in report.cases:
+            plain = case.to_dict()
+            # A position within this report means nothing in the summary of all tests.
+            golden = plain.pop("golden", None)
+            place = case.index if golden is None else golden
+            number = self._count + place + 1
+            trial = "" if case.trial is None else f" (trial {case.trial})"
+            label = f"{plain.get('id') or plain.get('name') or f'#{number}'}{trial}"
+            problems = [first_problem(result) for result in redact(case).own_results]
+            self._note({"case": {**plain, "label": label}, "number": number, "problems": problems})
+        self._count += len({case.cluster for case in report.cases})
+        return report
+
+
+class GoldenPlace(NamedTuple):
+    """Place of the goldens of a test, and whether they may be written.
+
+    `folder` is `__toolgrade__` next to the test, `label` its name in messages, and `stem` the name of the test as a
+    file name. With `update`, goldens that differ are rewritten; with `must_exist`, a missing one fails the test.
+    """
+
+    folder: Path
+    stem: str
+    label: str
+    update: bool
+    must_exist: bool
+
+
+class GoldenChecks:
+    """The fixture `toolgrade_golden`: compares the calls of a test with those in its golden.
+
+    The golden is a file in the folder `__toolgrade__` next to the test. The first run records it, later runs compare
+    with it, and `pytest --toolgrade-update` rewrites it.
+
+    ```python
+    from toolgrade import ToolCall
+    from toolgrade.pytest_plugin import GoldenChecks
+
+
+    def test_weather(toolgrade_golden: GoldenChecks) -> None:  # pytest passes the fixture
+        calls = [ToolCall(name="get_weather", input_parameters={"city": "Paris"})]
+        [result] = toolgrade_golden(calls)
+        assert result.score == 1
+    ```
+    """
+
+    def __init__(self, checks: Checks, note: Callable[[Note], None], place: GoldenPlace) -> None:
+        self._checks = checks
+        self._note = note
+        self._place = place
+        self._count = 0
+
+    def __call__(
+        self,
+        measured: Run | TestCase | Sequence[ToolCall],
+        metrics: Sequence[MetricLike] | None = None,
+        *,
+        name: str | None = None,
+        redactor: Redactor = DEFAULT,
+    ) -> tuple[MetricResult, ...]:
+        """Compare with the golden, or record it if there is none.
+
+        Args:
+            measured: A run, a case, or a list of calls. The expectations of a case are ignored.
+            metrics: Metrics that compare; by default one that only the same calls with the same arguments in the same
+                order pass.
+            name: Name of the golden, if a test has several; by default they are numbered.
+            redactor: Removes secrets from a golden.
+
+        Raises:
+            MetricAssertionError: The calls differ from the golden.
+            NothingRecordedError: There is no golden, and `CI` is set, so none is recorded.
+            InvalidDataError: The golden cannot be read, or the run to record ended with an error.
+            MissingFieldError: The case has no `tools_called`.
+            ConfigurationError: `measured` is not a run, a case or a list of calls, or there is no metric.
+        """
+        __tracebackhide__ = True
+        case = case_of(measured)
+        used = [_SAME_CALLS] if metrics is None else metrics
+        file = self._file(name)
+        label = f"{self._place.label}/{file.name}"
+        if not file.exists():
+            if self._place.must_exist and not self._place.update:
+                raise NothingRecordedError(
+                    f"golden {label} does not exist, and none is recorded while CI is set; "
+                    "run this test once on your machine, review the file, and commit it"
+                )
+            self._write(file, label, redactor.model(_golden_of(case)), became="recorded")
+        elif self._place.update and (difference := _difference(case, file, label, used)):
+            self._write(file, label, redactor.model(_golden_of(case)), became="updated", difference=difference)
+        remedy = f"The golden is {label}; pytest --toolgrade-update rewrites it."
+        return self._checks.assert_test(_with_expectations(case, file, label), used, remedy=remedy)
+
+    def _file(self, name: str | None) -> Path:
+        if name is None:
+            self._count += 1
+            name = str(self._count) if self._count > 1 else ""
+        return self._place.folder / f"{self._place.stem}{'.' if name else ''}{file_name(name)}.json"
+
+    def _write(self, file: Path, label: str, golden: LLMTestCase, *, became: str, difference: str = "") -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(file) as draft:
+            draft.write_text(golden.to_json(indent=2) + "\n", encoding="utf-8", newline="\n")
+        self._note({"golden": {"path": label, "became": became, "difference": difference}})
+
+
+_SAME_CALLS = ToolCorrectnessMetric(
+    evaluation_params=["input_parameters"], should_consider_ordering=True, denominator="f1", threshold=1
+)
+_MAX_FILE_NAME = 120
+
+
+def file_name(text: str) -> str:
+    """Return a text as a file name for all systems; a text that must be changed gets a hash of itself."""
+    safe = re.sub(r"[^\w.,=+\[\]-]", "-", text, flags=re.ASCII)[:_MAX_FILE_NAME]
+    if safe == text:
+        return safe
+    return f"{safe}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
+
+
+def difference_text(report: Report, *, width: int = 80, colour: bool = False) -> str:
+    """Return expected and called side by side, for each result of a report that did not pass."""
+    from toolgrade.report.terminal.results import result_text  # noqa: PLC0415 - loaded only if something differs
+
+    return "\n\n".join(
+        result_text(result, case.case, case.label, width=width, colour=colour)
+        for case, result in redact(report).results()
+        if is_bad(result)
+    )
+
+
+def failure_text(report: Report) -> str:
+    """Return where the first result of a report that did not pass first goes wrong, on one line."""
+    result = next(result for _, result in redact(report).results() if is_bad(result))
+    return first_problem(result) or one_line(f"{result.metric}: {result.reason or score_text(result)}")
+
+
+def _golden_of(case: TestCase) -> LLMTestCase:
+    """Return the golden of a case, with its secrets."""
+    golden = LLMTestCase(expected_tools=approved_calls(case))
+    return golden.model_copy(update={"input": case.input}) if isinstance(case.input, str) else golden
+
+
+def _with_expectations(case: TestCase, file: Path, label: str) -> TestCase:
+    """Return the case with the expectations of its golden."""
+    try:
+        golden = LLMTestCase.model_validate(without_schema(parse_json(file.read_bytes())))
+    except InvalidDataError as error:
+        raise InvalidDataError(f"the golden {label} cannot be read: {error}", error.problems) from None
+    if golden.expected_tools is None:
+        raise InvalidDataError(f"the golden {label} has no expected_tools; write [] if no call is expected")
+    return case.model_copy(update={"tools_called": written_calls(case), "expected_tools": golden.expected_tools})
+
+
+def _difference(case: TestCase, file: Path, label: str, metrics: Sequence[MetricLike]) -> str:
+    """Return how a case differs from its golden; empty if every metric passes."""
+    try:
+        expecting = _with_expectations(case, file, label)
+    except InvalidDataError as error:
+        return str(error)
+    return difference_text(evaluate([expecting], metrics, show_progress=False))

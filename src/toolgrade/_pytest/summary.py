@@ -1,0 +1,111 @@
+"""Summary at the end of a test run over all cases that its tests measured: a few lines, and a report in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from toolgrade._internal.json import json_text, replace_nonfinite
+from toolgrade._internal.text import number_text, plural, printable, shorten
+from toolgrade.report import MetricSummary
+from toolgrade.report.text.ordering import is_bad
+from toolgrade.result import MetricResult, ResultStatus
+
+_MAX_FAILED = 20
+_LINES = 40
+
+
+def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield one line for each metric, and one for each result that did not pass, up to a limit.
+
+    The notes are those of `toolgrade._pytest.fixtures.Note`, each with its `test`.
+    """
+    for summary in _summaries(notes):
+        yield printable(str(summary))
+    bad = [entry for entry in _results(notes) if is_bad(entry[1])]
+    for note, result, problem in bad[:_MAX_FAILED]:
+        what = "not measured" if result.score is None else f"failed with {number_text(result.score)}"
+        names = f"{_brief(note['test'])}  {_brief(note['case']['label'])}  {printable(result.metric)}"
+        yield f"- {names}  {what}{f': {problem}' if problem else ''}"
+    if len(bad) > _MAX_FAILED:
+        yield f"... and {len(bad) - _MAX_FAILED} more (--toolgrade-report FILE has all)"
+
+
+def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield which goldens were written, and how those that were there differed."""
+    for note in notes:
+        golden = note.get("golden")
+        if golden is None:
+            continue
+        yield f"golden {golden['became']}: {printable(golden['path'])}"
+        lines = golden["difference"].split("\n") if golden["difference"] else []
+        for line in lines[:_LINES]:
+            yield f"  {printable(line)}".rstrip()
+        if len(lines) > _LINES:
+            yield f"  ... and {plural(len(lines) - _LINES, 'more line')}"
+
+
+def report_json(notes: Sequence[dict[str, Any]]) -> str:
+    """Return everything as JSON text: `metrics` and `cases` as in a `Report`, each case with its `test`.
+
+    A case without an id and a name has the id of its test, so that reports of two test runs can be compared. A
+    case is `apart` from the metrics that its test did not use.
+    """
+    summaries = _summaries(notes)
+    metrics = list(dict.fromkeys(summary.metric for summary in summaries))
+    cases: list[dict[str, Any]] = []
+    for note in notes:
+        if "case" in note:
+            case = {**note["case"], "index": len(cases), "test": note["test"]}
+            del case["label"]
+            if not case.get("id") and not case.get("name"):
+                case["id"] = note["test"] if note["number"] == 1 else f"{note['test']} #{note['number']}"
+                case.pop("key", None)
+            used = {result["metric"] for result in note["case"]["results"]}
+            if len(used) < len(metrics):
+                case["apart"] = [metric for metric in metrics if metric not in used]
+            cases.append(case)
+    plain = {"metrics": [summary.to_dict() for summary in summaries], "cases": cases}
+    return json_text(replace_nonfinite(plain), indent=2) + "\n"
+
+
+def properties(note: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what a JUnit report says of a case: the score and whether it passed, or why there is none, by metric."""
+    for plain in note.get("case", {}).get("results", ()):
+        result = _result(plain)
+        name = f"{_brief(note['case']['label'])}: {printable(result.metric)}"
+        if result.score is None:
+            yield f"toolgrade.status[{name}]", result.status.value
+        else:
+            yield f"toolgrade.score[{name}]", number_text(result.score)
+            yield f"toolgrade.passed[{name}]", "true" if result.passed else "false"
+
+
+def _summaries(notes: Iterable[dict[str, Any]]) -> list[MetricSummary]:
+    """Return a summary for each metric at each threshold, in the order in which they were first used."""
+    groups: dict[tuple[str, float], list[MetricResult]] = {}
+    for _, result, _ in _results(notes):
+        groups.setdefault((result.metric, result.threshold), []).append(result)
+    return [MetricSummary.of(metric, results) for (metric, _), results in groups.items()]
+
+
+def _results(notes: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], MetricResult, str]]:
+    """Yield each result with its note, and where it first goes wrong."""
+    for note in notes:
+        for plain, problem in zip(note.get("case", {}).get("results", ()), note.get("problems", ()), strict=True):
+            yield note, _result(plain), problem
+
+
+def _result(plain: dict[str, Any]) -> MetricResult:
+    """Return as much of a result as sums need."""
+    return MetricResult(
+        metric=plain["metric"],
+        status=ResultStatus(plain["status"]),
+        threshold=plain["threshold"],
+        score=plain.get("score"),
+        passed=plain.get("passed"),
+    )
+
+
+def _brief(text: str) -> str:
+    return shorten(printable(text), 120)

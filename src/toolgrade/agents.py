@@ -1,0 +1,175 @@
+"""Agents as an evaluation calls them: async functions that take a question and return the recorded run.
+
+```python
+import asyncio
+
+from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade._internal.model import set_fields
+from toolgrade.agents import Conversation
+
+
+async def agent(question: str, conversation: Conversation) -> Run:
+    call = ToolCall(name="lookup", input_parameters={"city": question})
+    return Run(input=question, actual_output="sunny", calls=[call])
+
+
+goldens = [Golden(input="Paris", expected_tools=[ToolCall(name="lookup")])]
+assert evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()]).passed
+```
+
+The adapters wrap an agent of their framework with `as_agent(agent)`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from pydantic import BaseModel
+
+from toolgrade._internal.model import drop_none, set_fields
+from toolgrade.cases import LLMTestCase, Run, RunStatus
+from toolgrade.dataset import Golden
+from toolgrade.errors import ConfigurationError
+
+__all__ = ["AgentCallable", "Conversation"]
+
+DEFAULT_CONCURRENCY = 8
+"""Questions that an agent answers at the same time by default."""
+
+
+@dataclass(eq=False)
+class Conversation:
+    """One conversation with an agent; pass the same object for turns that the agent should remember.
+
+    Attributes:
+        id: The `conversation_id` of its runs.
+        memory: State that an adapter stores between turns, by keys of its choice.
+
+    Example:
+        >>> import asyncio
+        >>> from toolgrade import Run
+        >>> from toolgrade.agents import Conversation
+        >>> async def agent(question: str, conversation: Conversation) -> Run:
+        ...     number = conversation.memory["turns"] = conversation.memory.get("turns", 0) + 1
+        ...     return Run(input=question, actual_output=f"answer {number}", conversation_id=conversation.id)
+        >>> conversation = Conversation()
+        >>> [asyncio.run(agent(question, conversation)).actual_output for question in ("Paris?", "And Rome?")]
+        ['answer 1', 'answer 2']
+    """
+
+    id: str = field(default_factory=lambda: str(uuid4()))
+    memory: dict[str, Any] = field(default_factory=dict)
+
+
+Goldens: TypeAlias = "Iterable[Golden] | str | os.PathLike[str]"
+"""Goldens, or the path of a file of them."""
+
+AgentCallable: TypeAlias = Callable[[str, Conversation], Awaitable[Run]]
+"""An agent: `async (input, conversation) -> Run`.
+
+If the agent fails midway, it should return a `Run` with status `ERROR`, so that its calls are in the case. If it raises
+instead, its calls are unknown, and the run of the case has the exception as its error.
+"""
+
+
+async def run_golden(golden: Golden, agent: AgentCallable) -> LLMTestCase:
+    """Run an agent on one golden in a new conversation, and return the case.
+
+    If the agent raises, the called tools of the case are unknown, and its run has the error. The id of the golden
+    becomes that of the case.
+    """
+    return _case(golden, await _run_agent(agent, golden.input))
+
+
+def check_agent(agent: object) -> None:
+    """Raise `ConfigurationError` if an agent is not callable."""
+    if not callable(agent):
+        message = f"agent must be a function `async (input, conversation) -> Run`, got {type(agent).__name__}"
+        raise ConfigurationError(f"{message}; the adapters wrap agents of their framework with as_agent(agent)")
+
+
+def check_trials(value: object) -> int | None:
+    """Return `trials`; raise `ConfigurationError` if it is neither `None` nor a whole number of at least 1."""
+    if value is not None and (type(value) is not int or value < 1):
+        raise ConfigurationError(
+            f"trials must be a whole number from 1, or None to run each golden once; got {value!r}"
+        )
+    return value
+
+
+def check_concurrency(value: object) -> int:
+    """Return `max_concurrency`; raise `ConfigurationError` if it is not a whole number of at least 1."""
+    if type(value) is not int or value < 1:
+        raise ConfigurationError(f"max_concurrency must be a whole number from 1, got {value!r}")
+    return value
+
+
+def check_goldens(goldens: object) -> Sequence[Golden]:
+    """Return the goldens as a list, or those of a file.
+
+    Raises:
+        ConfigurationError: There are none, or objects of another type.
+        DataFileError: See `Golden.load`.
+    """
+    if isinstance(goldens, (str, os.PathLike)):
+        goldens = Golden.load(goldens)
+    if isinstance(goldens, (BaseModel, bytes, Mapping)) or not isinstance(goldens, Iterable):
+        kind = type(goldens).__name__
+        raise ConfigurationError(f"goldens must be a list of Golden or the path of a file, got {kind}")
+    items = list(goldens)
+    for index, golden in enumerate(items):
+        if not isinstance(golden, Golden):
+            raise ConfigurationError(f"goldens[{index}] must be a Golden, got {type(golden).__name__}")
+    if not items:
+        raise ConfigurationError("goldens must not be empty")
+    return items
+
+
+async def _run_agent(agent: AgentCallable, question: str) -> Run:
+    """Return the run of an agent on one question; if the agent raises, a run with the error and unknown calls."""
+    conversation = Conversation()
+    try:
+        run: object = await agent(question, conversation)
+    except Exception as error:  # noqa: BLE001 - one agent that fails must not lose the others
+        text = f"{type(error).__name__}: {error}"
+    else:
+        if isinstance(run, Run):
+            return run
+        text = f"the agent must return a Run, got {type(run).__name__}"
+    return Run(
+        input=question,
+        status=RunStatus.ERROR,
+        error=text,
+        conversation_id=conversation.id,
+        warnings=["the agent failed without a run, so its calls are unknown"],
+    )
+
+
+def _case(golden: Golden, run: Run) -> LLMTestCase:
+    """Return the case of a golden and its run.
+
+    The golden's input replaces that of the run, and so do its available tools unless they are `None`. Tags are joined
+    and metadata is merged; for a key in both, the golden's value counts.
+    """
+    case = run.to_test_case(
+        expected_tools=golden.expected_tools,
+        expected_output=golden.expected_output,
+        required_texts=golden.required_texts or None,
+        must_end=golden.must_end or None,
+        id=golden.id,
+    )
+    # A field that is set, even to an empty value, is written to files; without tags or metadata it should not be.
+    changed = {
+        "input": golden.input,
+        "tags": [*golden.tags, *case.tags] or None,
+        "metadata": {**case.metadata, **golden.metadata} or None,
+        "available_tools": golden.available_tools,
+    }
+    fields = set_fields(case) | drop_none(changed)
+    if run.status is RunStatus.ERROR and "calls" not in run.model_fields_set:
+        del fields["tools_called"]  # unknown calls, which differ from no calls
+    return LLMTestCase(**fields)

@@ -1,0 +1,864 @@
+"""`RunBuilder`: turns observations of an agent into a `Run`. Every adapter and reader uses it.
+
+A recorder reports what it observes, in that order: a model requested calls, a tool started, ended or failed, the model
+received a result, the run ended. The builder knows no framework, does no I/O, and does not wait. It decides what
+belongs together:
+
+- A *call* is what a model requested. Calls are ordered by message and position in it, never by when tools ran.
+- An *execution* belongs to the request of the same scope with its id: first the newest message, then a request not yet
+  executed, then one with equal arguments. Ids are not unique; they repeat across messages, and even within one. A
+  further execution of the same request is another attempt. An execution without a request is a call made by code.
+- A *scope* is the enclosing execution: requests and executions inside it are children of its call.
+- Nothing is final before `build`, which may be called at any time and repeatedly: a tool may end after its run, and an
+  interrupted run may be resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from toolgrade._internal.json import JsonObject, short_repr
+from toolgrade._internal.model import drop_none
+from toolgrade._internal.text import plural
+from toolgrade.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
+from toolgrade.capture.call_builder import RunState, build_calls, in_order, is_waiting, seconds_between
+from toolgrade.capture.input_parts import texts_in
+from toolgrade.capture.records import CallRecord, Execution, Key, ModelResult, Outcome, Request, json_value
+from toolgrade.capture.request_pairing import (
+    OpenCalls,
+    answered_call,
+    calls_within,
+    in_newest_message,
+    is_within,
+    newest_with_id,
+    requested_call,
+)
+from toolgrade.cases import Handoff, MLLMImage, Run, RunStatus
+from toolgrade.errors import InvalidDataError
+from toolgrade.matching.json_compare import ABSENT
+
+_MODEL: Final = CallOrigin.MODEL  # Python 3.11 takes long to look up a member of an enumeration
+
+_MOST_TOKENS: Final = 2**63
+"""A larger token count is a mistake, and could not be written."""
+
+_TEXT_FIELDS: Final = (
+    *("name", "id", "server", "error", "failure"),
+    *("replaces", "caller", "source", "reasoning", "key"),
+)
+"""Fields of a `Request` that are text or `None`."""
+
+
+class RunBuilder:
+    """Builds one run from observations. Not thread-safe: a recorder that is called from several threads locks.
+
+    Attributes:
+        run_id: Id of the run.
+        conversation_id: Id of the conversation that the run belongs to.
+        tags: Labels of the run.
+        metadata: JSON values about the run, never scored.
+        warnings: What was not understood or not captured.
+
+    Example:
+        >>> from toolgrade.capture import Request, RunBuilder
+        >>> builder = RunBuilder()
+        >>> builder.started("What is the weather in Paris?")
+        >>> builder.model_asked([Request("get_weather", {"city": "Paris"}, id="c1")])
+        >>> builder.tool_started("first", "get_weather", {"city": "Paris"}, call_id="c1")
+        >>> builder.tool_ended("first", "sunny")
+        >>> builder.ended("It is sunny in Paris.")
+        >>> [(call.name, call.arguments, call.output) for call in builder.build().calls]
+        [('get_weather', {'city': 'Paris'}, 'sunny')]
+    """
+
+    def __init__(self, *, run_id: str | None = None, conversation_id: str | None = None) -> None:
+        """Start without observations."""
+        self.run_id = run_id
+        self.conversation_id = conversation_id
+        self.tags: list[str] = []
+        self.metadata: JsonObject = {}
+        self.warnings: list[str] = []
+        self._models: dict[str, None] = {}
+        self._usage: dict[str, int] = {}
+        self._input: str | None = None
+        self._input_parts: list[str | MLLMImage] | None = None
+        self._output: str | None = None
+        self._status = RunStatus.OK
+        self._error: str | None = None
+        self._started_at: datetime | None = None
+        self._ended_at: datetime | None = None
+        self._ended = False
+        self._may_wait = False
+        self._root = CallRecord(name="run", order=(0, 0), scope=None, origin=CallOrigin.CODE)
+        self._calls: list[CallRecord] = []
+        self._open = OpenCalls()
+        """Requests at the top level, and of programs there, that a result read from a file may still answer."""
+        self._by_key: dict[Key | None, tuple[CallRecord, Execution]] = {}
+        self._by_source: dict[str | None, CallRecord] = {}
+        self._by_id: dict[str, list[CallRecord]] = {}
+        self._tools: dict[str, ToolSpec] = {}
+        self._unmatched_handoffs: list[str | None] = []
+        self._messages = 0
+        """Numbers model messages and executions of code in the order in which they were observed."""
+        self._rounds = 0
+        self._round_is_over = False
+
+    # The run
+
+    def started(
+        self,
+        input: str | None = None,
+        *,
+        parts: Sequence[str | MLLMImage] | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        """Record the start of the run, with the user's input.
+
+        Args:
+            input: The user's text; by default the texts of `parts`, joined.
+            parts: The texts and images of the input in their order, as `image_parts` returns them; `None` if it has no
+                image.
+            at: Time of the start.
+        """
+        if parts is not None:
+            self._set_input_parts(parts)
+        if input is not None:
+            self._input = self._text(input, "input")
+        self._started_at = self._started_at or at
+
+    def _set_input_parts(self, parts: Sequence[object]) -> None:
+        # A recorder may pass anything, and must not raise.
+        self._input_parts = [part for part in parts if isinstance(part, (str, MLLMImage))]
+        if len(self._input_parts) < len(parts):
+            self.warn("parts of the input are neither text nor an MLLMImage; they were left out")
+        self._input = "".join(texts_in(self._input_parts)) or self._input
+
+    def ended(
+        self,
+        output: str | None = None,
+        *,
+        status: RunStatus = RunStatus.OK,
+        error: str | None = None,
+        may_wait: bool = False,
+        at: datetime | None = None,
+    ) -> None:
+        """Record the end of the run.
+
+        Args:
+            output: The final answer, if there is one.
+            status: How the run ended.
+            error: `"TypeName: text"` of the exception, or the text of what stopped the run.
+            may_wait: The framework suspends runs by ending them. If calls of the last model message are unanswered,
+                they are pending and the run is interrupted.
+            at: Time of the end.
+        """
+        self._ended = True
+        self._output, self._error = self._text(output, "output"), self._text(error, "error")
+        self._status, self._may_wait = status, may_wait
+        self._ended_at = at or self._ended_at
+
+    def resumed(self) -> None:
+        """Continue the run after an interruption; later observations belong to it."""
+        self._ended = False
+        self._output, self._status, self._error, self._may_wait = None, RunStatus.OK, None, False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the run has not ended, or was resumed."""
+        return not self._ended
+
+    def labelled(self, *, tags: Iterable[str] = (), metadata: JsonObject | None = None) -> None:
+        """Add tags and metadata to the run; metadata values become JSON values."""
+        self.tags += [tag for tag in tags if tag not in self.tags]
+        if metadata:
+            self.metadata.update(self._json_object(metadata, "metadata") or {})
+
+    def warn(self, text: str) -> None:
+        """Add a warning, which every result of this run repeats. A repeated warning is dropped."""
+        value: object = text  # a recorder may pass anything, and must not raise
+        text = value if isinstance(value, str) else short_repr(value)
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def user_spoke(self) -> None:
+        """Record a message of the user: a result read later answers rather a call requested later."""
+        self._round_is_over = True
+
+    def waits_for(self, call_id: str | None) -> bool:
+        """Return whether a call of this id has neither a result nor an execution that ended."""
+        return any(call.id == call_id and _is_unresolved(call) for call in self._calls)
+
+    # The model
+
+    def model_used(self, model: str | None = None, usage: dict[str, int] | None = None) -> None:
+        """Record an answer of a model; token counts are summed by name."""
+        model = self._text(model, "model")
+        if model:
+            self._models[model] = None
+        counts: Mapping[Any, object] = usage or {}
+        for name, amount in counts.items():
+            if isinstance(name, str) and isinstance(amount, int) and abs(amount) < _MOST_TOKENS:
+                self._usage[name] = self._usage.get(name, 0) + amount
+            else:
+                self.warn(f"usage must map names to whole numbers, got {short_repr({name: amount})}; it was left out")
+
+    def offered(self, tools: Iterable[object], *, scope: Key | None = None, all_known: bool = True) -> None:
+        """Record the tools that the model could choose from, in any form that `ToolSpec` reads.
+
+        Args:
+            tools: The tools.
+            scope: The execution inside which the model ran; its tools are not among those of the run.
+            all_known: These are all tools, so a call of another name is a call of an unknown tool.
+        """
+        inner = self._scope(scope)
+        specs: list[ToolSpec] = []
+        for tool in tools:
+            try:
+                specs.append(read_tool_spec(tool))
+            except InvalidDataError as error:
+                self.warn(f"an offered tool was not understood: {error}")
+        if all_known and specs:
+            inner.offered = {*(inner.offered or ()), *(spec.name for spec in specs)}
+        if inner is self._root:
+            for spec in specs:
+                self._tools.setdefault(spec.name, spec)
+
+    def structured_answer(
+        self, call_ids: Iterable[str], *, scope: Key | None = None, message: Key | None = None
+    ) -> None:
+        """Leave requests of the newest message with these ids out of the run: they carry structured output.
+
+        A call that is executed all the same stays in the run. A tool that only such calls name was not offered.
+
+        Args:
+            call_ids: Ids of the requests.
+            scope: The execution inside which the model ran.
+            message: As for `model_asked`.
+        """
+        for call_id in call_ids:
+            calls = [call for call in self._calls_of(self._scope(scope), call_id) if message in (None, call.message)]
+            for call in in_newest_message(calls):
+                call.is_structured_answer = True
+
+    def model_asked(
+        self,
+        requests: Sequence[Request],
+        *,
+        scope: Key | None = None,
+        agent: str | None = None,
+        strand: Key | None = None,
+        message: Key | None = None,
+        source: str | None = None,
+    ) -> None:
+        """Record a model message that requests these calls, in its order; without calls, it is an answer.
+
+        Args:
+            requests: The calls.
+            scope: The execution inside which the model ran; `None` at the top level.
+            agent: Name of the agent.
+            strand: Separates agents that run in one scope at the same time; equal for what belongs together.
+            message: Key of the message, unique in this run; executions and results that name it belong to its calls.
+            source: Place of the message in the file that was read; `None` for a live recording.
+        """
+        self._messages += 1
+        # Results after this message answer this round first.
+        self._rounds += self._round_is_over
+        self._round_is_over = False
+        outer = self._root if scope is None else self._scope(scope)
+        # An answer without calls counts, too: after it, no earlier call of the strand is waiting.
+        outer.last_messages[strand] = self._messages
+        if agent is not None:
+            agent = self._text(agent, "agent")
+        wrong = 0
+        problem = ""
+        for index, request in enumerate(requests):
+            if not isinstance(request, Request):
+                problem = problem or f"requests[{index}] must be a Request, got {short_repr(request)}"
+                wrong += 1
+                continue
+            if not request.is_parsed:
+                self._check_request(request)
+            inner = outer
+            if request.caller is not None:
+                inner = self._caller(outer, request, request.caller)
+                inner.last_messages[strand] = self._messages
+            # An approval and the call that it allows are one call, which stands where the call stands.
+            if request.replaces:
+                self._withdraw(request.replaces, outer)
+            call = self._requested_call(request, index, inner)
+            call.agent, call.strand, call.message = agent, strand, message
+            if call.source is None and source is not None:
+                call.source = f"{source}.tool_calls[{index}]"
+            self._add(call, inner)
+            if request.key is not None:
+                self._by_source[request.key] = call
+            if scope is None:
+                self._open.add(call)
+        if wrong:  # one warning: a text by mistake has as many requests as letters
+            self.warn(f"{problem}; {plural(wrong, 'request')} left out")
+
+    def model_ran_in(self, message: Key, *, strand: Key | None, agent: str | None = None) -> None:
+        """Record where a model ran, if this became known only after its message.
+
+        Args:
+            message: Key of the message, as `model_asked` received it.
+            strand: As for `model_asked`.
+            agent: Name of the agent; `None` leaves it as it is.
+        """
+        for call in self._calls:
+            if call.message == message and call.scope is not None:
+                call.strand, call.agent = strand, call.agent if agent is None else agent
+                last = call.scope.last_messages.get(strand, 0)
+                call.scope.last_messages[strand] = max(last, call.order[0])
+
+    def _check_request(self, request: Request) -> None:
+        """Replace fields that have the wrong type, with a warning each, so that the run can be built."""
+        for field in _TEXT_FIELDS:
+            value = getattr(request, field)
+            if value is not None and not isinstance(value, str):
+                setattr(request, field, self._text(value, f"{field} of a request"))
+        request.type = self._type(request.type)
+
+    def _requested_call(self, request: Request, index: int, scope: CallRecord) -> CallRecord:
+        """Return the record of a request, which stands at `index` in the current message."""
+        arguments = {} if request.arguments is None else request.arguments
+        # `None` if the arguments were not captured: a request without arguments has `{}`.
+        requested = arguments if request.is_parsed else self._to_json(arguments, "arguments", request.name)
+        # By position: with so many arguments by name, it takes twice as long.
+        call = CallRecord(
+            request.name or self._name(request.name),
+            (self._messages, index),
+            scope,
+            _MODEL,
+            requested,
+            request.raw,
+            request.id or None,
+            request.type,
+            request.server,
+        )
+        call.invalid = not isinstance(arguments, dict) and arguments is not ABSENT
+        call.request_error = request.error
+        call.reasoning = request.reasoning
+        call.is_handoff = request.handoff
+        call.caller = request.caller
+        call.round = self._rounds
+        call.source = request.source or None
+        if request.ran or request.result is not ABSENT or request.failure is not None:
+            self._add_provider_execution(call, request.result, request.failure)
+        if requested is None:
+            call.add_not_captured("input_parameters")
+        return call
+
+    # The tools
+
+    def tool_started(
+        self,
+        key: Key,
+        name: str,
+        arguments: JsonObject | None,
+        *,
+        call_id: str | None = None,
+        scope: Key | None = None,
+        agent: str | None = None,
+        strand: Key | None = None,
+        type: ToolCallType | None = None,
+        server: str | None = None,
+        injected: bool = False,
+        declared: Iterable[str] = (),
+        at: datetime | None = None,
+        message: Key | None = None,
+        request: str | None = None,
+        source: str | None = None,
+    ) -> None:
+        """Record the start of a tool.
+
+        Args:
+            key: Identifies this execution; unique in this run.
+            name: Name of the tool.
+            arguments: What it received, before defaults and coercion; `None` if that is not observable.
+            call_id: Id of the request, if observable.
+            scope: The execution inside which it runs; `None` at the top level.
+            agent: Name of the agent.
+            strand: As for `model_asked`.
+            type: Who runs the tool.
+            server: The MCP server.
+            injected: The framework may have added arguments; those that neither the request nor `declared` names are
+                left out.
+            declared: Names of the tool's declared arguments.
+            at: Time of the start.
+            message: Key of the message that requested it, if the observer knows which one; `strand` is then not needed.
+                If that requested another tool under this id, somebody replaced it, and the call is one of this tool.
+            request: The `source` or `key` of its request, or the key of an earlier execution of the same call, if that
+                is known.
+            source: Place in the file that was read; `None` for a live recording.
+        """
+        self._messages += 1
+        name, scope_call = self._name(name), self._scope(scope)
+        call_id, agent = self._text(call_id, "id", name) or None, self._text(agent, "agent", name)
+        server, received = self._text(server, "server", name), self._json_object(arguments, "arguments", name)
+        call = self._by_source.get(request) or self._of_execution(request)
+        if call is None:
+            requests = self._requests_of(scope_call, call_id, message=message, strand=strand)
+            call = requested_call(requests, name, received, call_id)
+        if call is None:
+            call = self._call_by_code(name, scope_call, strand=strand, source=source, id=call_id)
+            if received is None:
+                call.add_not_captured("input_parameters")
+        elif message is not None and call.name != name:
+            self.warn(f"the model requested {call.name!r} (id {call.id!r}), and {name!r} was executed in its place")
+            call.name = name
+        call.type, call.server, call.agent = call.type or self._type(type), call.server or server, call.agent or agent
+        if injected and received is not None:
+            received = _without_injected(received, call, declared)
+        if key in self._by_key:
+            self.warn(f"two executions have the key {key!r}; later observations of the first go to the second")
+        execution = Execution(key, received, at)
+        call.executions += (execution,)
+        self._by_key[key] = call, execution
+
+    def _call_by_code(self, name: str, scope: CallRecord, **fields: Any) -> CallRecord:  # noqa: ANN401 - of the record
+        """Add the call of an execution that no model requested."""
+        order = (self._messages, 0)
+        call = CallRecord(name=name, order=order, scope=scope, origin=CallOrigin.CODE, **fields)
+        self._add(call, scope)
+        return call
+
+    def tool_ended(
+        self,
+        key: Key,
+        output: object = None,
+        *,
+        model_output: object = ABSENT,
+        artifact: object = None,
+        error: str | None = None,
+        call_id: str | None = None,
+        type: ToolCallType | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        """Record the return of a tool.
+
+        Args:
+            key: The execution; one that never started is a warning.
+            output: What it returned, as a value if the framework exposes it, else the text for the model.
+            model_output: What the model receives, if that is known here and differs.
+            artifact: What it returned in addition to its output.
+            error: Text of the failure that it returned.
+            call_id: Id of the call, for a call made by code whose id was not known at its start.
+            type: Who ran the tool, if its result shows that.
+            at: Time of the end.
+        """
+        record = self._execution(key, "ended")
+        if record is None:
+            return
+        call, execution = record
+        call_id, error = self._text(call_id, "id", call.name), self._text(error, "error", call.name)
+        call.type = self._type(type) or call.type
+        if call.origin is CallOrigin.CODE and call_id and not call.id:
+            call.id = call_id
+            self._by_id.setdefault(call_id, []).append(call)
+        execution.outcome = _outcome_of(error)
+        execution.error, execution.ended_at = error, at
+        execution.output = self._field_value(output, call, "output")
+        execution.model_output = self._field_value(model_output, call, "model_output")
+        execution.artifact = self._artifact(artifact, call)
+
+    def tool_failed(
+        self,
+        key: Key,
+        error: str | None,
+        *,
+        outcome: Outcome = Outcome.ERROR,
+        ran: bool = True,
+        at: datetime | None = None,
+    ) -> None:
+        """Record that a tool raised, was cancelled, or suspended the run; `error` is `"TypeName: text"`.
+
+        Without `ran`, the framework refused the arguments before the tool itself began.
+        """
+        record = self._execution(key, "failed")
+        if record is not None:
+            call, execution = record
+            error = self._text(error, "error", call.name)
+            execution.outcome, execution.error, execution.ended_at, execution.ran = outcome, error, at, ran
+
+    def handed_off(
+        self,
+        *,
+        to: str | None = None,
+        key: Key | None = None,
+        call_id: str | None = None,
+        scope: Key | None = None,
+        strand: Key | None = None,
+        request: str | None = None,
+        took_place: bool = True,
+    ) -> None:
+        """Record that a call passed control to another agent: the call at `request`, of `key`, else of `call_id`.
+
+        One that was only requested (not `took_place`) is neither a hand-off of the run nor a called tool, until a later
+        observation says that it took place.
+        """
+        to, call_id = self._text(to, "to"), self._text(call_id, "call_id")
+        call = self._by_source.get(request) or self._of_execution(key)
+        if call is None:
+            calls = self._calls_of(self._scope(scope), call_id)
+            own = calls if strand is None else [call for call in calls if call.strand == strand]
+            call = newest_with_id(own, call_id or None)
+        if call is None:
+            self.warn(f"a hand-off to {to!r} belongs to no recorded call")
+            if took_place:
+                self._unmatched_handoffs.append(to)
+            return
+        call.is_handoff, call.handoff_to, call.handoff_failed = True, to or call.handoff_to, not took_place
+
+    # Results
+
+    def result_shown(
+        self,
+        content: object,
+        *,
+        call_id: str | None = None,
+        name: str | None = None,
+        failed: bool = False,
+        error: str | None = None,
+        unknown_tool: bool = False,
+        artifact: object = None,
+        scope: Key | None = None,
+        strand: Key | None = None,
+        reformatted: bool = False,
+        ran: bool = False,
+        read: bool = False,
+        type: ToolCallType | None = None,
+        message: Key | None = None,
+        request: str | None = None,
+    ) -> bool:
+        """Record a result that the model received.
+
+        It belongs to the newest message that requested a call of this id (without an id, of this name), and within it
+        to the first call without a result, preferably one that returned this content. A repeated result changes
+        nothing; a different one replaces it.
+
+        Args:
+            content: What the model received; `ABSENT` if that was not captured.
+            call_id: Id of the call.
+            name: Name of the tool.
+            failed: The result reports a failure; if no execution was observed, a refusal.
+            error: The error, if that is not the content.
+            unknown_tool: The result reports that the tool does not exist.
+            artifact: What the tool returned in addition.
+            scope: The execution inside which the model ran.
+            strand: As for `model_asked`.
+            reformatted: The content is a copy whose form may differ; it is used only without a better one.
+            ran: The sender of the result ran the tool, as providers do.
+            read: The result was read from a file, so the tool may have run without being observed.
+            type: Who ran the tool, if its result shows that.
+            message: As for `tool_started`.
+            request: The `source` of the call, if a reader knows it.
+
+        Returns:
+            Whether there is a call for it. If not, nothing is stored, and the caller decides whether to warn.
+        """
+        call_id, name = self._text(call_id, "call_id"), self._text(name, "name")
+        plain, notes = json_value(content)
+        call = self._by_source.get(request) or answered_call(
+            self._requests_of(self._scope(scope), call_id, message=message, strand=strand), plain, call_id or None, name
+        )
+        if call is None:
+            return False
+        call.type = type or call.type
+        if reformatted and call.is_answered:
+            return True
+        if plain is ABSENT and not failed:
+            call.add_not_captured("output")
+        self._add_notes(call, "model_output", plain, notes)
+        if call.result is None or not call.has_result(plain):
+            artifact = self._artifact(artifact, call)
+            call.result = ModelResult(plain, failed, unknown_tool, artifact, error, read=read)
+        if ran:
+            self._add_provider_result(call, call.result, failed)
+        return True
+
+    def result_read(
+        self,
+        content: object,
+        source: str,
+        *,
+        call_id: str | None = None,
+        name: str | None = None,
+        failed: bool = False,
+        error: str | None = None,
+        rejected: bool = False,
+        ran: bool = False,
+    ) -> str | None:
+        """Record a result read from a file, at its place among the messages.
+
+        It belongs to an earlier call without a result: first one of its id, then one without an id, or any if the
+        result has none, but none of another name. Among several, calls requested since the last results or message of
+        the user come first, in their order. A result without a call is left out with a warning.
+
+        Args:
+            content: What the model received; `ABSENT` if that was not captured.
+            source: Place in the file; begins each warning.
+            call_id: Id of the call.
+            name: Name of the tool.
+            failed: The result reports a failure.
+            error: The error, if that is not the content.
+            rejected: The result reports that somebody refused the call.
+            ran: The sender of the result ran the tool, as providers do.
+
+        Returns:
+            The `source` of its call, empty if that has none; `None` without a call.
+        """
+        self._round_is_over = True
+        plain, notes = json_value(content)
+        call = self._open.of_result(call_id or None, name)
+        if call is None:
+            self.warn(f"{source}: answers no open call before it{_id_and_name(call_id, name)}; it was left out")
+            return None
+        if name is not None and name != call.name:
+            self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
+        failed = failed or rejected
+        call.result = ModelResult(plain, failed, False, None, error, rejected, True)
+        if notes:
+            self._add_notes(call, "model_output", plain, notes)
+        elif plain is ABSENT and not call.invalid and not failed:
+            self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
+            call.add_not_captured("output")
+        if ran:
+            self._add_provider_result(call, call.result, failed)
+        return call.source or ""
+
+    # The built run
+
+    def build(self) -> Run:
+        """Return the run as observed so far. May be called at any time, and repeatedly."""
+        return Run(**self.fields())
+
+    def fields(self, *, copy: bool = True, turns: Mapping[str | None, int] | None = None) -> JsonObject:
+        """Return the fields of the run as observed so far.
+
+        Without a `copy` the calls hold the builder's own values, so that no other run must be built of them. `turns`
+        has the turn of each call, by its `source`.
+        """
+        status = self._final_status()
+        interrupted = status is RunStatus.INTERRUPTED
+        state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK, copy, turns or {})
+        calls = in_order(self._root.children)
+        handoff_calls = [entry for entry in enumerate(calls) if entry[1].is_handoff]
+        optional = self._optional_fields(handoff_calls, interrupted=interrupted)
+        if not copy:
+            # Records point at their scope and back. Without the cycle, memory is free at once and not by a collection.
+            self._root.children.clear()
+        return {
+            "calls": build_calls(calls, state),
+            "handoffs": self._handoffs(handoff_calls),
+            "status": status,
+            "models": list(self._models),
+            "tags": list(self.tags),
+            "metadata": self.metadata,
+            "warnings": list(self.warnings),
+            **drop_none(optional),
+        }
+
+    def _optional_fields(self, handoff_calls: list[tuple[int, CallRecord]], *, interrupted: bool) -> JsonObject:
+        """Return the fields that a run may lack, `None` where it does."""
+        return {
+            "failed_handoffs": [index for index, call in handoff_calls if call.handoff_failed] or None,
+            "input": self._input,
+            "input_parts": self._input_parts or None,
+            "actual_output": None if interrupted else self._output,
+            "available_tools": self._available_tools() or None,
+            "error": self._error,
+            "usage": self._usage or None,
+            "conversation_id": self.conversation_id,
+            "run_id": self.run_id,
+            "started_at": self._started_at,
+            "duration": seconds_between(self._started_at, self._ended_at),
+        }
+
+    def _available_tools(self) -> list[ToolSpec]:
+        if not self._tools:
+            return []
+        calls = self._root.children
+        pseudo = {call.name for call in calls} - {call.name for call in calls if not call.is_pseudo}
+        return [spec for spec in self._tools.values() if spec.name not in pseudo]
+
+    def _handoffs(self, handoff_calls: Iterable[tuple[int, CallRecord]]) -> list[Handoff]:
+        """Return the hand-offs that took place, from those that were requested, with their positions."""
+        handoffs = [
+            Handoff(call=index, to_agent=call.handoff_to, from_agent=call.agent)
+            for index, call in handoff_calls
+            if not call.handoff_failed
+        ]
+        return handoffs + [Handoff(to_agent=to) for to in self._unmatched_handoffs]
+
+    def _final_status(self) -> RunStatus:
+        """Return how the run ended: a run that ended well and has a waiting call is interrupted."""
+        may_wait = self._ended and self._may_wait and self._status is RunStatus.OK
+        return RunStatus.INTERRUPTED if may_wait and any(map(self._is_waiting, self._calls)) else self._status
+
+    def _is_waiting(self, call: CallRecord) -> bool:
+        """Return whether a call is suspended, or was requested last and neither ran nor has a result."""
+        if call.is_pseudo:
+            return False
+        if is_waiting(call):
+            return True
+        is_last = call.scope is self._root and call.is_of_last_message
+        return is_last and not call.executions and _is_unresolved(call)
+
+    # Records
+
+    def _scope(self, key: Key | None) -> CallRecord:
+        """Return the call of an enclosing execution; the root record at the top level."""
+        if key is None:
+            return self._root
+        if key not in self._by_key:
+            self.warn("an observation inside an unknown tool execution was recorded at the top level")
+            return self._root
+        return self._by_key[key][0]
+
+    def _of_execution(self, key: Key | None) -> CallRecord | None:
+        return self._by_key[key][0] if key in self._by_key else None
+
+    def _calls_of(self, scope: CallRecord, call_id: str | None) -> list[CallRecord]:
+        """Return the calls within a scope that have this id, or all of them without one."""
+        if not call_id:
+            return calls_within(scope)
+        # Ids repeat in other scopes, where they mean other calls.
+        calls = [call for call in self._by_id.get(call_id, ()) if is_within(call, scope)]
+        return calls if len(calls) == 1 else sorted(calls, key=lambda call: call.scope is not scope)
+
+    def _requests_of(
+        self, scope: CallRecord, call_id: str | None, *, message: Key | None, strand: Key | None
+    ) -> list[CallRecord]:
+        """Return those of one message, else of one of several agents that run at the same time with their own ids."""
+        calls = self._calls_of(scope, call_id)
+        if message is not None:
+            return [call for call in calls if call.message == message]
+        return [call for call in calls if call.strand == strand]
+
+    def _caller(self, outer: CallRecord, request: Request, caller_id: str) -> CallRecord:
+        """Return the call inside which a request was made; `outer` if it is unknown."""
+        caller = newest_with_id(self._calls_of(outer, caller_id), caller_id)
+        if caller is None:
+            where = f"{request.source}: " if request.source else ""
+            self.warn(
+                f"{where}{request.name!r} was called inside {caller_id!r}, an unknown call; it was recorded outside "
+                "of it"
+            )
+        return caller or outer
+
+    def _withdraw(self, call_id: str, scope: CallRecord) -> None:
+        """Remove a request that another one carries out, unless it has run."""
+        call = newest_with_id(self._calls_of(scope, call_id), call_id)
+        if call is not None and call.scope is not None and not call.executions and not call.children:
+            self._calls.remove(call)
+            self._open.remove(call)
+            if call.id:
+                self._by_id[call.id].remove(call)
+            call.scope.children.remove(call)
+
+    def _add(self, call: CallRecord, scope: CallRecord) -> None:
+        self._calls.append(call)
+        if call.id:
+            self._by_id.setdefault(call.id, []).append(call)
+        if call.source is not None:
+            self._by_source[call.source] = call
+        scope.children.append(call)
+
+    def _add_provider_execution(self, call: CallRecord, output: object, error: str | None) -> None:
+        """Add an execution by the provider, of which only the end is observable."""
+        execution = Execution(f"{call.order}", None, None, _outcome_of(error))
+        execution.output, execution.error = self._field_value(output, call, "output"), error
+        call.executions += (execution,)
+        if error is None and execution.output is ABSENT:
+            call.add_not_captured("output")
+
+    def _add_provider_result(self, call: CallRecord, result: ModelResult, failed: bool) -> None:
+        """Add the execution of a call by the provider that sent this result."""
+        self._add_provider_execution(call, result.content, result.error_text() if failed else None)
+
+    def _name(self, value: object) -> str:
+        name = self._text(value, "name of a tool")
+        if not name:
+            self.warn("a call without the name of a tool was recorded as '(unnamed)'")
+        return name or "(unnamed)"
+
+    def _execution(self, key: Key, event: str) -> tuple[CallRecord, Execution] | None:
+        record = self._by_key.get(key)
+        if record is None:
+            self.warn(f"a tool {event} that never started; it is not in the record")
+        return record
+
+    # Values
+
+    def _text(self, value: object, label: str, tool: str | None = None) -> str | None:
+        """Return a text, `None` for `None`; anything else as its repr, with a warning."""
+        if value is None or isinstance(value, str):
+            return value
+        self.warn(f"{_labelled(label, tool)} must be text, got {short_repr(value)}; its repr was stored")
+        return short_repr(value)
+
+    def _type(self, value: object) -> ToolCallType | None:
+        if value is None or isinstance(value, ToolCallType):
+            return value
+        try:
+            return ToolCallType(value)
+        except ValueError:
+            self.warn(f"type must be one of {', '.join(ToolCallType)}, got {short_repr(value)}; it was left out")
+            return None
+
+    def _to_json(self, value: object, label: str, tool: str | None = None) -> Any:  # noqa: ANN401 - a JSON value
+        """Return `value` as a JSON value, `None` if there is none, and warn of what was lost."""
+        plain, notes = json_value(value)
+        for note in notes:
+            self.warn(f"{_labelled(label, tool)}: {note}")
+        return None if plain is ABSENT else plain
+
+    def _json_object(self, value: JsonObject | None, label: str, tool: str | None = None) -> JsonObject | None:
+        plain = self._to_json(value, label, tool)
+        return plain if isinstance(plain, dict) else None
+
+    def _field_value(self, value: object, call: CallRecord, field: str) -> Any:  # noqa: ANN401 - a JSON value
+        """Return `value` as a JSON value for a field of a call, `ABSENT` if there is none."""
+        plain, notes = json_value(value)
+        self._add_notes(call, field, plain, notes)
+        return plain
+
+    def _artifact(self, artifact: object, call: CallRecord) -> Any:  # noqa: ANN401 - a JSON value
+        plain = self._field_value(artifact, call, "artifact")
+        return None if plain is ABSENT else plain
+
+    def _add_notes(self, call: CallRecord, field: str, plain: object, notes: list[str]) -> None:
+        for note in notes:
+            self.warn(f"{field} of {call.name!r}: {note}")
+        if plain is ABSENT and notes:
+            call.add_not_captured(field)
+
+
+def _labelled(label: str, tool: str | None) -> str:
+    """Return the name of a value for a warning, with the tool that it belongs to."""
+    return label if tool is None else f"{label} of {tool!r}"
+
+
+def _id_and_name(call_id: str | None, name: str | None) -> str:
+    """Return what a result says about its call, in brackets for a warning; empty if it says nothing."""
+    labels = [f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value]
+    return f" ({', '.join(labels)})" if labels else ""
+
+
+def _outcome_of(error: str | None) -> Outcome:
+    return Outcome.OK if error is None else Outcome.ERROR
+
+
+def _without_injected(arguments: JsonObject, call: CallRecord, declared: Iterable[str]) -> JsonObject:
+    """Return those arguments that the request of a call has, or that its tool declares."""
+    names = {*declared, *call.requested_object}
+    return {name: value for name, value in arguments.items() if name in names}
+
+
+def _is_unresolved(call: CallRecord) -> bool:
+    if call.last is None:
+        return call.result is None and not call.invalid and not call.is_handoff
+    return call.last.outcome in (None, Outcome.SUSPENDED)

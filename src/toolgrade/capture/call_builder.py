@@ -1,0 +1,299 @@
+"""Construction of a `ToolCall` from the record of a call: its status, output, error and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, Final
+
+from toolgrade._internal.json import JsonObject
+from toolgrade._internal.model import drop_none
+from toolgrade.calls import CallOrigin, CallStatus, ToolCall, ToolCallType
+from toolgrade.calls import Execution as ExecutionRecord
+from toolgrade.capture.records import CallRecord, Execution, ModelResult, Outcome
+from toolgrade.matching.json_compare import ABSENT, json_equal
+
+# Python 3.11 takes five times as long to look up a member of an enumeration as a name of the module.
+_OK: Final = CallStatus.OK
+_RETURNED: Final = Outcome.OK
+_MODEL: Final = CallOrigin.MODEL
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """State of the run that decides how an unanswered call is read."""
+
+    ended: bool
+    waiting: bool
+    """It ended by waiting for a person."""
+    succeeded: bool
+    """It ended well, so nothing waits any more."""
+    copy: bool
+    """The calls get copies of the values."""
+    turns: Mapping[str | None, int]
+    """Turns of the user that calls answer, by their `source`; empty if there is only one turn."""
+
+
+def in_order(calls: Iterable[CallRecord]) -> list[CallRecord]:
+    """Return the calls of one scope in the model's order, without structured answers."""
+    own = [call for call in calls if call.executions or not call.is_structured_answer]
+    return sorted(own, key=attrgetter("order"))
+
+
+def build_calls(calls: list[CallRecord], state: RunState) -> list[ToolCall]:
+    """Return the calls of one scope, which are in the model's order, with their children."""
+    steps: dict[int, int] = {}
+    built: list[ToolCall] = []
+    for call in calls:
+        step = steps.setdefault(call.order[0], len(steps)) if call.origin is _MODEL else None
+        built.append(_build_call(call, state, step))
+    return built
+
+
+def seconds_between(started: datetime | None, ended: datetime | None) -> float | None:
+    """Return the seconds between two times, `None` if one is unknown or only one has a time zone."""
+    if started is None or ended is None or (started.tzinfo is None) != (ended.tzinfo is None):
+        return None
+    return max((ended - started).total_seconds(), 0.0)
+
+
+def is_waiting(call: CallRecord) -> bool:
+    """Return whether a call is suspended, and neither the model nor the enclosing call continued without it."""
+    if call.last_outcome is not Outcome.SUSPENDED:
+        return False
+    outer = None if call.scope is None else call.scope.last
+    if outer is not None and outer.outcome not in (None, Outcome.SUSPENDED):
+        return False
+    return call.origin is CallOrigin.CODE or call.is_of_last_message
+
+
+def _with_successful_attempt_last(call: CallRecord, state: RunState) -> CallRecord:
+    """Return a call whose last attempt was left without an end as ended by an earlier attempt that succeeded.
+
+    This holds only in a run that succeeded, in which nothing waits. A workflow may begin a step twice at the same time:
+    one pass then succeeds, and the other one is left waiting.
+    """
+    if not state.succeeded or call.last_outcome in (Outcome.OK, Outcome.ERROR):
+        return call
+    successful = [execution for execution in call.executions if execution.outcome is Outcome.OK]
+    if not successful:
+        return call
+    others = [execution for execution in call.executions if execution is not successful[-1]]
+    return replace(call, executions=(*others, successful[-1]))
+
+
+def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall:
+    if len(call.executions) > 1:
+        call = _with_successful_attempt_last(call, state)
+    last = call.executions[-1] if call.executions else _NO_EXECUTION
+    status = _status(call, state)
+    output = _output(last, call.result or _NO_RESULT) if status is _OK else ABSENT
+    # What the tool received comes before what the model requested: a person may have edited the arguments.
+    arguments = call.requested_object if last.arguments is None else last.arguments
+    missing = _not_captured(call, output) if output is ABSENT or call.not_captured else []
+    execution = _execution_fields(call, last, status, output, arguments)
+    if step is not None:
+        execution["step"] = step
+    if missing or not _has_defaults_only(call):
+        execution.update(_optional_fields(call, state, missing))
+    fields = _identity(call, state)
+    if "input_parameters" not in missing:
+        fields["input_parameters"] = arguments
+    if output is not ABSENT:
+        fields["output"] = output
+    # A live run may be built again, so that each run gets its own copies of arguments and outputs.
+    if state.copy:
+        return ToolCall(execution=ExecutionRecord(**execution), **fields)
+    fields["execution"] = ExecutionRecord.from_valid(execution)
+    return ToolCall.from_valid(fields)
+
+
+def _has_defaults_only(call: CallRecord) -> bool:
+    """Return whether a call read from a file has nothing for `_optional_fields`, as most of them."""
+    return call.source is not None and call.origin is _MODEL and not (call.children or call.executions)
+
+
+def _execution_fields(
+    call: CallRecord, last: Execution, status: CallStatus, output: object, arguments: JsonObject
+) -> JsonObject:
+    """Return the fields of an execution that were observed.
+
+    Metrics tell a field that is not set from one that is `None`.
+    """
+    result = call.result or _NO_RESULT
+    content = last.model_output if call.result is None else result.content
+    optional = {
+        "error": None if status is _OK else _error(call, status),
+        "requested_parameters": _requested(call, arguments),
+        "model_output": None if content is ABSENT or content is output else _model_output(content, output),
+        "artifact": result.artifact if last.artifact is None else last.artifact,
+        "agent": call.agent,
+        "server": call.server,
+        "source": call.source,
+    }
+    fields: JsonObject = {"status": status, "executed": bool(call.executions) and _has_run(call.executions)}
+    for name, value in optional.items():
+        if value is not None:
+            fields[name] = value
+    return fields
+
+
+def _identity(call: CallRecord, state: RunState) -> JsonObject:
+    """Return the fields that say which call it is; those that are not known are left out."""
+    fields: JsonObject = {"name": call.name}
+    if call.id:
+        fields["id"] = call.id
+    if call.type is not None:
+        fields["type"] = call.type
+    if call.reasoning:
+        fields["reasoning"] = call.reasoning
+    if call.source in state.turns:
+        fields["turn"] = state.turns[call.source]
+    return fields
+
+
+def _has_run(executions: Iterable[Execution]) -> bool:
+    return any(execution.ran for execution in executions)
+
+
+def _output(last: Execution, result: ModelResult) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value that the tool returned, else the text that the model received; `ABSENT` without either."""
+    return last.output if last.outcome is _RETURNED and last.output is not ABSENT else result.content
+
+
+def _requested(call: CallRecord, arguments: JsonObject) -> Any:  # noqa: ANN401 - a JSON value
+    """Return what the model requested, `None` if it is equal to the arguments or if no model requested the call."""
+    if call.origin is not _MODEL:
+        return None
+    requested = call.requested if call.raw is None else call.raw
+    return None if requested is arguments or requested == arguments else requested
+
+
+def _model_output(content: Any, output: object) -> Any:  # noqa: ANN401 - JSON values
+    """Return what the model received, `None` if it is equal to the output."""
+    # A value and its JSON text are equal, but the model received only one of them, so both are stored.
+    return None if json_equal(output, content) else content
+
+
+def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> JsonObject:
+    """Return the fields that are left out, where they have their default, of a call that was read from a file.
+
+    A file cannot confirm a default.
+    """
+    fields: JsonObject = {
+        "attempts": max(len(call.executions), 1),
+        "origin": call.origin,
+        "children": build_calls(in_order(call.children), replace(state, turns={})) if call.children else [],
+        "not_captured": missing,
+    }
+    if call.source is not None:
+        fields = {name: value for name, value in fields.items() if value != _DEFAULTS[name]}
+    return fields | _times(call.executions)
+
+
+def _times(executions: Iterable[Execution]) -> JsonObject:
+    """Return the start of the first attempt, and the duration to the end of the last."""
+    timed = [execution for execution in executions if execution.started_at is not None]
+    if not timed:
+        return {}
+    start = timed[0].started_at
+    return drop_none({"started_at": start, "duration": seconds_between(start, timed[-1].ended_at)})
+
+
+_DEFAULTS: Final[JsonObject] = {"attempts": 1, "origin": CallOrigin.MODEL, "children": [], "not_captured": []}
+
+
+_NO_EXECUTION: Final = Execution("", None, None)
+"""Takes the place of a missing execution, so that its fields need no check."""
+_NO_RESULT: Final = ModelResult(ABSENT, failed=False)
+
+
+def _not_captured(call: CallRecord, output: object) -> list[str]:
+    """Return the fields that no observation of the call contained."""
+    missing = list(call.not_captured)
+    if "input_parameters" in missing and (call.last or _NO_EXECUTION).arguments is not None:
+        missing.remove("input_parameters")
+    if output is ABSENT and "output" not in missing and _has_returned(call):
+        missing.append("output")
+    return missing
+
+
+def _has_returned(call: CallRecord) -> bool:
+    """Return whether the tool ran without an error, or the model received a result that is not a failure."""
+    if call.last is not None:
+        return call.last.outcome is _RETURNED
+    return call.result is not None and call.result.content is ABSENT and not call.result.failed
+
+
+def _status(call: CallRecord, state: RunState) -> CallStatus:
+    if call.invalid:
+        return CallStatus.INVALID_ARGUMENTS
+    return _status_of_execution(call, state) if call.executions else _status_of_request(call, state)
+
+
+def _status_of_execution(call: CallRecord, state: RunState) -> CallStatus:
+    """Return the status of a call by its last execution."""
+    outcome = call.last_outcome
+    if outcome is Outcome.SUSPENDED:
+        return CallStatus.PENDING if is_waiting(call) else CallStatus.CANCELLED
+    if outcome is not None:
+        return CallStatus(outcome.value)
+    # The end of the execution was not observed.
+    if call.is_handoff:
+        return _OK
+    if call.result is not None:
+        return CallStatus.ERROR if call.result.failed else _OK
+    return CallStatus.CANCELLED if state.ended else CallStatus.PENDING
+
+
+def _status_of_request(call: CallRecord, state: RunState) -> CallStatus:
+    """Return the status of a request of which no execution was observed."""
+    if call.result is not None:
+        return _status_of_result(call, call.result)
+    if call.is_handoff and not call.handoff_failed:
+        return _OK
+    if _is_unknown(call):
+        return CallStatus.UNKNOWN_TOOL
+    if call.is_of_last_message and (state.waiting or not state.ended):
+        return CallStatus.PENDING
+    return CallStatus.NOT_EXECUTED
+
+
+def _status_of_result(call: CallRecord, result: ModelResult) -> CallStatus:
+    """Return the status of a request of which only the result was observed."""
+    if not result.failed and not result.unknown_tool:
+        return _OK
+    if result.unknown_tool or _is_unknown(call):
+        return CallStatus.UNKNOWN_TOOL
+    # In a live recording a failure without an execution means that something refused to run the tool.
+    may_have_run = result.read or call.type is ToolCallType.HOSTED
+    return CallStatus.ERROR if may_have_run and not result.rejected else CallStatus.REJECTED
+
+
+def _is_unknown(call: CallRecord) -> bool:
+    """Return whether all offered tools are known, and the called one is not among them."""
+    if call.scope is None or not call.scope.offered or call.is_handoff:
+        return False
+    # Tools of the provider and of its servers are offered under other names, or under none.
+    return call.name not in call.scope.offered and call.type not in (ToolCallType.HOSTED, ToolCallType.MCP)
+
+
+def _error(call: CallRecord, status: CallStatus) -> str | None:
+    """Return the error of a call that is not `ok`."""
+    if status is CallStatus.PENDING:
+        return None
+    if status is CallStatus.INVALID_ARGUMENTS and call.request_error is not None:
+        return call.request_error
+    last = call.last or _NO_EXECUTION
+    return _error_of_result(call, call.result or _NO_RESULT) if last.error is None else last.error
+
+
+def _error_of_result(call: CallRecord, result: ModelResult) -> str | None:
+    """Return the error of a call of which no execution failed."""
+    if not (result.failed or result.unknown_tool):
+        return call.request_error
+    if result.content is not ABSENT or result.error is not None:
+        return result.error_text()
+    return call.request_error or ("failed" if result.read else None)

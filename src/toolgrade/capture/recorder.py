@@ -1,0 +1,254 @@
+"""`RunRecorder`: the base class of all recorders, which holds recorded runs and hands them out.
+
+Each adapter decides how it observes its framework. The recorder API, the limit of stored runs and the errors when
+nothing was recorded are the same for all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
+
+from toolgrade.capture.builder import RunBuilder
+from toolgrade.capture.conversations import conversations
+from toolgrade.capture.sinks import Sink
+from toolgrade.cases import ConversationalTestCase, LLMTestCase, Run, RunStatus
+from toolgrade.errors import ConfigurationError, NothingRecordedError
+from toolgrade.expect import ExpectedOutput, ExpectedTools
+
+DEFAULT_LIMIT: Final = 10_000
+"""Runs that a recorder stores by default."""
+
+_MAX_WARNINGS: Final = 1_000
+"""Different warnings that belong to no run and are stored."""
+
+_labels: ContextVar[Mapping[int, str]] = ContextVar("toolgrade_conversations", default={})  # noqa: B039 - never changed
+"""The conversation of new runs, by the `id` of the recorder."""
+
+
+class Recording(Protocol):
+    """One run of an agent as observed so far.
+
+    Attributes:
+        builder: Receives what is observed.
+
+    Example:
+        >>> from toolgrade import Run
+        >>> from toolgrade.capture import RunBuilder
+        >>> class ChatRecording:  # a class with these members is a recording; it needs no base class
+        ...     def __init__(self) -> None:
+        ...         self.builder = RunBuilder()
+        ...
+        ...     def run(self) -> Run:
+        ...         return self.builder.build()
+        >>> recording = ChatRecording()
+        >>> recording.builder.started("What is the weather in Paris?")
+        >>> recording.run().input
+        'What is the weather in Paris?'
+    """
+
+    builder: RunBuilder
+
+    def run(self) -> Run:
+        """Return the run as observed so far."""
+        raise NotImplementedError
+
+
+_GOES_ON: Final = (
+    "an agent that a tool left in the background had not ended when the run ended; what it did later is not in this "
+    "record"
+)
+
+R = TypeVar("R", bound=Recording)
+
+
+class RunRecorder(Generic[R]):
+    """Base class of recorders: stores recorded runs and returns them as runs, cases and conversations.
+
+    A subclass adds recordings with `_keep` and passes those that ended to `_deliver`. It holds `_lock` while it changes
+    or reads a recording, because a recorder may observe agents in several threads.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from toolgrade.capture import RunBuilder, RunRecorder
+        >>> class ChatRecorder(RunRecorder):
+        ...     def add(self, question: str, answer: str) -> None:
+        ...         builder = RunBuilder()
+        ...         builder.started(question)
+        ...         builder.ended(answer)
+        ...         recording = SimpleNamespace(builder=builder, run=builder.build)
+        ...         with self._lock:
+        ...             self._keep(recording)
+        ...         self._deliver([recording])
+        >>> recorder = ChatRecorder()
+        >>> recorder.add("What is the weather in Paris?", "It is sunny.")
+        >>> recorder.last_run.actual_output
+        'It is sunny.'
+    """
+
+    how_to_attach: ClassVar[str] = "run the agent inside `with record()`"
+    """How to record a run, for the error that nothing was recorded."""
+
+    def __init__(
+        self, *, sink: Sink | None = None, limit: int = DEFAULT_LIMIT, conversation: str | None = None
+    ) -> None:
+        """Start without recordings.
+
+        Args:
+            sink: Receives each run when it ends. The recorder then stores a run only while it is open or interrupted,
+                and the sink receives it again, complete and under the same `run_id`, when it was resumed. Without a
+                sink, runs are stored until `pop`.
+            limit: Maximum number of stored runs; beyond it the oldest that have ended are dropped, with a warning.
+            conversation: Conversation of every run; by default, the one that the framework names.
+
+        Raises:
+            ConfigurationError: `limit` is not a whole number of at least 1.
+        """
+        if type(limit) is not int or limit < 1:
+            raise ConfigurationError(f"limit must be a whole number from 1, got {limit!r}")
+        self.warnings: list[str] = []
+        self._sink = sink
+        self._limit = limit
+        self._conversation = conversation
+        self._lock = threading.RLock()
+        self._recordings: dict[int, R] = {}
+
+    # Recorded runs
+
+    @property
+    def runs(self) -> list[Run]:
+        """The stored runs, in the order in which they started; those that have not ended as observed so far."""
+        with self._lock:
+            return [recording.run() for recording in self._recordings.values()]
+
+    @property
+    def last_run(self) -> Run:
+        """The run that started last.
+
+        Raises:
+            NothingRecordedError: No run is stored.
+        """
+        with self._lock:
+            # Recordings are stored in the order in which they started.
+            newest = next(reversed(self._recordings.values()), None)
+            if newest is None:
+                raise self._nothing_recorded()
+            return newest.run()
+
+    def _nothing_recorded(self) -> NothingRecordedError:
+        reasons = "; ".join(["", *self.warnings[:3]])
+        return NothingRecordedError(
+            f"nothing was recorded: {self.how_to_attach}; the recorder no longer has runs that it passed to a "
+            f"sink or returned from pop(){reasons}"
+        )
+
+    def test_case(
+        self,
+        expected_tools: ExpectedTools | None = None,
+        *,
+        expected_output: ExpectedOutput | None = None,
+        required_texts: list[str] | None = None,
+        must_end: bool | None = None,
+        id: str | None = None,
+        name: str | None = None,
+        nested: bool = False,
+        handoffs: bool = False,
+        executed_only: bool = False,
+        code: bool = True,
+    ) -> LLMTestCase:
+        """Return the newest run as a case that can be scored; the arguments are those of `Run.to_test_case`."""
+        return self.last_run.to_test_case(
+            expected_tools=expected_tools,
+            expected_output=expected_output,
+            required_texts=required_texts,
+            must_end=must_end,
+            id=id,
+            name=name,
+            nested=nested,
+            handoffs=handoffs,
+            executed_only=executed_only,
+            code=code,
+        )
+
+    def conversations(self) -> list[ConversationalTestCase]:
+        """Return the stored runs as conversations, grouped by `conversation_id`."""
+        return conversations(self.runs)
+
+    def pop(self) -> list[Run]:
+        """Remove the runs that have ended and return them; others stay."""
+        with self._lock:
+            ended = [recording for recording in self._recordings.values() if not recording.builder.is_open]
+            runs = [recording.run() for recording in ended]
+            for recording in ended:
+                self._drop(recording)
+            return runs
+
+    @contextmanager
+    def conversation(self, label: str) -> Generator[None, None, None]:
+        """Put the runs that start inside the block into one conversation.
+
+        This holds in the current context and in tasks started from it, but not in threads without this context.
+        """
+        token = _labels.set({**_labels.get(), id(self): label})
+        try:
+            yield
+        finally:
+            _labels.reset(token)
+
+    # For subclasses
+
+    def _label(self) -> str | None:
+        """Return the conversation of a run that starts now, `None` if the framework decides."""
+        return _labels.get().get(id(self), self._conversation)
+
+    def _keep(self, recording: R) -> None:
+        """Store a recording as the newest."""
+        self._recordings[id(recording)] = recording
+
+    def _goes_on(self, recording: R) -> bool:  # noqa: ARG002 - for subclasses
+        """Return whether a part of a run that ended goes on, such as an agent that a tool left in the background."""
+        return False
+
+    def _drop(self, recording: R) -> bool:
+        """Remove a recording; return whether it was stored."""
+        return self._recordings.pop(id(recording), None) is not None
+
+    def _deliver(self, finished: Sequence[R]) -> None:
+        """Pass finished runs to the sink, then drop the oldest beyond the limit."""
+        try:
+            for recording in finished if self._sink is not None else ():
+                self._write(recording)
+        finally:
+            self._drop_oldest()
+
+    def _write(self, recording: R) -> None:
+        """Pass a run that ended to the sink, and drop it unless it is interrupted: a resumed run continues it."""
+        with self._lock:
+            run = recording.run()
+            if run.status is RunStatus.OK and self._goes_on(recording):
+                run = run.model_copy(update={"warnings": [*run.warnings, _GOES_ON]})
+        if self._sink is not None:
+            self._sink.write(run)  # without the lock: a sink may be slow
+        if run.status is not RunStatus.INTERRUPTED:
+            with self._lock:
+                self._drop(recording)
+
+    def _drop_oldest(self) -> None:
+        """Drop the oldest runs beyond the limit."""
+        with self._lock:
+            while len(self._recordings) > self._limit:
+                # An open run is never dropped: its end would then belong to no run.
+                ended = (recording for recording in self._recordings.values() if not recording.builder.is_open)
+                oldest = next(ended, None)
+                if oldest is None:
+                    break
+                self._drop(oldest)
+                self._say(f"more than {self._limit} runs were stored, so the oldest were dropped; use pop() or a sink")
+
+    def _say(self, text: str) -> None:
+        """Add a warning that belongs to no run; a repeated warning is dropped."""
+        if text not in self.warnings and len(self.warnings) < _MAX_WARNINGS:
+            self.warnings.append(text)

@@ -1,0 +1,638 @@
+"""Test cases and conversations, and the recorded runs that they may come from."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from enum import Enum
+from itertools import chain, groupby
+
+# pydantic 2.10 looks up `Any` in this module to complete the models.
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar  # pyright: ignore[reportUnusedImport]
+
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    model_validator,
+)
+
+from toolgrade._internal.json import JsonObject, short_repr, to_json_value
+from toolgrade._internal.model import Model, drop_none, set_fields
+from toolgrade.calls import AvailableTools, CallOrigin, ToolCall
+from toolgrade.errors import InvalidDataError, ToolgradeWarning
+from toolgrade.expect import ExpectedOutput, ExpectedTools, Matcher
+from toolgrade.expect.json_form import read_matcher
+from toolgrade.expect.matcher import MARK
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = [
+    "AnyCase",
+    "ConversationalTestCase",
+    "Handoff",
+    "LLMTestCase",
+    "MLLMImage",
+    "MLLMTestCase",
+    "Run",
+    "RunStatus",
+    "TestCase",
+    "Turn",
+]
+
+
+_Arguments = ParamSpec("_Arguments")
+_Returned = TypeVar("_Returned")
+
+
+def _identifier(value: object) -> object:
+    """Read a number as text, because many files number their cases."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _object(value: object) -> JsonObject:
+    plain = to_json_value(value)
+    if not isinstance(plain, dict):
+        message = f"expected an object, got {type(value).__name__} {short_repr(value)}"
+        raise InvalidDataError(message)
+    return plain
+
+
+Identifier = Annotated[str, BeforeValidator(_identifier)]
+"""Text; a whole number is read as its text."""
+
+Metadata = Annotated[
+    JsonObject,
+    PlainValidator(_object),
+    Field(validation_alias=AliasChoices("metadata", "additional_metadata", "additionalMetadata")),
+]
+"""Any JSON object; never scored. `additional_metadata` is DeepEval's older name of it."""
+
+_announced: set[str] = set()
+"""Fields of `_StoredOnly` that were mentioned in this process."""
+
+
+def _announce(value: object, info: ValidationInfo) -> object:
+    """Warn, once for each field, that no metric reads it."""
+    name = info.field_name or ""
+    if value is not None and name not in _announced:
+        _announced.add(name)
+        warnings.warn(f"{name} is stored with its case, but no metric of toolgrade reads it", ToolgradeWarning, 3)
+    return value
+
+
+_StoredOnly = BeforeValidator(_announce)
+"""Marks a field that DeepEval's cases have and no metric of toolgrade reads; it is stored and written."""
+
+StoredText = Annotated[str | None, _StoredOnly]
+StoredTexts = Annotated[list[str] | None, _StoredOnly]
+StoredNumber = Annotated[float | None, _StoredOnly]
+StoredObject = Annotated[JsonObject | None, PlainValidator(_object), _StoredOnly]
+
+
+def _base64(value: object) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
+    if not isinstance(value, str):
+        message = f"image data must be bytes or base64 text, got {type(value).__name__}"
+        raise InvalidDataError(message)
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError) as error:
+        message = f"image data must be bytes or base64 text: {error}"
+        raise InvalidDataError(message) from None
+    return value
+
+
+class MLLMImage(Model):
+    """An image, by reference or as bytes: exactly one of `url`, `path`, `data`. Nothing is read or fetched here.
+
+    Raises:
+        InvalidDataError: It has none of these, or several.
+
+    Example:
+        >>> from toolgrade import MLLMImage
+        >>> print(MLLMImage(url="https://example.com/paris.png").to_json())
+        {"url": "https://example.com/paris.png"}
+        >>> MLLMImage(data=b"GIF89a", mime_type="image/gif").data
+        'R0lGODlh'
+    """
+
+    url: str | None = None
+    """`https:`, `http:` or `data:`."""
+    path: str | None = None
+    data: Annotated[str | None, PlainValidator(_base64)] = None
+    """The image itself as base64 text; bytes are encoded."""
+    mime_type: str | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        fields = [name for name in ("url", "path", "data") if getattr(self, name) is not None]
+        if len(fields) != 1:
+            message = f"an image must have exactly one of url, path, data, got {', '.join(fields) or 'none'}"
+            raise InvalidDataError(message)
+        return self
+
+
+def _text_or_images(value: object) -> str | list[str | MLLMImage] | None:
+    return value if isinstance(value, str) else _parts_or_none(value, expected="text, or a list")
+
+
+def _parts_or_none(value: object, *, expected: str = "a list") -> list[str | MLLMImage] | None:
+    if value is None:
+        return None
+    if not isinstance(value, (list, tuple)):
+        message = f"expected {expected} of texts and images, got {type(value).__name__}"
+        raise InvalidDataError(message)
+    parts: list[str | MLLMImage] = []
+    for index, part in enumerate(value):
+        if isinstance(part, (str, MLLMImage)):
+            parts.append(part)
+        elif isinstance(part, dict):
+            parts.append(MLLMImage.model_validate(part))
+        else:
+            message = f"part {index} must be text or an MLLMImage, got {type(part).__name__}"
+            raise InvalidDataError(message)
+    return parts
+
+
+def _plain_parts(value: str | list[str | MLLMImage] | None) -> JsonValue:
+    if isinstance(value, list):
+        return [part.to_dict() if isinstance(part, MLLMImage) else part for part in value]
+    return value
+
+
+InputParts: TypeAlias = Annotated[
+    list[str | MLLMImage] | None, PlainValidator(_parts_or_none), PlainSerializer(_plain_parts)
+]
+"""Texts and images in their order."""
+
+TextOrImages: TypeAlias = Annotated[
+    str | list[str | MLLMImage] | None, PlainValidator(_text_or_images), PlainSerializer(_plain_parts)
+]
+"""Text, or texts and images in their order."""
+
+
+def _expected_parts(value: object) -> str | Matcher | list[str | MLLMImage] | None:
+    is_matcher = isinstance(value, Matcher) or (isinstance(value, dict) and MARK in value)
+    return read_matcher(value) if is_matcher else _text_or_images(value)
+
+
+def _plain_expected(value: str | Matcher | list[str | MLLMImage] | None) -> JsonValue:
+    return value.to_json() if isinstance(value, Matcher) else _plain_parts(value)
+
+
+ExpectedTextOrImages: TypeAlias = Annotated[
+    str | Matcher | list[str | MLLMImage] | None, PlainValidator(_expected_parts), PlainSerializer(_plain_expected)
+]
+"""Text, texts and images in their order, or a matcher of the answer."""
+
+
+class RunStatus(str, Enum):
+    """How a recorded run ended.
+
+    Example:
+        >>> from toolgrade import Run, RunStatus
+        >>> run = Run(input="Book a flight to Paris.", status="stopped", error="limit of 10 steps reached")
+        >>> run.status is RunStatus.STOPPED
+        True
+        >>> run.notes
+        ['the run was stopped: limit of 10 steps reached']
+    """
+
+    OK = "ok"
+    """It answered."""
+    ERROR = "error"
+    """An exception ended it."""
+    INTERRUPTED = "interrupted"
+    """It waits for a person."""
+    STOPPED = "stopped"
+    """A limit, guardrail, timeout, cancellation or abandoned stream ended it."""
+
+
+def _with_arguments_of(
+    model: Callable[_Arguments, object],
+) -> Callable[[Callable[..., _Returned]], Callable[_Arguments, _Returned]]:
+    """Give a method the signature of another one, which has the same arguments, so that they are written once."""
+
+    def decorate(method: Callable[..., _Returned]) -> Callable[_Arguments, _Returned]:
+        signature = inspect.signature(model)
+        returned = inspect.signature(method).return_annotation
+        method.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
+        return method
+
+    return decorate
+
+
+class Handoff(Model):
+    """Control passed from one agent to another.
+
+    Example:
+        >>> from toolgrade import Handoff, Run, ToolCall
+        >>> calls = [ToolCall(name="get_weather"), ToolCall(name="transfer_to_booking")]
+        >>> run = Run(calls=calls, handoffs=[Handoff(call=1, from_agent="travel", to_agent="booking")])
+        >>> [call.name for call in run.tools_called]
+        ['get_weather']
+    """
+
+    call: Annotated[int, Field(ge=0)] | None = None
+    """Position of the call in the run's `calls`; `None` if no call was observed."""
+    from_agent: str | None = None
+    to_agent: str | None = None
+
+
+class Turn(Model):
+    """One message of a conversation; only turns of the assistant have calls.
+
+    Example:
+        >>> from toolgrade import ToolCall, Turn
+        >>> question = Turn(role="user", content="What is the weather in Paris?")
+        >>> answer = Turn(role="assistant", content="Sunny.", tools_called=[ToolCall(name="get_weather")])
+        >>> print(f"{question.content} -> {answer.tools_called[0].name}")
+        What is the weather in Paris? -> get_weather
+    """
+
+    role: Literal["user", "assistant"]
+    content: str
+    tools_called: list[ToolCall] | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    retrieval_context: StoredTexts = None
+
+
+class Run(Model):
+    """One recorded run of an agent.
+
+    `calls` has every call at the top level of the run, whether it succeeded or not, including calls that hand over to
+    another agent; `tools_called` is the part of it that is scored.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolgrade import Run, ToolCall
+        >>> call = ToolCall(name="get_weather", input_parameters={"city": "Paris"}, output="sunny")
+        >>> run = Run(input="What is the weather in Paris?", actual_output="It is sunny in Paris.", calls=[call])
+        >>> case = run.to_test_case(expected_tools=[ToolCall(name="get_weather")])
+        >>> print(case.input, [call.name for call in case.tools_called])
+        What is the weather in Paris? ['get_weather']
+    """
+
+    input: str | None = None
+    input_parts: InputParts = None
+    """The user's input with its images, texts and images in order; `None` if it has no image."""
+    actual_output: str | None = None
+    """The final answer; `None` if the run ended without one."""
+    agent_texts: list[str] | None = None
+    """All texts of the agent to the user, in their order; `None` if only the answer was recorded."""
+    dialogue: list[Turn] = Field(default_factory=list)
+    """What the user and the agent said, if the user spoke more than once, without the calls: their `turn` says to which
+    message of the user they belong."""
+    calls: list[ToolCall] = Field(default_factory=list)
+    handoffs: list[Handoff] = Field(default_factory=list)
+    failed_handoffs: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    """Positions, in `calls`, of requests to hand over that were refused or that the run ended before."""
+    available_tools: AvailableTools | None = None
+    status: RunStatus = RunStatus.OK
+    error: str | None = None
+    """`"TypeName: text"` of the exception that ended it, or the text of what stopped it."""
+    models: list[str] = Field(default_factory=list)
+    usage: dict[str, int] | None = None
+    """Tokens by name, e.g. `input_tokens`, `output_tokens`."""
+    conversation_id: str | None = None
+    run_id: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    metadata: Metadata = Field(default_factory=dict)
+    started_at: datetime | None = None
+    duration: Annotated[float, Field(ge=0)] | None = None
+    """Seconds."""
+    warnings: list[str] = Field(default_factory=list)
+    """What the recording did not understand or does not contain; every result of this run repeats it."""
+
+    @property
+    def notes(self) -> list[str]:
+        """The warnings and the error of the run, which every result of it repeats."""
+        if self.error is None:
+            return list(self.warnings)
+        how = "ended with an error" if self.status is RunStatus.ERROR else "was stopped"
+        return [f"the run {how}: {self.error}", *self.warnings]
+
+    @property
+    def tools_called(self) -> list[ToolCall]:
+        """The calls that count: `select_calls()` with its defaults."""
+        return self.select_calls()
+
+    def select_calls(
+        self, *, nested: bool = False, handoffs: bool = False, executed_only: bool = False, code: bool = True
+    ) -> list[ToolCall]:
+        """Return the calls of this run that count as called tools, in the model's order.
+
+        By default these are all calls at the top level. Failed, unknown, invalid, rejected, pending and never-executed
+        calls are among them, because the agent chose them.
+
+        Args:
+            nested: Include calls inside a tool or a sub-agent, each after its parent call.
+            handoffs: Include calls that hand over to another agent, or should have.
+            executed_only: Only calls with an observed execution.
+            code: Include calls that a program made without a request of the model.
+        """
+        left_out = set() if handoffs else {*self.failed_handoffs, *(handoff.call for handoff in self.handoffs)}
+        calls = [call for index, call in enumerate(self.calls) if index not in left_out]
+        if nested:
+            calls = [inner for call in calls for inner in _with_children(call)]
+        if code and not executed_only:
+            return calls
+        return [call for call in calls if _counts(call, executed_only=executed_only, code=code)]
+
+    def to_test_case(
+        self,
+        *,
+        expected_tools: ExpectedTools | None = None,
+        expected_output: ExpectedOutput | None = None,
+        required_texts: list[str] | None = None,
+        must_end: bool | None = None,
+        id: str | None = None,
+        name: str | None = None,
+        nested: bool = False,
+        handoffs: bool = False,
+        executed_only: bool = False,
+        code: bool = True,
+    ) -> LLMTestCase:
+        """Return the run as a test case.
+
+        Args:
+            expected_tools: The expected calls; most metrics need them.
+            expected_output: The expected answer.
+            required_texts: Texts that the agent must say at any time.
+            must_end: Whether the run must come to its own end.
+            id: Id of the case. Without an id and a name, reports identify the case by its input and expectations; the
+                id of the run is new in each run, and stays in `run.run_id`.
+            name: Name of the case.
+            nested: See `select_calls`.
+            handoffs: See `select_calls`.
+            executed_only: See `select_calls`.
+            code: See `select_calls`.
+        """
+        fields = {
+            "id": id,
+            "name": name,
+            "input": self.input,
+            "actual_output": self.actual_output,
+            "expected_output": expected_output,
+            "required_texts": required_texts,
+            "must_end": must_end,
+            "expected_tools": expected_tools,
+            "available_tools": self.available_tools,
+            "tags": self.tags or None,
+            "metadata": self.metadata or None,
+        }
+        called = self.select_calls(nested=nested, handoffs=handoffs, executed_only=executed_only, code=code)
+        return LLMTestCase(tools_called=called, run=self, **drop_none(fields))
+
+    @_with_arguments_of(to_test_case)
+    def to_mllm_test_case(self, **arguments: Any) -> MLLMTestCase:  # noqa: ANN401 - checked by `to_test_case`
+        """Return the run as a multimodal test case, whose input is `input_parts`, or `input` without images.
+
+        The arguments are those of `to_test_case`. Images in outputs of tools stay in `tools_called[i].output`.
+        """
+        case = self.to_test_case(**arguments)
+        fields = set_fields(case)
+        if self.input_parts:
+            fields["input"] = self.input_parts
+        return MLLMTestCase(**fields)
+
+
+def _with_children(call: ToolCall) -> Iterator[ToolCall]:
+    yield call
+    for child in call.execution.children if call.execution is not None else ():
+        yield from _with_children(child)
+
+
+def _counts(call: ToolCall, *, executed_only: bool, code: bool) -> bool:
+    execution = call.execution
+    if execution is None:
+        return not executed_only
+    return (execution.executed or not executed_only) and (code or execution.origin is not CallOrigin.CODE)
+
+
+class LLMTestCase(Model):
+    """One question to an agent, its actual calls and answer, and the expected ones.
+
+    `tools_called=[]` means that nothing was called, `expected_tools=[]` that nothing should be. A field that is left
+    out is unknown, and a metric that needs it cannot score the case. `expected_tools` may be a `Plan` instead of a
+    list, and `expected_output` a matcher of the answer (see `toolgrade.expect`).
+
+    The fields from `context` on are those of DeepEval's cases; they are stored and written, and no metric reads them.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = LLMTestCase(
+        ...     input="What is the weather in Paris?",
+        ...     tools_called=[ToolCall(name="get_weather", input_parameters={"city": "Paris"})],
+        ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
+        ... )
+        >>> ToolCorrectnessMetric().measure(case).score
+        0.5
+    """
+
+    id: Identifier | None = None
+    name: str | None = None
+    input: str | None = None
+    actual_output: str | None = None
+    agent_texts: list[str] | None = None
+    """All texts of the agent to the user, in their order; `None` for those of the run."""
+    ended: bool | None = None
+    """Whether the run came to its own end; `None` if only the status of the run says so."""
+    expected_output: ExpectedOutput | None = None
+    required_texts: list[str] = Field(default_factory=list)
+    """Texts that the agent must say at any time."""
+    must_end: bool = False
+    """Whether the run must come to its own end."""
+    tools_called: list[ToolCall] | None = None
+    expected_tools: ExpectedTools | None = None
+    available_tools: AvailableTools | None = None
+    tags: list[str] = Field(default_factory=list)
+    metadata: Metadata = Field(default_factory=dict)
+    run: Run | None = None
+    """The recorded run; every result repeats its warnings."""
+    context: StoredTexts = None
+    retrieval_context: StoredTexts = None
+    hyperparameters: StoredObject = None
+    token_cost: StoredNumber = None
+    completion_time: StoredNumber = None
+    comments: StoredText = None
+
+
+class MLLMTestCase(Model):
+    """An `LLMTestCase` whose input and outputs may hold images.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolgrade import MLLMImage, MLLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = MLLMTestCase(
+        ...     input=["What is the weather in this city?", MLLMImage(url="https://example.com/paris.png")],
+        ...     tools_called=[ToolCall(name="get_weather", input_parameters={"city": "Paris"})],
+        ...     expected_tools=[ToolCall(name="get_weather")],
+        ... )
+        >>> ToolCorrectnessMetric().measure(case).score
+        1.0
+    """
+
+    id: Identifier | None = None
+    name: str | None = None
+    input: TextOrImages = None
+    actual_output: TextOrImages = None
+    agent_texts: list[str] | None = None
+    ended: bool | None = None
+    expected_output: ExpectedTextOrImages = None
+    required_texts: list[str] = Field(default_factory=list)
+    must_end: bool = False
+    tools_called: list[ToolCall] | None = None
+    expected_tools: ExpectedTools | None = None
+    available_tools: AvailableTools | None = None
+    tags: list[str] = Field(default_factory=list)
+    metadata: Metadata = Field(default_factory=dict)
+    run: Run | None = None
+    context: StoredTexts = None
+    retrieval_context: StoredTexts = None
+    token_cost: StoredNumber = None
+    completion_time: StoredNumber = None
+    comments: StoredText = None
+
+
+def input_with_images(case: LLMTestCase | MLLMTestCase) -> str | list[str | MLLMImage] | None:
+    """Return the input of a case, with the images of its run if the run has the same input."""
+    run = case.run
+    if isinstance(case.input, list) or run is None or not run.input_parts or run.input != case.input:
+        return case.input
+    return run.input_parts
+
+
+class ConversationalTestCase(Model):
+    """A conversation of several turns.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
+
+    Example:
+        >>> from toolgrade import ConversationalTestCase, ToolCall, Turn
+        >>> turns = [
+        ...     Turn(role="user", content="What is the weather in Paris?"),
+        ...     Turn(role="assistant", content="Sunny.", tools_called=[ToolCall(name="get_weather")]),
+        ... ]
+        >>> case = ConversationalTestCase(id="paris", turns=turns).to_test_cases()[0]
+        >>> print(f"{case.id}: {case.input} -> {case.tools_called[0].name}")
+        paris, turn 1: What is the weather in Paris? -> get_weather
+    """
+
+    turns: list[Turn]
+    id: Identifier | None = None
+    name: str | None = None
+    available_tools: AvailableTools | None = None
+    tags: list[str] = Field(default_factory=list)
+    metadata: Metadata = Field(default_factory=dict)
+    scenario: StoredText = None
+    expected_outcome: StoredText = None
+    user_description: StoredText = None
+    chatbot_role: StoredText = None
+    context: StoredTexts = None
+    comments: StoredText = None
+
+    def to_test_cases(self) -> list[LLMTestCase]:
+        """Return a test case for each question of the user: its turns, and those of the assistant up to the next one.
+
+        Id and name are those of the conversation with `, turn 1` and so on. The calls are those of all turns of the
+        assistant, `None` if none of these has `tools_called`; the answer is the last text. The `run` of a case has what
+        the metadata of its turns say of their run (see `toolgrade.capture.conversation`), and the `warnings` in the
+        metadata of the conversation. Questions without an answer are left out, and so are turns of the assistant
+        without calls before the first question.
+        """
+        cases: list[LLMTestCase] = []
+        questions: list[Turn] = []
+        for role, group in groupby(self.turns, key=lambda turn: turn.role):
+            turns = list(group)
+            if role == "user":
+                questions = turns
+            elif questions or any(turn.tools_called for turn in turns):
+                cases.append(self._test_case(questions, turns, len(cases) + 1))
+                questions = []
+        return cases
+
+    def _test_case(self, questions: list[Turn], answers: list[Turn], number: int) -> LLMTestCase:
+        texts = drop_none({"input": _question(questions), "actual_output": _last_text(answers)})
+        calls = _calls_of(answers)
+        fields: JsonObject = {
+            "id": _turn_label(self.id, number),
+            "name": _turn_label(self.name, number),
+            "tools_called": calls,
+            "available_tools": self.available_tools,
+            "tags": self.tags or None,
+            "metadata": self.metadata or None,
+        }
+        recorded = _run_fields([self.metadata, *(turn.metadata for turn in answers)])
+        if recorded:
+            recorded |= texts | drop_none({"conversation_id": self.id})
+            fields["run"] = Run(calls=calls or [], **recorded)
+        return LLMTestCase(**texts, **drop_none(fields))
+
+
+def _turn_label(label: str | None, number: int) -> str | None:
+    return None if label is None else f"{label}, turn {number}"
+
+
+def _question(turns: list[Turn]) -> str | None:
+    return "\n\n".join(turn.content for turn in turns) if turns else None
+
+
+def _last_text(turns: list[Turn]) -> str | None:
+    return next((turn.content for turn in reversed(turns) if turn.content), None)
+
+
+def _calls_of(turns: list[Turn]) -> list[ToolCall] | None:
+    """Return the calls of all turns; `None` if none of them has `tools_called`."""
+    recorded = [turn.tools_called for turn in turns if turn.tools_called is not None]
+    return list(chain.from_iterable(recorded)) if recorded else None
+
+
+_RUN_STATUSES = frozenset(status.value for status in RunStatus)
+
+
+def _run_fields(records: list[JsonObject]) -> JsonObject:
+    """Return what metadata say of runs; of several runs, the last one and the warnings of all."""
+    fields: JsonObject = {}
+    warnings: list[str] = []
+    for record in records:
+        texts = {name: value for name, value in record.items() if isinstance(value, str)}
+        if texts.get("status") not in _RUN_STATUSES:
+            texts.pop("status", None)
+        fields |= {name: texts[name] for name in ("run_id", "status", "error") if name in texts}
+        if "span_id" in texts:
+            fields["metadata"] = {"span_id": texts["span_id"]}
+        warnings += _texts_in(record.get("warnings"))
+    return {**fields, "warnings": warnings} if warnings else fields
+
+
+def _texts_in(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+TestCase: TypeAlias = LLMTestCase | MLLMTestCase
+"""A case with called and expected tools."""
+
+AnyCase: TypeAlias = TestCase | ConversationalTestCase
+"""Any case that a metric can score."""

@@ -1,0 +1,147 @@
+"""`toolgrade annotate`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from toolgrade._internal.file_kinds import is_parquet
+from toolgrade._internal.json import json_text
+from toolgrade._internal.model import drop_none
+from toolgrade._internal.text import plural, printable
+from toolgrade.cli.help import command
+from toolgrade.cli.inputs import expand
+from toolgrade.cli.io import exit_on_error
+from toolgrade.cli.path_types import Source
+from toolgrade.dataset import read_bytes, read_documents
+from toolgrade.report import CaseResult
+from toolgrade.report.redaction import redact
+from toolgrade.report.text.first_problem import first_problem
+from toolgrade.report.text.ordering import is_bad
+from toolgrade.results import read_results
+
+_NAMING_KEYS = ("id", "name", "input", "query")
+"""Keys of a line by which it is known as that of a case."""
+
+
+class _Place(NamedTuple):
+    """The file of an annotation, and its line if that is known."""
+
+    file: str
+    line: int | None
+
+
+@command("toolgrade annotate results.jsonl --lines-of goldens.jsonl")
+@click.argument("results", type=Source())
+@click.option(
+    "--lines-of",
+    "sources",
+    multiple=True,
+    type=Source(),
+    metavar="FILE",
+    help="File or folder of the goldens or cases, whose lines are annotated; may be repeated.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Cases annotated; GitHub shows 10 in each step.",
+)
+def annotate(*, results: str, sources: tuple[str, ...], limit: int) -> None:
+    """Print the cases that did not pass as annotations for GitHub Actions.
+
+    RESULTS is a file of `toolgrade score --results` or --json, or of pytest's --toolgrade-report. An annotation is at
+    the line of its golden or case in one of the files, found by id, name or input, or at its test. Other CI services
+    print the lines without obeying them.
+
+    Exit code 0 whatever the scores are, 2 if the command line or a file is wrong.
+    """
+    with exit_on_error(results, "nothing was annotated"):
+        report = redact(read_results(results))
+        places: dict[str, _Place] = {}
+        for file in expand(sources, "nothing was annotated"):
+            if not is_parquet(file):
+                places = _places_in(file) | places
+    bad = [case for case in report.cases if any(map(is_bad, case.own_results))]
+    for case in bad[:limit]:
+        click.echo(_annotation(case, _place_of(case, places)))
+    if len(bad) > limit:
+        rest = plural(len(bad) - limit, "more case")
+        click.echo(f"::notice title=toolgrade::{rest} did not pass; the report has them.")
+
+
+def _annotation(case: CaseResult, place: _Place | None) -> str:
+    """Return the annotation of a case: the first problem of each result that did not pass."""
+    bad = [result for result in case.own_results if is_bad(result)]
+    message = "\n".join(f"{printable(result.metric)}: {printable(first_problem(result))}" for result in bad)
+    file, line = place or (None, None)
+    properties = drop_none({"title": f"toolgrade: {printable(case.label)}", "file": file, "line": line})
+    texts = ",".join(f"{key}={_escaped(str(value), ':,')}" for key, value in properties.items())
+    return f"::error {texts}::{_escaped(message)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """Return a text as GitHub's workflow commands write it."""
+    return "".join(f"%{ord(char):02X}" if char in f"%\r\n{more}" else char for char in text)
+
+
+def _places_in(file: str) -> dict[str, _Place]:
+    """Return the places of the lines of a file by the names that a case of it can have."""
+    path, text = _from_workspace(file), ""
+    places: dict[str, _Place] = {}
+    for document in read_documents(file, allow_nan=True):
+        if not isinstance(document.value, Mapping):
+            continue
+        if document.line is None and not text:
+            text = read_bytes(file).decode("utf-8", "replace")
+        line = document.line or _line_of_item(text, document.value)
+        names = [document.value.get(key) for key in _NAMING_KEYS]
+        for name in (*names, document.place, f"{file} {document.place}"):
+            if isinstance(name, (str, int)):
+                places.setdefault(str(name), _Place(path, line))
+    return places
+
+
+def _line_of_item(text: str, value: Mapping[str, Any]) -> int | None:
+    """Return the line of an item of an array by the first of its names that occurs in the text of the file."""
+    for key in _NAMING_KEYS:
+        if isinstance(value.get(key), (str, int)):
+            match = re.search(rf'"{key}"\s*:\s*{re.escape(json_text(value[key]))}', text)
+            if match is not None:
+                return text.count("\n", 0, match.start()) + 1
+    return None
+
+
+def _place_of(case: CaseResult, places: Mapping[str, _Place]) -> _Place | None:
+    """Return the place of a case: that of its line, or else that of its test."""
+    names = [getattr(case.case, key, None) for key in ("id", "name", "input")]
+    texts = [name for name in names if isinstance(name, str)]
+    conversations = [text.rpartition(", turn ")[0] for text in texts]  # a turn has the place of its conversation
+    for text in (*texts, *conversations):
+        if text in places:
+            return places[text]
+    return _place_of_test(case.name)
+
+
+def _place_of_test(name: str) -> _Place | None:
+    """Return the place of a test of pytest by its id; `None` if it is not one."""
+    file, _, test = name.partition("::")
+    if not test or not Path(file).is_file():
+        return None
+    function = re.split(r"\W", test.rpartition("::")[2])[0]
+    lines = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+    pattern = re.compile(rf"\s*(async\s+)?def\s+{re.escape(function)}\b")
+    line = next((number for number, text in enumerate(lines, 1) if pattern.match(text)), None)
+    return _Place(_from_workspace(file), line)
+
+
+def _from_workspace(file: str) -> str:
+    """Return a path relative to the root of the repository in a run of GitHub Actions, else as it is."""
+    workspace = os.environ.get("GITHUB_WORKSPACE")
+    return Path(os.path.relpath(file, workspace) if workspace else file).as_posix()

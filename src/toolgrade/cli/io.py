@@ -1,0 +1,179 @@
+"""Input, output and errors shared by the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from toolgrade._internal import atomic_files
+from toolgrade._internal.json import json_text, replace_nonfinite
+from toolgrade._internal.text import plural, printable, printable_lines
+from toolgrade.errors import DataFileError, NotSentError, ToolgradeError, TornLineWarning
+
+if TYPE_CHECKING:
+    from toolgrade.cases import TestCase
+    from toolgrade.dataset import Source
+    from toolgrade.report.terminal.progress import ProgressBar
+
+WRONG_INPUT = 2
+"""Exit code if the command line or a file is wrong."""
+
+_EXIT_CODES: Mapping[type[ToolgradeError], int] = {NotSentError: 1}
+"""Exit codes of errors that are not about the input."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 and the number of the signal, as in shells."""
+
+
+def stop(message: str, code: int = WRONG_INPUT) -> NoReturn:
+    """Print an error and exit."""
+    click.echo(f"error: {printable_lines(message)}", err=True)
+    sys.exit(code)
+
+
+def warn(*messages: str) -> None:
+    """Print warnings."""
+    for message in messages:
+        click.echo(f"warning: {printable(message)}", err=True)
+
+
+def reason_of(error: OSError) -> str:
+    """Return why the system refused something, without the path."""
+    return error.strerror or str(error)
+
+
+@contextmanager
+def exit_on_error(
+    path: str, consequence: str = "", *, action: str = "read"
+) -> Generator[Sequence[warnings.WarningMessage], None, None]:
+    """Exit with a message if the library raises one of its errors or a file cannot be opened.
+
+    The exit code is 2 if the input is wrong, and 1 if results could not be sent (`NotSentError`).
+
+    Yields the list of warnings, which grows while the block runs; they are printed at the end.
+
+    Args:
+        path: The file to name in the message of an `OSError` that does not name one.
+        consequence: What the program did not do, such as "nothing was scored".
+        action: What is done to the file, for the message of an `OSError`.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield caught
+        except DataFileError as error:
+            stop(f"{_problem_lines(error)}; {consequence}")
+        except ToolgradeError as error:
+            stop(str(error), _EXIT_CODES.get(type(error), WRONG_INPUT))
+        except OSError as error:
+            stop(f"cannot {action} {printable(str(error.filename or path))}: {reason_of(error)}")
+    warn(*dict.fromkeys(str(warning.message) for warning in caught))
+
+
+@contextmanager
+def exit_if_interrupted(consequence: str) -> Generator[None, None, None]:
+    """Exit if the user interrupts the block, and print what follows from that unless it is empty."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if consequence:
+            click.echo(f"interrupted; {consequence}", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _problem_lines(error: DataFileError) -> str:
+    """Return the first problems of a file and the number of all."""
+    # A problem without a path concerns the whole file, such as one that is CSV: there is nothing to count.
+    if len(error.problems) == 1 and not error.problems[0].path:
+        return str(error)
+    return f"{error}\n{plural(len(error.problems), 'problem')}"
+
+
+def is_torn(caught: Sequence[warnings.WarningMessage]) -> bool:
+    """Return whether a file ended in an incomplete line."""
+    return any(issubclass(warning.category, TornLineWarning) for warning in caught)
+
+
+@contextmanager
+def byte_bar(what: str) -> Generator[ProgressBar | None, None, None]:
+    """Show a progress bar over the bytes of files, if standard error is a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():  # `None` if the process was started without one
+        yield None
+        return
+    from toolgrade.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
+
+    with ProgressBar(what, of_bytes=True) as bar:
+        yield bar
+
+
+@contextmanager
+def byte_progress(what: str) -> Generator[Callable[[int, int], None] | None, None, None]:
+    """Show the bar of `byte_bar`, and yield the function that moves it: `show(bytes done, bytes in all)`."""
+    with byte_bar(what) as bar:
+        yield None if bar is None else bar.show
+
+
+@contextmanager
+def opened(path: str) -> Generator[Source, None, None]:
+    """Open a file, or standard input for `-`, so that a progress bar moves while it is read.
+
+    Yields the open file; without a terminal, or without a standard input, the path itself.
+    """
+    with byte_bar("reading") as bar:
+        if bar is None or (path == "-" and sys.stdin is None):
+            yield path
+        elif path == "-":
+            yield bar.opened(sys.stdin.buffer, None)
+        else:
+            with Path(path).open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                yield bar.opened(file, size or None)  # the size of a pipe is 0, that is, not known
+
+
+def json_document(plain: Mapping[str, Any], target: str) -> str:
+    """Return JSON text for a file, or for standard output if the target is `-`."""
+    if target == "-":
+        # Printable ASCII only: it has no escape sequences for a terminal, and any encoding of standard output has it.
+        text = json.dumps(replace_nonfinite(plain), indent=2)
+        text = text.replace("\x7f", "\\u007f")  # the only control character that `json.dumps` does not escape
+        text = text.replace("##", "#\\u0023")  # `##[` begins a command in the log of a CI service
+        return text + "\n"
+    return json_text(plain, indent=2) + "\n"
+
+
+def write_json(plain: Mapping[str, Any], target: str | None) -> bool:
+    """Write a JSON document if a target is given.
+
+    Returns:
+        Whether it went to standard output; the caller must not print a table after it.
+    """
+    if target is not None:
+        write_text(target, json_document(plain, target))
+    return target == "-"
+
+
+def write_text(target: str, text: str) -> None:
+    """Write a text to a file, completely or not at all, or to standard output if the target is `-`."""
+    if target == "-":
+        click.echo(text.encode(), nl=False)  # UTF-8, as in a file, whatever the encoding of standard output is
+        return
+    with exit_on_error(target, action="write"):
+        atomic_files.write_text(Path(target), text)
+
+
+def name_of(case: TestCase, number: int) -> str:
+    """Return the name of a case in messages: its id or its name, or else its number in the file."""
+    return case.id or case.name or f"#{number}"
+
+
+def title_of(file: str) -> str:
+    """Return the title of a table about a file."""
+    return "standard input" if file == "-" else file

@@ -1,0 +1,52 @@
+"""`toolgrade lint`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import click
+
+from toolgrade import linting
+from toolgrade.cli.help import command
+from toolgrade.cli.inputs import read_input
+from toolgrade.cli.io import WRONG_INPUT, exit_on_error, write_json
+from toolgrade.cli.offered_tools import tools_in, tools_option
+from toolgrade.cli.options import allow_nan_option, json_option, source_argument
+from toolgrade.formats.file_kind import kind_of_file
+
+
+@command("toolgrade lint goldens.jsonl", "toolgrade lint goldens.jsonl --tools tools.json --ignore placeholder")
+@source_argument
+@tools_option
+@click.option(
+    "--ignore",
+    "ignored",
+    multiple=True,
+    type=click.Choice([kind.value for kind in linting.LintKind]),
+    metavar="KIND",
+    help=f"Leave out findings of this kind: {', '.join(kind.value for kind in linting.LintKind)}; may be repeated.",
+)
+@json_option("Write the findings as JSON.")
+@allow_nan_option
+def lint(
+    *, file: str, tools_path: str | None, ignored: tuple[str, ...], json_path: str | None, allow_nan: bool
+) -> None:
+    """Check the expectations of cases or goldens without scoring them.
+
+    FILE is a file that `toolgrade score` reads, or goldens; recorded calls are ignored. Each finding is one line.
+
+    Exit code 0 without findings, 1 with findings, 2 if the command line is wrong or FILE or the tools cannot be read.
+    """
+    with exit_on_error(file, "nothing was checked"):
+        tools = tools_in(tools_path, file)
+        if kind_of_file(file) == "log":
+            report = linting.lint(read_input(file, {"allow_nan": allow_nan}), tools)
+        else:
+            report = linting.lint(file, tools, allow_nan=allow_nan)
+    report = replace(report, findings=tuple(one for one in report.findings if one.kind.value not in ignored))
+    if not write_json(report.to_dict(), json_path):
+        for line in report.lines():
+            click.echo(line)
+        click.echo(report.summary(), err=True)
+    sys.exit(int(bool(report)) if report.cases else WRONG_INPUT)

@@ -1,0 +1,122 @@
+"""Options that several commands share, and tools to define and combine options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from typing import Any, TypeAlias
+
+import click
+from click.core import ParameterSource
+
+from toolgrade.cli.path_types import Source, Target
+from toolgrade.stats.bootstrap import RESAMPLES
+
+Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
+
+
+class _SectionOption(click.Option):
+    """An option that the help lists under the heading of a section."""
+
+    def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:  # noqa: ANN401 - click's own
+        super().__init__(*args, **kwargs)
+        self.section = section
+
+
+def options_in(section: str) -> Callable[..., Decorator]:
+    """Return `click.option` for the options of one section."""
+    return partial(click.option, cls=_SectionOption, section=section)
+
+
+def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], dict[str, Any]]) -> Decorator:
+    """Return a decorator that adds several options and combines their values before the command is called.
+
+    Args:
+        options: The options, in the order in which the help lists them.
+        collect: Returns the arguments of the command for all arguments that click has parsed.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def collected(**arguments: Any) -> None:  # noqa: ANN401 - as click parsed them
+            command(**collect(arguments))
+
+        decorated: Callable[..., None] = collected
+        for option in reversed(options):  # click lists the option that is applied last first
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+def grouped(name: str, parameters: Sequence[str], *options: Decorator) -> Decorator:
+    """Return a decorator that adds several options and passes their values to the command as one dictionary.
+
+    Args:
+        name: The argument of the command that gets the dictionary.
+        parameters: The keys of the dictionary: the names of the options' parameters in click.
+        options: The options, in the order in which the help lists them.
+    """
+
+    def collect(arguments: dict[str, Any]) -> dict[str, Any]:
+        return {name: {parameter: arguments.pop(parameter) for parameter in parameters}, **arguments}
+
+    return bundle(options, collect)
+
+
+def is_given(name: str) -> bool:
+    """Return whether the option of this parameter is on the command line; defaults and settings do not count."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def clear_settings(arguments: dict[str, Any], *names: str) -> None:
+    """Let an option on the command line override settings that it cannot be combined with.
+
+    Args:
+        arguments: The arguments that click has parsed, which are changed.
+        names: The options that exclude each other. If one of them is on the command line, the others are cleared unless
+            they are on it too.
+    """
+    if not any(map(is_given, names)):
+        return
+    for name in names:
+        if not is_given(name):
+            is_flag = isinstance(arguments[name], bool)
+            arguments[name] = False if is_flag else None
+
+
+def json_option(help: str) -> Decorator:
+    """Return the option `--json`."""
+    return click.option("--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help=help)
+
+
+def seed_option(subject: str) -> Decorator:
+    """Return the option `--seed`."""
+    return click.option("--seed", type=int, default=0, show_default=True, help=f"Seed of the {subject}.")
+
+
+source_argument = click.argument("file", type=Source(allow_dash=True))
+_resamples_option = click.option(
+    "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
+)
+resampling_options = grouped("resampling", ("resamples", "seed"), _resamples_option, seed_option("resamples"))
+"""Options of intervals; the command gets them as `resampling`, arguments of the function that estimates them."""
+samples_option = click.option(
+    "--samples",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Ask each question to the judge N times; the majority counts.",
+)
+allow_nan_option = click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
+
+tolerant_option = click.option(
+    "--tolerant-arguments",
+    is_flag=True,
+    help="Also parse arguments that are Python literals, doubly encoded, fenced or have trailing commas; each is "
+    "reported.",
+)
+
+reading_options = grouped("reading", ("allow_nan", "tolerant_arguments"), allow_nan_option, tolerant_option)
+"""Options of how cases are read; the command gets them as `reading`, arguments of `read_cases`."""

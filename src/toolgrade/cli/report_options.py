@@ -1,0 +1,177 @@
+"""Options that show a report: in the terminal, or as HTML, Markdown, JUnit or JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolgrade._internal.model import drop_none
+from toolgrade._internal.text import printable
+from toolgrade.cli.io import exit_on_error, json_document, title_of, write_text
+from toolgrade.cli.options import Decorator, bundle, clear_settings, options_in
+from toolgrade.cli.path_types import Source, Target
+from toolgrade.result import TOLERANCE
+
+if TYPE_CHECKING:
+    from toolgrade.report import Comparison, MetricSummary, Report
+
+_LIMIT = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """The values of the options; `targets` has the file of each format, where `-` is standard output."""
+
+    targets: Mapping[str, str]
+    title: str | None
+    limit: int | None
+    details: int
+    quiet: bool
+    verbose: bool
+    baseline: str | None
+
+    def show(self, report: Report, source: str, *, always: bool) -> None:
+        """Write the files, and print the report unless one of them goes to standard output.
+
+        With `always` the report is also printed if files are written.
+        """
+        title = self.title or title_of(source)
+        comparison = self._comparison(report)
+        self._write(report, title, comparison)
+        if "-" not in self.targets.values() and (always or not self.targets):
+            self._print(report, title, comparison)
+        elif not always:
+            for target in self.targets.values():
+                if target != "-":
+                    click.echo(f"wrote {printable(target)}", err=True)
+
+    def _write(self, report: Report, title: str, comparison: Comparison | None) -> None:
+        # Everything is rendered before the first file is written, and files come before standard output, whose reader
+        # may close the pipe.
+        texts = [(target, self._render(kind, report, title, comparison)) for kind, target in self.targets.items()]
+        for target, text in sorted(texts, key=lambda pair: pair[0] == "-"):
+            write_text(target, text)
+
+    def _comparison(self, report: Report) -> Comparison | None:
+        """Return how the report differs from the baseline; `None` without one."""
+        if self.baseline is None:
+            return None
+        from toolgrade.analysis.comparison import compare  # noqa: PLC0415 - loaded only with --baseline
+
+        with exit_on_error(self.baseline, "nothing was shown"):
+            return compare(self.baseline, report)
+
+    @property
+    def full(self) -> int:
+        """Number of worst results that are shown with their case, 0 for all: every file and comparison shows all."""
+        if self.targets or self.baseline is not None or self.verbose or self._printed == 0:
+            return 0
+        return max(self._printed, self.details)
+
+    @property
+    def _printed(self) -> int:
+        """Number of cases that are printed, 0 for all."""
+        return _LIMIT if self.limit is None else self.limit
+
+    def totals_target(self) -> str | None:
+        """Return the file for totals as JSON; options that need single cases are an error."""
+        single = {**self.targets, "limit": self.limit, "baseline": self.baseline, "verbose": self.verbose or None}
+        for name, value in single.items():
+            if name != "json" and value is not None:
+                message = f"--{name} shows single cases, and files that are scored part by part show totals only"
+                raise click.UsageError(f"{message}; write --results FILE, and show that with `toolgrade report FILE`")
+        return self.targets.get("json")
+
+    def _render(self, kind: str, report: Report, title: str, comparison: Comparison | None) -> str:
+        limit: dict[str, Any] = {} if self.limit is None else {"limit": self.limit}
+        # Each format is imported when it is needed.
+        if kind == "html":
+            from toolgrade.report.html.page import render_html  # noqa: PLC0415
+
+            return render_html(report, title=title, baseline=comparison, **limit)
+        if kind == "md":
+            from toolgrade.report.markdown import render_markdown  # noqa: PLC0415
+
+            return render_markdown(report, title=title, baseline=comparison, **limit)
+        if kind == "junit":
+            from toolgrade.report.junit import render_junit  # noqa: PLC0415
+
+            return render_junit(report, title=title)
+        return json_document(report.to_dict(), self.targets[kind])
+
+    def _print(self, report: Report, title: str, comparison: Comparison | None) -> None:
+        from toolgrade.report.terminal import print_comparison, print_report  # noqa: PLC0415 - as above
+
+        limit = self._printed
+        print_report(report, title=title, limit=limit, details=self.details, quiet=self.quiet, full=self.verbose)
+        if comparison is not None:
+            click.echo()
+            print_comparison(comparison, title_a=title_of(self.baseline or ""), title_b=title, limit=limit)
+
+
+def is_below(summaries: Iterable[MetricSummary], fail_under: float) -> bool:
+    """Return whether a mean is below the limit, or a case could not be measured."""
+    return any(
+        summary.mean is None or summary.mean < fail_under - TOLERANCE or summary.errored for summary in summaries
+    )
+
+
+def fail_under_option(help: str) -> Decorator:
+    """Return the option `--fail-under`."""
+    return options_in("When a case passes")(
+        "--fail-under", type=click.FloatRange(0, 1), callback=_not_nan, metavar="X", help=help
+    )
+
+
+def _not_nan(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and math.isnan(value):  # no mean is below it, so every gate would pass
+        raise click.BadParameter("nan is not in the range 0<=x<=1")
+    return value
+
+
+_FORMATS = {
+    "html": "Write the report as one HTML page that needs no network.",
+    "md": "Write the report as Markdown, for the summary of a CI step.",
+    "junit": "Write the report as JUnit XML.",
+    "json": "Write all results as JSON.",
+}
+
+
+def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Replace the options of a report by `display`."""
+    clear_settings(arguments, "quiet", "verbose")
+    targets = drop_none({kind: arguments.pop(f"{kind}_path") for kind in _FORMATS})
+    others = {name: arguments.pop(name) for name in ("title", "limit", "details", "quiet", "verbose", "baseline")}
+    if others["quiet"] and others["verbose"]:
+        raise click.UsageError("--quiet and --verbose cannot be combined")
+    if list(targets.values()).count("-") > 1:
+        raise click.UsageError("only one report can be written to standard output")
+    return {**arguments, "display": ReportOptions(targets=targets, **others)}
+
+
+_option = options_in("Report")
+
+report_options: Decorator = bundle(
+    (
+        *(
+            _option(f"--{kind}", f"{kind}_path", type=Target(allow_dash=True), metavar="FILE", help=text)
+            for kind, text in _FORMATS.items()
+        ),
+        _option("--title", metavar="TEXT", help="Title of the report.  [default: the name of the file]"),
+        _option(
+            "--limit",
+            type=click.IntRange(0),
+            help=f"Cases shown, 0 for all.  [default: {_LIMIT} in the terminal, 2000 in HTML, 100 in Markdown]",
+        ),
+        _option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side."),
+        _option("--baseline", type=Source(), metavar="FILE", help="Also show what changed since these results."),
+        _option("-q", "--quiet", is_flag=True, help="Print totals only."),
+        _option("-v", "--verbose", is_flag=True, help="Print every case side by side, in full."),
+    ),
+    _collect,
+)
+"""Options of a report; the command gets them as `display`, a `ReportOptions`."""

@@ -1,0 +1,439 @@
+"""The public names of `gllm-evals`, for code that migrates: its parsers, and its tool correctness metric.
+
+Nothing is computed here: `toolgrade.formats` reads trajectories, `ToolCorrectnessMetric` scores, and `toolgrade.judge`
+judges the selection of tools.
+
+Deliberate differences: calls are paired optimally (in gllm-evals the pairing depends on the order of the list), each
+call is judged on its own, and names lose a suffix only by the rule in `toolgrade.formats.names`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from toolgrade._internal.json import JsonObject, within_limits
+from toolgrade._internal.model import drop_none
+from toolgrade.calls import Execution, ToolCall, ToolCallParams, ToolSpec, read_tool_spec
+from toolgrade.cases import TestCase
+from toolgrade.errors import ConfigurationError, InvalidDataError, JudgeError, JudgeOutcome, ToolgradeWarning
+from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.messages.tool_fields import read_tools
+from toolgrade.formats.messages.trajectory import read_run
+from toolgrade.formats.names import describe_rewrites, strip_suffix, strip_suffixes
+from toolgrade.formats.records import case_from_record
+from toolgrade.judge import Judge, JudgeLike
+from toolgrade.judge.batch import Batch
+from toolgrade.judge.models import OneTextModel
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric
+from toolgrade.result import MetricResult
+
+STEP_KIND = "tool_call"
+"""The `kind` of every step; metrics read no other steps."""
+
+_NO_EXECUTION = Execution()
+
+
+class TrajectoryParser:
+    """Converts a list of OpenAI chat messages into steps.
+
+    Example:
+        >>> from toolgrade.compat.gllm_evals import TrajectoryParser
+        >>> call = {"id": "c1", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}
+        >>> trajectory = [
+        ...     {"role": "user", "content": "What is the weather in Paris?"},
+        ...     {"role": "assistant", "tool_calls": [call]},
+        ...     {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+        ... ]
+        >>> steps = TrajectoryParser().parse(trajectory)
+        >>> [(step["name"], step["args"], step.get("output")) for step in steps]
+        [('get_weather', {'city': 'Paris'}, None), ('get_weather', {'city': 'Paris'}, 'sunny')]
+    """
+
+    def convert_trajectory_to_steps(self, trajectory: Sequence[object]) -> list[JsonObject]:
+        """Return the calls of a trajectory as a flat list of steps, in the order of the messages.
+
+        A step has `tool_call_id`, `kind` (always `"tool_call"`), `name` and `args`. Each call gives a step without
+        `output` at the assistant's message and, if it was answered, another one with `output` at the answer. Both share
+        one `tool_call_id`, and `ToolCallParser.create_tool_call_object` merges them into one call. A call without an id
+        gets its path as id, e.g. `"trajectory[1].tool_calls[0]"`. `args` is the argument object, or the raw text if
+        that is not an object.
+
+        Partly understood input gives a `ToolgradeWarning`.
+
+        Raises:
+            InvalidDataError: The trajectory is not a list of OpenAI chat messages; `problems` lists every place.
+        """
+        notes = Notes()
+        run, answers = read_run(trajectory, "$.trajectory", notes)
+        notes.raise_problems()
+        _warn(notes.warnings)
+        placed: list[tuple[int, int, JsonObject]] = []
+        for position, call in enumerate(run.calls):
+            source = (call.execution or _NO_EXECUTION).source or ""
+            step = _step(call, call.id or source)
+            output = step.pop("output", None)
+            placed.append((_message(source), position, step))
+            if source in answers and output is not None:
+                placed.append((_message(answers[source]), position, {**step, "output": output}))
+        return [step for _, _, step in sorted(placed, key=lambda item: item[:2])]
+
+    def parse(self, trajectory: Sequence[object]) -> list[JsonObject]:
+        """Return the same as `convert_trajectory_to_steps`."""
+        return self.convert_trajectory_to_steps(trajectory)
+
+
+def _message(place: str) -> int:
+    """Return the position of the message that a path leads to."""
+    return int(place.partition("[")[2].partition("]")[0])
+
+
+class ToolCallParser:
+    """Converts steps into tool calls, and tool calls into steps.
+
+    Example:
+        >>> from toolgrade.compat.gllm_evals import ToolCallParser
+        >>> parser = ToolCallParser()
+        >>> steps = [
+        ...     {"tool_call_id": "c1", "name": "get_weather", "args": {"city": "Paris"}},
+        ...     {"tool_call_id": "c1", "name": "get_weather", "args": {"city": "Paris"}, "output": "sunny"},
+        ... ]
+        >>> [(call.name, call.arguments, call.output) for call in parser.create_tool_call_object(steps)]
+        [('get_weather', {'city': 'Paris'}, 'sunny')]
+        >>> parser.normalize_tool_name("weather_agent_xg7c")
+        'weather_agent'
+    """
+
+    @within_limits
+    def create_tool_call_object(
+        self,
+        steps: Sequence[Mapping[str, object] | ToolCall],
+        normalize_names: bool = True,
+        include_output: bool = True,
+    ) -> list[ToolCall]:
+        """Return the calls that the steps describe, in the order of their first appearance.
+
+        Two steps with the same `tool_call_id` and name are one call, if one has an output and the other not, in either
+        order. If more steps share an id, they are paired in order, with a `ToolgradeWarning`. A step without an id is a
+        call of its own.
+
+        Args:
+            steps: Steps with `name`, `args` (an object or JSON text) and optionally `output` and `tool_call_id`.
+            normalize_names: Strip random suffixes from the names, as `normalize_tool_name` does; each rewrite gives a
+                `ToolgradeWarning`.
+            include_output: Keep the outputs.
+
+        Raises:
+            InvalidDataError: A step is not an object with a name; `problems` lists every place.
+        """
+        read, doubts = _read(steps)
+        calls = _merge(read, doubts)
+        if not include_output:
+            calls = [_without_output(call) for call in calls]
+        if normalize_names:
+            calls, rewrites = strip_suffixes(calls)
+            doubts += describe_rewrites(rewrites)
+        _warn(doubts)
+        return calls
+
+    def normalize_tool_name(self, tool_name: str) -> str:
+        """Return the name without a random suffix: a last underscore and four ASCII characters, letters and digits.
+
+        `agent_xg7c` becomes `agent`; `read_data`, `room_1024` and `agent_nxle` are unchanged, since a random suffix of
+        letters alone looks like a word. With a list of tools, `case_from_record` and the metric strip such a suffix too
+        if the rest is the name of a tool.
+        """
+        return strip_suffix(tool_name)
+
+    @within_limits
+    def parse(self, tool_calls: Sequence[Mapping[str, object] | ToolCall]) -> list[JsonObject]:
+        """Return one step for each tool call, in any form that `case_from_record` takes.
+
+        A step has `tool_call_id` (`None` for a call without an id), `kind`, `name`, `args`, and `output` if the call
+        has one.
+
+        Raises:
+            InvalidDataError: One of them is not a call; `problems` lists every place.
+        """
+        calls, doubts = _read(tool_calls)
+        _warn(doubts)
+        return [_step(call, call.id) for call in calls]
+
+
+@dataclass(frozen=True, eq=False)
+class DeepEvalToolCorrectnessMetric:
+    """Tool correctness with the constructor, the fields and the defaults of `gllm-evals`.
+
+    Names, arguments and outputs are compared, after random suffixes are stripped from called names. The score is that
+    of `ToolCorrectnessMetric`. If the available tools are known, the model judges their selection; with a model name
+    but without `model_credentials` it does not, and `warnings` of the result say so.
+
+    Args:
+        threshold: A score at or above it passes; in [0, 1].
+        model: The model that judges the selection of tools: the name of a model of OpenAI or of a server like it,
+            with or without `openai/`; a `ModelId` or a `BaseLMInvoker` of gllm-inference; or whatever else `judge=`
+            takes.
+        model_credentials: The key for a model given by its name. Never shown.
+        model_config: Settings for a model given by its name, as in `OpenAIJudge`: `base_url`, `api_key`, `timeout`, and
+            so on; `default_hyperparameters`, or `options`, are sent with every request. Never shown.
+        include_reason: Write a reason with the arithmetic and the findings.
+        strict_mode: Threshold 1, and any score below 1 becomes 0.
+        should_exact_match: 1 if expected and called are the same call by call, else 0.
+        should_consider_ordering: Only calls in the expected order count.
+        available_tools: The tools the agent could choose from; their names are never changed.
+        evaluation_params: Fields compared besides the name; `None` for arguments and outputs, `[]` for none.
+        batch_status_check_interval: Seconds between two checks of a batch, see `measure_batch`; they grow to 120.
+        batch_max_iterations: Maximum number of checks. After that nothing is lost: call `measure_batch` again.
+
+    Raises:
+        ConfigurationError: An option is out of range, or the model cannot judge.
+
+    Example:
+        >>> import asyncio
+        >>> from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric
+        >>> record = {
+        ...     "query": "What is the weather in Paris?",
+        ...     "tools_called": [{"name": "get_weather", "args": {"city": "Paris"}, "output": "sunny"}],
+        ...     "expected_tools": [{"name": "get_weather", "args": {"city": "Paris"}}],
+        ... }
+        >>> asyncio.run(DeepEvalToolCorrectnessMetric().measure(record)).reason
+        '1 matched / 1 expected = 1 (passed at 0.5).'
+    """
+
+    threshold: float = 0.5
+    model: object = "openai/gpt-4.1"
+    model_credentials: str | None = field(default=None, repr=False)
+    model_config: Mapping[str, object] | None = field(default=None, repr=False)
+    include_reason: bool = True
+    strict_mode: bool = False
+    should_exact_match: bool = False
+    should_consider_ordering: bool = False
+    available_tools: Sequence[ToolSpec | ToolCall | JsonObject] | None = None
+    evaluation_params: Sequence[ToolCallParams] | None = None
+    batch_status_check_interval: float = 30.0
+    batch_max_iterations: int = 120
+    _core: ToolCorrectnessMetric = field(init=False, repr=False)
+    _judge: Judge | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Build the metric behind this one, which checks the options."""
+        params = self.evaluation_params
+        core = ToolCorrectnessMetric(
+            threshold=self.threshold,
+            evaluation_params=(ToolCallParams.INPUT_PARAMETERS, ToolCallParams.OUTPUT) if params is None else params,
+            should_exact_match=self.should_exact_match,
+            should_consider_ordering=self.should_consider_ordering,
+            strict_mode=self.strict_mode,
+            include_reason=self.include_reason,
+            available_tools=self.available_tools,
+        )
+        object.__setattr__(self, "_core", core)  # the dataclass is frozen
+        object.__setattr__(self, "_judge", _judge(self.model, self.model_credentials, self.model_config))
+
+    async def measure(self, record: Mapping[str, object] | None = None, /, **fields: object) -> MetricResult:
+        """Return the result of one record.
+
+        Args:
+            record: The record as one object, see `case_from_record`.
+            fields: The record's fields by name: `query`, `generated_response`, `expected_response`, `tools_called`,
+                `expected_tools`, `agent_trajectory`, `expected_agent_trajectory`, `available_tools`. `tools_called` and
+                `expected_tools` win over the trajectories; `available_tools` win over the metric's.
+
+        Raises:
+            InvalidDataError: The record is invalid, or a field was given twice; `problems` lists every place.
+            MissingFieldError: The record lacks the called or the expected tools.
+        """
+        core, case = self._prepared(record or {}, fields, self._judge)
+        return await core.a_measure(case)
+
+    async def measure_batch(
+        self, records: Iterable[Mapping[str, object]], folder: str | os.PathLike[str]
+    ) -> list[MetricResult]:
+        """Return the results of many records, with the selection of tools judged over OpenAI's Batch API.
+
+        This costs less and may take a day. A question that no batch answered is asked directly at the end.
+
+        Args:
+            records: The records, see `measure`.
+            folder: Folder for the state of the batches and the verdicts; use the same one to resume.
+
+        Raises:
+            ConfigurationError: The model has no batches.
+            JudgeError: The provider refuses, or the batches have not ended after `batch_max_iterations` checks.
+            InvalidDataError, MissingFieldError: As for `measure`, for the first such record.
+        """
+        if self._judge is None:
+            raise ConfigurationError("a batch needs model_credentials, or a judge as `model`")
+        # A `Judge` has its own cache for the verdicts.
+        own = isinstance(self.model, Judge)
+        judge = self._judge if own else Judge(self._judge.model, cache=Path(folder) / "verdicts.db")
+        prepared = [self._prepared(record, {}, judge) for record in records]
+        batch = Batch(folder, judge)
+        interval, checks = self.batch_status_check_interval, self.batch_max_iterations
+        await asyncio.to_thread(batch.submit, [prompt for core, case in prepared for prompt in core.prompts(case)])
+        poll = partial(batch.poll, batch_status_check_interval=interval, batch_max_iterations=checks)
+        state = await asyncio.to_thread(poll)
+        await asyncio.to_thread(batch.collect)
+        if not state.ended:
+            message = f"the batches have not ended after {checks} checks; call again with the same folder to resume"
+            raise JudgeError(message, JudgeOutcome.TIMEOUT)
+        return [await core.a_measure(case) for core, case in prepared]
+
+    def _prepared(
+        self, record: Mapping[str, object], fields: Mapping[str, object], judge: Judge | None
+    ) -> tuple[ToolCorrectnessMetric, TestCase]:
+        """Return the metric for a record, and the case to measure."""
+        twice = sorted(fields.keys() & record.keys())
+        if twice:
+            raise InvalidDataError(f"{', '.join(map(repr, twice))} given both in the record and by name; give it once")
+        names = [read_tool_spec(tool).name for tool in self.available_tools or ()]
+        case = case_from_record({**record, **fields}, normalize_names=True, known_names=names)
+        tools = self.available_tools if case.available_tools is None else case.available_tools
+        return self._core if tools is None else replace(self._core, available_tools=tools, judge=judge), case
+
+
+_PROVIDER = "openai/"
+_OPTIONS = ("default_hyperparameters", "options")
+_SETTINGS = frozenset(
+    {"api", "base_url", "client", "cost_budget", "deadline", "max_attempts", "max_concurrency"}
+    | {"prices", "timeout", "token_budget"}
+)
+
+
+def _judge(model: object, key: str | None, config: Mapping[str, object] | None) -> Judge | None:
+    """Return the judge that the options describe; `None` for a name without a key."""
+    model = _name_of(model)
+    invoke = getattr(model, "invoke", None)
+    if callable(invoke) and isinstance(getattr(model, "model_id", None), str):
+        identity: JsonObject = {"model": getattr(model, "model_id")}  # noqa: B009 - the type is not known here
+        return Judge(OneTextModel(invoke, "a BaseLMInvoker", identity))
+    if not isinstance(model, str):
+        return Judge.of(cast("JudgeLike", model))  # which checks it
+    settings: dict[str, Any] = dict(config or {})
+    config_key = settings.pop("api_key", None)
+    key = config_key if key is None else key
+    if key is None:
+        return None
+    options = _pop_options(settings)
+    _check_settings(model, settings)
+    return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=str(key), options=options, **settings))
+
+
+def _name_of(model: object) -> object:
+    """Return the name that a `ModelId` stands for, and any other model as it is."""
+    provider, path, name = (getattr(model, part, None) for part in ("provider", "path", "name"))
+    if not isinstance(provider, str) or not isinstance(name, str):
+        return model
+    return "/".join(filter(None, (getattr(provider, "value", provider), path, name)))
+
+
+def _check_settings(model: str, settings: Mapping[str, object]) -> None:
+    if "/" in model and not model.startswith(_PROVIDER) and not settings.get("base_url"):
+        message = (
+            f"model must be a name such as 'openai/...', got {model!r} of another provider; give a base_url in "
+            "model_config for a server that speaks OpenAI's API, or a model or a function as `model`"
+        )
+        raise ConfigurationError(message)
+    unknown = sorted(settings.keys() - _SETTINGS)
+    if unknown:
+        accepted = ", ".join(sorted({*_SETTINGS, *_OPTIONS}))
+        raise ConfigurationError(f"unknown settings in model_config: {unknown}; use {accepted}")
+
+
+def _pop_options(settings: dict[str, Any]) -> dict[str, object]:
+    """Remove from the settings what is sent with every request, and return it."""
+    options: dict[str, object] = {}
+    for name in _OPTIONS:
+        value: Any = settings.pop(name, None)
+        if not isinstance(value, Mapping | None):
+            raise ConfigurationError(f"{name} in model_config must be an object, got {type(value).__name__}")
+        options.update(value or {})
+    return options
+
+
+def _warn(texts: Iterable[str]) -> None:
+    """Warn at the line that called the method that calls this."""
+    for text in texts:
+        warnings.warn(text, ToolgradeWarning, stacklevel=3)
+
+
+def _read(values: object) -> tuple[list[ToolCall], list[str]]:
+    """Return the calls in a list of steps, and warnings about what was only partly understood."""
+    notes = Notes()
+    calls = read_tools(values, "$", notes, expected=False)
+    notes.raise_problems()
+    return calls, notes.warnings
+
+
+def _step(call: ToolCall, call_id: str | None) -> JsonObject:
+    raw = _requested(call)
+    args = call.arguments if raw is None or isinstance(raw, dict) else raw
+    return {"tool_call_id": call_id, "kind": STEP_KIND, "name": call.name, "args": args, **_output(call)}
+
+
+def _requested(call: ToolCall) -> object:
+    return (call.execution or _NO_EXECUTION).requested_parameters
+
+
+def _output(call: ToolCall) -> JsonObject:
+    """Return the `output` of a step; empty if the call was not answered."""
+    if "output" in call.model_fields_set:
+        return {"output": call.output}
+    return drop_none({"output": (call.execution or _NO_EXECUTION).model_output})
+
+
+def _without_output(call: ToolCall) -> ToolCall:
+    return ToolCall(**{name: getattr(call, name) for name in call.model_fields_set if name != "output"})
+
+
+_Steps: TypeAlias = dict[bool, ToolCall]
+"""The one or two steps of one call, by whether they have an answer."""
+
+
+def _merge(steps: Sequence[ToolCall], doubts: list[str]) -> list[ToolCall]:
+    """Return one call for the steps that share an id and a name, and add a warning for each guess to `doubts`."""
+    calls: list[_Steps] = []
+    by_id: dict[str, list[_Steps]] = {}
+    for step in steps:
+        is_answer = bool(_output(step))
+        same_id = [] if step.id is None else by_id.setdefault(step.id, [])
+        candidates = _candidates(step, same_id, is_answer=is_answer)
+        if not candidates:
+            if same_id:
+                doubts.append(f"several calls have the id {step.id!r}; steps with it were paired in order")
+            candidates = [{}]
+            calls += candidates
+            same_id += candidates
+        elif _arguments_of(_join(candidates[0])) != _arguments_of(step):
+            doubts.append(f"steps with id {step.id!r} give {step.name!r} different arguments; the first ones count")
+        candidates[0][is_answer] = step
+    return [_join(call) for call in calls]
+
+
+def _candidates(step: ToolCall, same_id: Sequence[_Steps], *, is_answer: bool) -> list[_Steps]:
+    """Return the calls that a step may belong to; those with its arguments come first."""
+    calls = [call for call in same_id if is_answer not in call and _join(call).name == step.name]
+    return sorted(calls, key=lambda call: _arguments_of(_join(call)) != _arguments_of(step))
+
+
+def _join(steps: _Steps) -> ToolCall:
+    """Return the call of its steps; the answer adds its fields to the request."""
+    if len(steps) == 1:
+        return next(iter(steps.values()))
+    request, answer = steps[False], steps[True]
+    added = (answer.model_fields_set - request.model_fields_set) | (answer.model_fields_set & {"execution"})
+    return request.model_copy(update={name: getattr(answer, name) for name in added})
+
+
+def _arguments_of(call: ToolCall) -> tuple[JsonObject, object]:
+    return call.arguments, _requested(call)
+
+
+__all__ = ["DeepEvalToolCorrectnessMetric", "ToolCallParser", "TrajectoryParser"]

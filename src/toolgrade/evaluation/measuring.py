@@ -1,0 +1,61 @@
+"""Measuring of one case in the thread of the caller, and checks of metrics and of what they return.
+
+It is apart from evaluations because these load an event loop, which scoring of files does not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextvars import copy_context
+from math import isfinite
+
+from toolgrade._internal.options import require
+from toolgrade.cases import AnyCase
+from toolgrade.errors import ConfigurationError
+from toolgrade.metrics import MetricLike
+from toolgrade.result import MetricResult, ResultStatus, failed_result
+
+
+def checked_metrics(metrics: object, method: str = "measure") -> list[MetricLike]:
+    """Return at least one metric.
+
+    Raises:
+        ConfigurationError: There is none, or one has no label, threshold or `method`.
+    """
+    listed = list(metrics) if isinstance(metrics, Iterable) else []
+    require(listed, "metrics must be a list of at least one metric", metrics)
+    for metric in listed:
+        if isinstance(metric, type):
+            raise ConfigurationError(f"{metric!r} is a class, not a metric; did you mean {metric.__name__}()?")
+        missing = [name for name in ("label", "threshold", method) if not hasattr(metric, name)]
+        if missing:
+            raise ConfigurationError(f"{metric!r} is not a metric: missing attribute(s) {', '.join(missing)}")
+    return listed
+
+
+def measure_in_thread(metric: MetricLike, case: AnyCase) -> MetricResult:
+    """Measure a case in this thread; an exception becomes a failed result."""
+    try:
+        # In a copy of the context, so that `metric.score` of the caller does not change.
+        return checked_result(copy_context().run(metric.measure, case))
+    except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
+        return failed_result(metric.label, metric.threshold, error)
+
+
+def waits(metric: MetricLike) -> bool:
+    """Return whether a metric waits for something outside, such as a judge, by its attribute `waits`."""
+    return getattr(metric, "waits", False) is True
+
+
+def checked_result(value: object) -> MetricResult:
+    """Return the result of a metric, which may be a user's, if it is valid."""
+    if not isinstance(value, MetricResult):
+        raise ConfigurationError(f"a metric must return a MetricResult, got {type(value).__name__} {value!r:.60}")
+    is_scored = value.status is ResultStatus.SCORED
+    has_score, has_verdict = value.score is not None, value.passed is not None
+    if has_score != is_scored or has_verdict != is_scored:
+        message = f"the metric returned a {value.status.value} result with score={value.score}, passed={value.passed}"
+        raise ConfigurationError(f"{message}; a scored result must have both, any other result neither")
+    if not isfinite(value.score or 0):
+        raise ConfigurationError(f"the metric returned the score {value.score}, which must be a number from 0 to 1")
+    return value

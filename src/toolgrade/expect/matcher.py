@@ -1,0 +1,174 @@
+"""Base class of the matchers, and expected values that contain matchers.
+
+A matcher is written in JSON as an object with the key `$is`: `{"$is": "approx", "value": 100, "rel": 0.01}`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Final
+
+from toolgrade._internal.json import MAX_DEPTH, to_json_value
+from toolgrade._internal.text import short_json
+from toolgrade.errors import InvalidDataError
+from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern, holds_matcher
+from toolgrade.matching.json_compare import ABSENT, Absent
+
+MARK = "$is"
+"""The key that marks the JSON form of a matcher."""
+
+MATCHERS: Final[dict[str, type[Matcher]]] = {}
+"""The matchers by the name of their JSON form; each class registers itself."""
+
+
+class Matcher(ValuePattern):
+    """Base of all matchers. They are immutable, and equal if their fields are equal.
+
+    A subclass must be a frozen dataclass and have a `kind`. For conditions of your own, `Predicate` is usually enough.
+
+    Attributes:
+        kind: The name in JSON, such as `approx`.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from toolgrade.expect import Expect, Matcher
+        >>> @dataclass(frozen=True)
+        ... class EvenNumber(Matcher):
+        ...     kind = "even_number"
+        ...
+        ...     def accepts(self, value):
+        ...         return isinstance(value, int) and value % 2 == 0
+        >>> expected = Expect("book_flight", {"to": "Paris", "seats": EvenNumber()})
+        >>> [seats for seats in (1, 2, "2", 4) if expected.input_parameters["seats"].accepts(seats)]
+        [2, 4]
+    """
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls, kind: str = "") -> None:
+        """Register a matcher that has a JSON form."""
+        super().__init_subclass__()
+        if kind:
+            cls.kind = kind
+            MATCHERS[kind] = cls
+
+    @abstractmethod
+    def accepts(self, value: Any) -> bool:
+        """Return whether a JSON value is accepted."""
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return 1 if a value is accepted, else 0; a missing value gives 0."""
+        return ONE if not isinstance(value, Absent) and self.accepts(value) else ZERO
+
+    @property
+    def complete(self) -> bool:
+        """Whether the matcher has its value; without one, it takes the value at its place in the arguments."""
+        return getattr(self, "value", None) is not ABSENT
+
+    def bind(self, value: Any) -> Matcher:
+        """Return the matcher with this value, or unchanged if it has one."""
+        return self if self.complete else replace(self, value=value)  # type: ignore[type-var]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form: `$is` and the fields that differ from their defaults."""
+        plain: dict[str, Any] = {MARK: self.kind}
+        for entry in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, entry.name)
+            if not entry.init or value == entry.default:
+                continue
+            if entry.name in ("value", "values"):
+                plain[entry.name] = to_plain(value)
+            else:  # in an option, an object with `$is` is a plain value
+                plain[entry.name] = list(value) if isinstance(value, tuple) else value
+        return plain
+
+    def describe(self) -> str:
+        """Return a short text for messages."""
+        return self.kind.replace("_", " ")
+
+
+def tree_of(value: Any, depth: int = 0) -> Any:
+    """Return an expected value as JSON values with matchers among them.
+
+    An object with the key `$is` becomes an `Exact`, as which it is written and read.
+
+    Raises:
+        InvalidDataError: The value is nested too deeply, contains itself, or has matchers in an object with `$is`.
+    """
+    if isinstance(value, Matcher):
+        return value
+    if depth > MAX_DEPTH:
+        message = f"deeper than {MAX_DEPTH} levels of lists and objects, or containing itself; flatten it first"
+        raise InvalidDataError(message)
+    if isinstance(value, Mapping):
+        tree = {str(key): tree_of(item, depth + 1) for key, item in value.items()}
+        return _exact(tree) if MARK in tree else tree
+    if isinstance(value, (list, tuple)):
+        return [tree_of(item, depth + 1) for item in value]
+    return to_json_value(value)
+
+
+def _exact(tree: dict[str, Any]) -> Matcher:
+    """Return the matcher of an object with the key `$is`."""
+    plain = without_exact(tree)
+    if holds_matcher(plain):
+        raise InvalidDataError(f"an object with the key {MARK!r} must not contain matchers; use another key")
+    return MATCHERS["exact"](plain)  # type: ignore[call-arg]
+
+
+def without_exact(value: Any) -> Any:
+    """Return a value with the values of the `Exact` matchers in it in their places."""
+    if isinstance(value, MATCHERS["exact"]):
+        return value.value  # type: ignore[attr-defined]
+    if isinstance(value, dict):
+        return {key: without_exact(item) for key, item in value.items()}
+    return list(map(without_exact, value)) if isinstance(value, list) else value
+
+
+def to_plain(value: Any) -> Any:
+    """Return the JSON form of an expected value."""
+    if isinstance(value, ValuePattern):
+        return value.to_json()
+    if isinstance(value, dict):
+        if MARK in value:
+            return {MARK: "exact", "value": value}
+        return {key: to_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item) for item in value]
+    return value
+
+
+def value_text(value: Any) -> str:
+    """Return an expected value as text for messages."""
+    if value is ABSENT:
+        return "the value at its place"
+    if isinstance(value, ValuePattern):
+        return value.describe()
+    return short_json(to_plain(value))
+
+
+def set_field(matcher: Matcher, name: str, value: Any) -> None:
+    """Set a field of a frozen matcher in its constructor."""
+    object.__setattr__(matcher, name, value)  # the dataclass is frozen
+
+
+@dataclass(frozen=True)
+class ValueMatcher(Matcher):
+    """Base of the matchers with one expected value."""
+
+    nested: ClassVar[bool] = False
+    """Whether the value may contain matchers."""
+    _words: ClassVar[str] = "{}"
+    """The description, with a place for the value."""
+    value: Any = ABSENT
+
+    def __post_init__(self) -> None:
+        """Normalize the value to JSON values."""
+        if self.value is not ABSENT:
+            set_field(self, "value", tree_of(self.value) if self.nested else to_json_value(self.value))
+
+    def describe(self) -> str:
+        """Return the value and how it is compared, such as `"x" or nothing`."""
+        return self._words.format(value_text(self.value))

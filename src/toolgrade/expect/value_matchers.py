@@ -1,0 +1,457 @@
+"""Matchers of single values: equal, close, similar, or one of several."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import translate
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from toolgrade._internal.budget import current_budget
+from toolgrade._internal.json import is_number
+from toolgrade._internal.options import require, require_flags
+from toolgrade._internal.regex import BoundedPattern
+from toolgrade._internal.text import short_json, shorten
+from toolgrade.errors import ConfigurationError
+from toolgrade.expect.dates import read_moment
+from toolgrade.expect.matcher import MARK, Matcher, ValueMatcher, set_field, tree_of, value_text
+from toolgrade.matching.argument_pattern import Ratio, credit_of, fits
+from toolgrade.matching.json_compare import json_equal
+
+_LONGEST = 80
+"""Longest list of alternatives in messages."""
+_MOST_COMBINING = 1_000
+"""The most combining characters in a row for which a text is normalized."""
+
+
+@dataclass(frozen=True)
+class Exact(ValueMatcher, kind="exact"):
+    """The value itself. In JSON, an object with the key `$is` inside it is a plain value and not a matcher.
+
+    Example:
+        >>> from toolgrade.expect import Exact, Expect
+        >>> city = Exact("Paris")
+        >>> expected = Expect("get_weather", {"city": city})
+        >>> [name for name in ("Paris", "paris", "Paris, France") if city.accepts(name)]
+        ['Paris']
+    """
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return how far a value fits; an object can fit in part, as without the matcher."""
+        return credit_of(self.value, value)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is equal."""
+        return json_equal(self.value, value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form, in which the value is never read as a matcher."""
+        return {MARK: self.kind, **({"value": self.value} if self.complete else {})}
+
+    def describe(self) -> str:
+        """Return the value."""
+        return short_json(self.value) if self.complete else value_text(self.value)
+
+
+@dataclass(frozen=True)
+class _LeafMatcher(ValueMatcher):
+    """Base of the matchers that go into lists and objects and override how the values inside are compared."""
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value agrees; keys and lengths of lists must be equal."""
+        return self._agrees(self.value, value)
+
+    def _agrees(self, expected: Any, value: Any) -> bool:
+        if type(expected) is list and type(value) is list:
+            return len(expected) == len(value) and all(map(self._agrees, expected, value))
+        if type(expected) is dict and type(value) is dict:
+            return expected.keys() == value.keys() and all(self._agrees(expected[key], value[key]) for key in expected)
+        return self._same(expected, value)
+
+    def _same(self, expected: Any, value: Any) -> bool:
+        """Return whether two values agree, of which at most one is a list or an object."""
+        if isinstance(expected, str) and isinstance(value, str):
+            return self._normal(expected) == self._normal(value)
+        return json_equal(expected, value)
+
+    def _normal(self, text: str) -> str:
+        """Return a text as it is compared."""
+        return text
+
+
+@dataclass(frozen=True)
+class Approx(_LeafMatcher, kind="approx"):
+    """A number near another; in lists and objects, every number near the expected one at the same place.
+
+    A number v is near the expected w if `|v - w| <= max(rel * |w|, abs)`; NaN is near NaN, an infinity near itself.
+
+    Args:
+        value: The expected number, or a list or object of numbers.
+        rel: Relative tolerance, at least 0.
+        abs: Absolute tolerance, at least 0. With neither, `rel` is 1e-6.
+
+    Raises:
+        ConfigurationError: A tolerance is negative, infinite or not a number.
+
+    Example:
+        >>> from toolgrade.expect import Approx, Expect
+        >>> price = Approx(250, rel=0.01)
+        >>> expected = Expect("book_flight", {"to": "Paris", "price": price})
+        >>> [number for number in (249, 252.5, 260) if price.accepts(number)]
+        [249, 252.5]
+    """
+
+    rel: float | None = None
+    abs: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the tolerances."""
+        for name in ("rel", "abs"):
+            tolerance = getattr(self, name)
+            valid = tolerance is None or (_is_finite(tolerance) and tolerance >= 0)
+            require(valid, f"{name} of Approx must be a finite number from 0", tolerance)
+        super().__post_init__()
+
+    @property
+    def _tolerances(self) -> tuple[float, float]:
+        if self.rel is None and self.abs is None:
+            return 1e-6, 0.0
+        return self.rel or 0.0, self.abs or 0.0
+
+    def _same(self, expected: Any, value: Any) -> bool:
+        if not (_is_finite(expected) and _is_finite(value)):
+            return json_equal(expected, value)
+        # Compared as decimals: 1.1 is within 0.1 of 1, although the nearest binary number is not.
+        target, number = _decimal(expected), _decimal(value)
+        relative, absolute = map(_decimal, self._tolerances)
+        return abs(number - target) <= max(relative * abs(target), absolute)
+
+    def describe(self) -> str:
+        """Return `about 100 (rel 0.01)`."""
+        rel, abs_ = self._tolerances
+        tolerances: list[str] = []
+        if rel:
+            tolerances.append(f"rel {_size_text(rel)}")
+        if abs_:
+            tolerances.append(f"abs {_size_text(abs_)}")
+        text = f"about {value_text(self.value)}"
+        return f"{text} ({', '.join(tolerances)})" if tolerances else text
+
+
+def _size_text(size: float) -> str:
+    # `:g` converts to a float and raises for an integer that is too large for one.
+    return f"{size:g}" if size < 10**15 else short_json(size)
+
+
+def _decimal(value: float) -> Fraction:
+    return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and abs(value) < math.inf  # `math.isfinite` cannot take integers of hundreds of digits
+
+
+@dataclass(frozen=True)
+class Regex(Matcher, kind="regex"):
+    """A text that fully matches a Python regular expression. Also accepted as the name of a tool.
+
+    Args:
+        pattern: The expression; all searches of a case may take two seconds, then the case is not measured.
+        ignore_case: Ignore the case of letters.
+        search: Match anywhere in the text instead of the whole text.
+
+    Raises:
+        ConfigurationError: The pattern is not a regular expression.
+
+    Example:
+        >>> from toolgrade.expect import Expect, Regex
+        >>> flight = Regex("AF[0-9]+")
+        >>> expected = Expect("book_flight", {"flight": flight})
+        >>> [text for text in ("AF1234", "LH400", "flight AF1234") if flight.accepts(text)]
+        ['AF1234']
+    """
+
+    pattern: str
+    ignore_case: bool = False
+    search: bool = False
+    _bounded: BoundedPattern = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the flags, and compile the expression."""
+        require_flags(self)
+        set_field(self, "_bounded", BoundedPattern(self.pattern, self.ignore_case))
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is a text that matches."""
+        matches = self._bounded.search if self.search else self._bounded.fullmatch
+        return isinstance(value, str) and matches(value)
+
+    def describe(self) -> str:
+        """Return `/pattern/`."""
+        return f"/{self.pattern}/{'i' if self.ignore_case else ''}"
+
+
+@dataclass(frozen=True)
+class Contains(ValueMatcher, kind="contains"):
+    """A text that contains this text, or a list that contains this item.
+
+    Args:
+        value: The text or the item; an item may be a matcher.
+
+    Example:
+        >>> from toolgrade.expect import Contains, Expect
+        >>> question = Contains("Paris")
+        >>> expected = Expect("search_web", {"query": question})
+        >>> [text for text in ("weather Paris", "Paris in May", "weather Rome") if question.accepts(text)]
+        ['weather Paris', 'Paris in May']
+    """
+
+    nested: ClassVar[bool] = True
+    _words: ClassVar[str] = "contains {}"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a text or a list contains it."""
+        if isinstance(value, str):
+            return isinstance(self.value, str) and self.value in value
+        return isinstance(value, list) and any(fits(self.value, item) for item in value)
+
+
+@dataclass(frozen=True, init=False)
+class _SeveralValues(Matcher):
+    """Base of the matchers with several expected values."""
+
+    _begin: ClassVar[str] = ""
+    """Text of the description before the first value."""
+    _between: ClassVar[str]
+    """Text of the description between two values."""
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any) -> None:
+        """Normalize the values."""
+        if not values:
+            raise ConfigurationError(f"{type(self).__name__} needs at least one value")
+        set_field(self, "values", tuple(map(tree_of, values)))
+
+    def describe(self) -> str:
+        """Return the values, such as `1 or 2`."""
+        return shorten(self._begin + self._between.join(map(value_text, self.values)), _LONGEST)
+
+
+@dataclass(frozen=True, init=False)
+class ContainsAll(_SeveralValues, kind="contains_all"):
+    """A text that contains all of these texts, or a list that contains all of these items.
+
+    Args:
+        values: The texts or the items, at least one; an item may be a matcher.
+
+    Raises:
+        ConfigurationError: No value is passed.
+
+    Example:
+        >>> from toolgrade.expect import ContainsAll, Expect
+        >>> question = ContainsAll("weather", "Paris")
+        >>> expected = Expect("search_web", {"query": question})
+        >>> [text for text in ("Paris weather", "Paris in May", "weather Rome") if question.accepts(text)]
+        ['Paris weather']
+    """
+
+    _begin: ClassVar[str] = "contains "
+    _between: ClassVar[str] = " and "
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a text or a list contains all of them."""
+        # One value costs no step, as with `Contains`; each further one does.
+        current_budget().spend(len(self.values) - 1, "a ContainsAll")
+        return all(Contains(one).accepts(value) for one in self.values)
+
+
+@dataclass(frozen=True, init=False)
+class AnyOf(_SeveralValues, kind="any_of"):
+    """One of several values or matchers; the best one gives the credit.
+
+    Args:
+        values: The values, at least one.
+
+    Raises:
+        ConfigurationError: No value is passed.
+
+    Example:
+        >>> from toolgrade.expect import AnyOf, Contains, Expect
+        >>> airport = AnyOf("CDG", "ORY", Contains("Paris"))
+        >>> expected = Expect("book_flight", {"to": airport})
+        >>> [text for text in ("ORY", "Paris Beauvais", "FCO") if airport.accepts(text)]
+        ['ORY', 'Paris Beauvais']
+    """
+
+    _between: ClassVar[str] = " or "
+
+    @property
+    def complete(self) -> bool:
+        """Whether all matchers among the values are complete."""
+        return all(value.complete for value in self.values if isinstance(value, Matcher))
+
+    def bind(self, value: Any) -> Matcher:
+        """Return the matcher with this value set in those of its matchers that lack one."""
+        return AnyOf(*(one.bind(value) if isinstance(one, Matcher) else one for one in self.values))
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return the best credit among the values; `None` if one of them accepts a missing value."""
+        current_budget().spend(len(self.values) - 1, "an AnyOf")
+        ratios = [credit_of(one, value) for one in self.values]
+        if None in ratios:
+            return None
+        return max((ratio for ratio in ratios if ratio is not None), key=lambda ratio: Fraction(*ratio))
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is one of them."""
+        current_budget().spend(len(self.values) - 1, "an AnyOf")
+        return any(fits(one, value) for one in self.values)
+
+
+@dataclass(frozen=True)
+class IgnoreCase(_LeafMatcher, kind="ignore_case"):
+    """The value, ignoring the case of texts, also in lists and objects; keys are compared exactly.
+
+    Example:
+        >>> from toolgrade.expect import Expect, IgnoreCase
+        >>> city = IgnoreCase("Paris")
+        >>> expected = Expect("get_weather", {"city": city})
+        >>> [text for text in ("paris", "PARIS", "Paris ") if city.accepts(text)]
+        ['paris', 'PARIS']
+    """
+
+    _words: ClassVar[str] = "{} in any case"
+
+    def _normal(self, text: str) -> str:
+        return text.casefold()
+
+
+@dataclass(frozen=True)
+class Normalized(_LeafMatcher, kind="normalized"):
+    """The value, ignoring case, white space and Unicode forms of texts, also in lists and objects.
+
+    Texts are normalized to NFKC and case-folded; white space is stripped, and inside it becomes one space. A text with
+    more than 1,000 combining characters in a row, which no language has, keeps its Unicode form.
+
+    Args:
+        value: The expected value.
+        drop: Characters that are removed from both texts before they are compared.
+
+    Example:
+        >>> from toolgrade.expect import Expect, Normalized
+        >>> city = Normalized("New York", drop=".,")
+        >>> expected = Expect("get_weather", {"city": city})
+        >>> [text for text in ("new york", " New  York.", "NewYork") if city.accepts(text)]
+        ['new york', ' New  York.']
+    """
+
+    _words: ClassVar[str] = "{} but for case and white space"
+    drop: str = ""
+
+    def __post_init__(self) -> None:
+        """Normalize the value, and check the characters."""
+        super().__post_init__()
+        require(isinstance(self.drop, str), "drop of Normalized must be text", self.drop)
+
+    def _normal(self, text: str) -> str:
+        return normalized_text(text, self.drop)
+
+
+def normalized_text(text: str, drop: str = "") -> str:
+    """Return a text as `Normalized` compares it, without the characters in `drop`."""
+    # Normalized twice, because case folding can produce a text that is not in normal form.
+    folded = _nfkc(_nfkc(text).casefold())
+    return " ".join("".join(letter for letter in folded if letter not in drop).split())
+
+
+def _nfkc(text: str) -> str:
+    # Python needs quadratic time to sort the combining characters in a row: 200,000 of them take minutes.
+    if len(text) > _MOST_COMBINING:
+        length = 0
+        for letter in text:
+            length = length + 1 if unicodedata.combining(letter) else 0
+            if length > _MOST_COMBINING:
+                return text
+    return unicodedata.normalize("NFKC", text)
+
+
+@dataclass(frozen=True)
+class DateEqual(ValueMatcher, kind="date"):
+    """A text that names the same day, or the same moment.
+
+    Both are parsed as ISO 8601, or by one of `formats`. An expected day accepts any time on that day; an expected
+    moment accepts only the same moment. A time with an offset never equals one without.
+
+    Args:
+        value: The expected day or moment: text, or a `date` or `datetime`.
+        formats: Further formats for `strptime`, such as `%d.%m.%Y`.
+
+    Raises:
+        ConfigurationError: The value is not a date in any of these forms, or `formats` is not a list of texts.
+
+    Example:
+        >>> from toolgrade.expect import DateEqual, Expect
+        >>> day = DateEqual("2026-05-01", formats=["%d.%m.%Y"])
+        >>> expected = Expect("book_flight", {"to": "Paris", "date": day})
+        >>> [text for text in ("2026-05-01T09:30", "01.05.2026", "2026-05-02") if day.accepts(text)]
+        ['2026-05-01T09:30', '01.05.2026']
+    """
+
+    formats: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Normalize and check the value."""
+        super().__post_init__()
+        formats: Any = self.formats
+        are_texts = isinstance(formats, (list, tuple)) and all(isinstance(form, str) for form in formats)
+        require(are_texts, "formats of DateEqual must be a list of formats of strptime", formats)
+        set_field(self, "formats", tuple(formats))
+        valid = not self.complete or read_moment(self.value, self.formats) is not None
+        require(valid, "DateEqual needs a date or a time in ISO 8601, or in one of its formats", self.value)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a text names the same day or moment."""
+        expected, moment = read_moment(self.value, self.formats), read_moment(value, self.formats)
+        return expected is not None and moment is not None and expected.same(moment)
+
+    def describe(self) -> str:
+        """Return the date."""
+        return f"the date {self.value}" if self.complete else super().describe()
+
+
+@dataclass(frozen=True)
+class Glob(Matcher, kind="glob"):
+    """A text that matches a shell pattern (`*`, `?`, `[...]`), case-sensitive. Also accepted as the name of a tool.
+
+    Args:
+        pattern: The pattern; its searches have the time limit of `Regex`.
+
+    Raises:
+        ConfigurationError: The pattern is not text, or too long.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolgrade.expect import Expect, Glob
+        >>> called, expected = [ToolCall(name="search_flights")], [Expect(Glob("search_*"))]
+        >>> ToolCorrectnessMetric().measure(LLMTestCase(tools_called=called, expected_tools=expected)).score
+        1.0
+    """
+
+    pattern: str
+    _bounded: BoundedPattern = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile the pattern."""
+        require(isinstance(self.pattern, str), "the pattern of Glob must be text", self.pattern)
+        set_field(self, "_bounded", BoundedPattern(translate(self.pattern)))
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is a text that matches."""
+        return isinstance(value, str) and self._bounded.fullmatch(value)
+
+    def describe(self) -> str:
+        """Return the pattern."""
+        return self.pattern

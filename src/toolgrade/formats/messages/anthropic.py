@@ -1,0 +1,114 @@
+"""Reader of the messages of Anthropic's Messages API.
+
+Calls and results are blocks of a message's content: `tool_use` and its variants in the assistant's, `tool_result` in
+the user's, and the results of tools that Anthropic runs in the assistant's, too. A message of the user with nothing but
+results is not a turn of the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from toolgrade._internal.message_content import Fields, object_of, part_type, parts_of, text_of
+from toolgrade.calls import ToolCallType
+from toolgrade.capture import Request
+from toolgrade.formats.messages.field_readers import (
+    Notes,
+    output_of,
+    plain,
+    read_arguments,
+    read_id,
+    read_name,
+    read_object,
+    read_role,
+    read_text,
+)
+from toolgrade.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
+
+_ROLES = ("user", "assistant", "system")
+
+_CALL_TYPES = {
+    "tool_use": ToolCallType.FUNCTION,
+    "server_tool_use": ToolCallType.HOSTED,
+    "mcp_tool_use": ToolCallType.MCP,
+}
+
+_SILENT_BLOCKS = frozenset({"container_upload", "compaction", "mcp_tool_listing", "fallback"})
+"""Blocks of the assistant that are neither text nor calls."""
+
+
+def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
+    """Add messages to a transcript; problems go to its notes."""
+    for path, message in entries:
+        fields = read_object(message, path, transcript.notes, "a message (an object with a role)")
+        if fields is None:
+            continue
+        role, content = read_role(fields, _ROLES, path, transcript.notes), parts_of(fields.get("content"))
+        if role == "assistant":
+            _read_assistant(content, f"{path}.content", transcript)
+        elif role == "user":
+            _read_user(content, path, transcript)
+
+
+def _read_assistant(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:
+    parts: list[str | Request] = []
+    answers: list[tuple[Answer, str]] = []
+    for index, block in enumerate(blocks):
+        place, kind = f"{path}[{index}]", str(part_type(block))
+        if kind.endswith("tool_use"):
+            parts.append(_read_call(object_of(block), place, transcript.notes))
+        elif kind.endswith("tool_result"):
+            answers.append((_read_answer(object_of(block), place, transcript.notes), place))
+            parts.append("")  # so that a text after the result does not continue the one before it
+        elif kind not in _SILENT_BLOCKS:
+            _append_text(parts, read_text([block], place, transcript.notes) or "")
+    transcript.add_model_message(parts)
+    for answer, place in answers:
+        transcript.add_answer(answer, place)
+
+
+def _append_text(parts: list[str | Request], text: str) -> None:
+    """Add a text to the parts of a message; it continues a text before it."""
+    if parts and isinstance(parts[-1], str):
+        parts[-1] += text
+    else:
+        parts.append(text)
+
+
+def _read_user(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:
+    others: list[object] = []
+    for index, block in enumerate(blocks):
+        place, kind = f"{path}.content[{index}]", str(part_type(block))
+        if kind.endswith("tool_result"):
+            transcript.add_answer(_read_answer(object_of(block), place, transcript.notes), place)
+        elif kind.endswith("tool_use"):
+            message = "a message of role 'user' has a call; only an assistant's message can have one"
+            transcript.notes.problem(place, message)
+        else:
+            others.append(block)
+    transcript.add_user_input(read_user_input(others, path, transcript.notes))
+
+
+def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
+    name, kind = read_name(fields, path, notes), str(fields.get("type"))
+    if name and kind not in _CALL_TYPES:
+        notes.warn(path, f"the type {kind!r} is unknown; it was read as a call of {name!r}")
+    arguments, error = read_arguments(fields.get("input"), path, notes)
+    call_id, server = read_id(fields, "id", path, notes), fields.get("server_name") or fields.get("toolset_name")
+    request = Request(name, arguments, call_id, _CALL_TYPES.get(kind), text_of(server), error, source=path)
+    request.caller = read_id(object_of(fields.get("caller")), "tool_id", f"{path}.caller", notes)
+    request.is_parsed = isinstance(arguments, dict)
+    return request
+
+
+def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:
+    call_id = read_id(fields, "tool_use_id", path, notes)
+    content = fields.get("content")
+    ran = fields.get("type") != "tool_result"  # Anthropic ran the tool itself
+    error = object_of(content)
+    if str(error.get("type")).endswith("_error"):
+        code = error.get("error_message") or error.get("error_code")
+        return Answer(call_id, None, error, failed=True, error=None if code is None else str(code), ran=ran)
+    output = "" if content is None else plain(output_of(content))
+    failed = fields.get("is_error") is True
+    return Answer(call_id, None, output, failed=failed, error=None if output else "failed", ran=ran)

@@ -1,0 +1,254 @@
+"""Detection of the format of messages.
+
+A message that another format is sure to have is refused, so that calls in a form that is not read never count as none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from types import NoneType
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+
+from toolgrade._internal.json import JsonObject
+from toolgrade._internal.message_content import Fields, object_of, part_type
+from toolgrade.formats.messages.field_readers import Notes, list_of
+
+if TYPE_CHECKING:
+    from toolgrade.formats.messages.transcript import Entry, FormatName
+
+_CALL_PART = re.compile("tool|function_call")
+"""In the type of a content part: it is a call or its answer. OpenAI's messages have no such parts."""
+
+_ITEM_TYPES = frozenset(
+    {
+        *("additional_tools", "compaction", "compaction_trigger", "configuration_update", "item_reference"),
+        *("mcp_approval_request", "mcp_approval_response", "mcp_list_tools", "message", "program", "program_output"),
+        *("reasoning", "tool_search_output"),
+    }
+)
+
+_RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file", "reasoning_text"})
+_ANTHROPIC_PARTS = frozenset({"thinking", "redacted_thinking", "container_upload"})
+_CHAT_PARTS = frozenset({"image_url", "input_audio"})
+
+_LANGCHAIN_TYPES = frozenset({"ai", "human", "AIMessage", "HumanMessage", "AIMessageChunk", "constructor"})
+_AMBIGUOUS_LANGCHAIN_TYPES = frozenset({"tool", "system", "function", "remove", "developer", "chat"})
+"""Types that other things have, too; they are a message's only if it has content."""
+
+_CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
+_CHAT_KEYS = frozenset({"role", "content", "name", "annotations", "audio"}) | _CALL_KEYS
+"""Keys of a chat message. With plain text as content, one with no other key can have no other form."""
+
+CHAT_ROLES = ("user", "assistant", "tool", "system", "developer", "function")
+_TEXT_OR_NOTHING = frozenset({str, NoneType})
+_ANSWER_ROLES = ("tool", "function")
+_INSTRUCTION_ROLES = ("system", "developer")
+
+_OTHER_SHAPES = (
+    ({"kind", "parts"}, "Pydantic AI messages"),
+    ({"choices"}, "a whole response of OpenAI's Chat Completions API; give its choices[0].message"),
+    ({"messages"}, "an object that holds the messages; give its 'messages'"),
+)
+"""Keys of objects without a role that are not messages of a supported format, with a description."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a message looks like: one of the formats that are read, or `None` for another one, with a description.
+
+    It is `conclusive` where reading the message as another format would lose calls; otherwise it is a hint.
+    """
+
+    format: FormatName | None
+    phrase: str
+    conclusive: bool = True
+
+
+_LANGCHAIN = Evidence("langchain", "LangChain messages")
+_CALLS = {
+    key: Evidence("openai-chat", f"OpenAI chat messages (calls under {key!r})")
+    for key in ("tool_calls", "function_call")
+}
+_ANSWERS = {role: Evidence("openai-chat", f"OpenAI chat messages (role {role!r})") for role in _ANSWER_ROLES}
+
+_HINTS = (
+    (Evidence("anthropic", "Anthropic messages", conclusive=False), {"stop_reason"}, _ANTHROPIC_PARTS),
+    (Evidence("openai-responses", "items of OpenAI's Responses API", conclusive=False), set[str](), _RESPONSES_PARTS),
+    (Evidence("openai-chat", "OpenAI chat messages", conclusive=False), {"tool_calls", "refusal"}, _CHAT_PARTS),
+)
+"""Hints, each with the keys of a message and the types of content parts that give it."""
+
+_Check: TypeAlias = Callable[[Fields], "Evidence | None"]
+
+Hint: TypeAlias = "tuple[FormatName, str, str]"
+"""A format, the path of the value whose form is evidence for it, and a description of that form."""
+
+
+def detect_format(entries: Iterable[Entry], hints: Iterable[Hint], notes: Notes) -> FormatName:
+    """Return the one format of all messages; evidence for another format, or for two, is a problem."""
+    conclusive: dict[FormatName, tuple[str, str]] = {}
+    possible: list[FormatName] = []
+    for name, path, phrase in hints:
+        conclusive.setdefault(name, (path, phrase))
+    for path, entry in entries:
+        evidence = evidence_of(object_of(entry))
+        if evidence is None:
+            continue
+        if evidence.format is None:
+            supported = "messages of OpenAI, Anthropic or LangChain"
+            notes.problem(path, f"expected {supported}; this looks like {evidence.phrase}")
+        elif evidence.conclusive:
+            conclusive.setdefault(evidence.format, (path, evidence.phrase))
+        else:
+            possible.append(evidence.format)
+    if len(conclusive) > 1:
+        (first, one), (second, other) = list(conclusive.values())[:2]
+        notes.problem(second, f"looks like {other}, but {first} like {one}; one list has one format")
+    formats: list[FormatName] = [*conclusive, *possible, "openai-chat"]
+    return formats[0]
+
+
+def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes) -> list[Entry]:
+    """Return the messages that may have a format; each one that has another format is a problem."""
+    return [(path, message) for path, message in entries if may_have_format(format, message, path, notes)]
+
+
+def may_have_format(format: FormatName, message: object, path: str, notes: Notes) -> bool:
+    """Return whether a message may have a format; one that has another format is a problem."""
+    evidence = evidence_of(object_of(message))
+    if evidence is None or evidence.format == format or not evidence.conclusive:
+        return True
+    notes.problem(path, f"expected a message or item of {format!r}; this looks like {evidence.phrase}")
+    return False
+
+
+def evidence_of(message: Fields) -> Evidence | None:
+    """Return the evidence for a format in a message or item, `None` if it is equal in all formats."""
+    if can_only_be_chat(message):
+        if message["role"] not in _ANSWER_ROLES and _CALL_KEYS.isdisjoint(message):
+            return None
+        return _key_evidence(message) or _hint(message)
+    for check in _CHECKS_WITHOUT_ROLE if message.get("role") is None else _CHECKS_WITH_ROLE:
+        evidence = check(message)
+        if evidence is not None:
+            return evidence
+    return None
+
+
+def can_only_be_chat(message: object) -> TypeGuard[JsonObject]:
+    """Return whether a message has a role, plain text or nothing as content, and no key of another format."""
+    return (
+        type(message) is dict
+        and _CHAT_KEYS.issuperset(message)
+        and type(message.get("content")) in _TEXT_OR_NOTHING
+        and message.get("role") in CHAT_ROLES
+    )
+
+
+def _type_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in the type of an object without a role."""
+    kind = _type_of(message)
+    if "lc" in message or _is_langchain_type(kind, message):
+        return _LANGCHAIN
+    return _item_evidence(kind, _ITEM_TYPES)
+
+
+def _type_evidence_beside_role(message: Fields) -> Evidence | None:
+    """Return the evidence in the type of a message, which counts only where no other message has it."""
+    if "lc" in message:
+        return _LANGCHAIN
+    return _item_evidence(_type_of(message), {"additional_tools"})
+
+
+def _type_of(value: object) -> str:
+    return part_type(value) or ""
+
+
+def _is_langchain_type(kind: str, message: Fields) -> bool:
+    if kind in _AMBIGUOUS_LANGCHAIN_TYPES:
+        return "content" in message or "data" in message
+    return kind in _LANGCHAIN_TYPES
+
+
+def _item_evidence(kind: str, item_types: Collection[str]) -> Evidence | None:
+    if kind in item_types or kind.endswith(("_call", "_call_output")):
+        return Evidence("openai-responses", f"items of OpenAI's Responses API (type {kind!r})")
+    return None
+
+
+def _shape_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in the keys of an object without a role."""
+    if message.get("object") == "response":
+        return Evidence(None, "a whole response of OpenAI's Responses API; give its 'output'")
+    for keys, phrase in _OTHER_SHAPES:
+        if message.keys() >= keys:
+            return Evidence(None, phrase)
+    return None
+
+
+def _part_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in the content parts of a message that are calls or answers."""
+    role = message["role"]
+    if role in _INSTRUCTION_ROLES:
+        return None  # instructions may add and remove tools, and hold no calls
+    parts = list_of(message.get("content"))
+    evidence = list(filter(None, (_call_part_evidence(part, role) for part in parts)))
+    # Some converters keep the provider's blocks next to the `tool_calls` that they made from them.
+    return evidence[0] if len(evidence) > len(list_of(message.get("tool_calls"))) else None
+
+
+def _call_part_evidence(part: object, role: object) -> Evidence | None:
+    if object_of(part).keys() & {"toolUse", "toolResult"}:
+        phrase = "messages of Amazon Bedrock's Converse API (a content part with 'toolUse' or 'toolResult')"
+        return Evidence(None, phrase)
+    kind = _type_of(part)
+    if kind.endswith(("tool_use", "tool_result")):
+        return Evidence("anthropic", f"Anthropic messages (a content part of type {kind!r})")
+    if kind.startswith("tool-"):
+        return Evidence(None, f"messages of the Vercel AI SDK (a content part of type {kind!r})")
+    if role != "tool" and _CALL_PART.search(kind):
+        return Evidence(None, f"another format (a content part of type {kind!r})")
+    return None
+
+
+def _key_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in the role of a message and in the keys that hold its calls."""
+    for key, evidence in _CALLS.items():
+        if message.get(key):
+            return evidence
+    role = message["role"]
+    return _ANSWERS[role] if role in _ANSWER_ROLES else _unsupported_call_evidence(message)
+
+
+def _unsupported_call_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in calls of a message that stand where no format that is read has them."""
+    if message.get("toolCalls"):
+        return Evidence(None, "another format (calls under 'toolCalls'; they belong under 'tool_calls')")
+    if isinstance(message.get("parts"), (list, tuple)) and "content" not in message:
+        return Evidence(None, "messages with 'parts', as Google's Gemini and OpenTelemetry have them")
+    if object_of(message.get("additional_kwargs")).get("tool_calls"):
+        return Evidence(None, "LangChain or LlamaIndex messages (calls under 'additional_kwargs')")
+    if any(str(object_of(block).get("block_type")) == "tool_call" for block in list_of(message.get("blocks"))):
+        return Evidence(None, "LlamaIndex messages (a block of type 'tool_call')")
+    return None
+
+
+def _hint(message: Fields) -> Evidence | None:
+    """Return evidence that is not conclusive: the message means the same in all formats."""
+    types = {part_type(part) for part in list_of(message.get("content"))}
+    if _is_message_item(message) and "text" not in types:
+        return Evidence("openai-responses", "items of OpenAI's Responses API (type 'message')", conclusive=False)
+    for hint, keys, part_types in _HINTS:
+        if not (keys.isdisjoint(message) and part_types.isdisjoint(types)):
+            return hint
+    return None
+
+
+def _is_message_item(message: Fields) -> bool:
+    return message.get("type") == "message" and "stop_reason" not in message
+
+
+_CHECKS_WITHOUT_ROLE: tuple[_Check, ...] = (_type_evidence, _shape_evidence)
+_CHECKS_WITH_ROLE: tuple[_Check, ...] = (_type_evidence_beside_role, _part_evidence, _key_evidence, _hint)

@@ -1,0 +1,228 @@
+"""Envelopes of messages: lists, streams, requests, responses, and pairs of the two.
+
+What a request or response has besides its messages (tools, model, tokens, an early end) is read as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from toolgrade._internal.json import short_repr, to_json_value
+from toolgrade._internal.message_content import Fields, object_of, part_type, parts_of, text_of, text_or_empty
+from toolgrade.cases import RunStatus
+from toolgrade.formats.messages.detect import Hint, evidence_of
+from toolgrade.formats.messages.field_readers import Notes, present_keys, read_list, read_object
+from toolgrade.formats.messages.stream_assembly import assemble_responses
+from toolgrade.formats.messages.transcript import Entry, entries_of
+
+_TOKENS = {
+    "prompt_tokens": "input_tokens",
+    "input_tokens": "input_tokens",
+    "completion_tokens": "output_tokens",
+    "output_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+}
+
+_REQUEST_KEYS = ("messages", "input")
+_RESPONSE_KEYS = ("choices", "output", "response")
+
+_CONTENT_KEYS = ("role", "content", "tool_calls", "function_call")
+"""Keys with the content of a message; others differ between a request and the response that it repeats."""
+
+_EARLY_ENDS = frozenset({"length", "content_filter", "max_tokens", "model_context_window_exceeded", "pause_turn"})
+"""Reasons for which a response stops before its end."""
+
+_CALL_REASON = re.compile(r"(?:^|[ ._-])(?:tool|function)[ _-]?(?:call|use)s?$", re.IGNORECASE)
+"""Reasons for which a response ends so that tools are called; servers spell `tool_calls` in their own ways."""
+
+
+@dataclass
+class Envelope:
+    """The content of a recorded value.
+
+    `entries` are the messages or items in their order, `hints` the formats that the form of the value is evidence for,
+    `tools` the offered tools as they were recorded, `usage` the model and the tokens of each response, and `end` the
+    status and the error of the last response.
+    """
+
+    notes: Notes
+    entries: list[Entry] = field(default_factory=list)
+    hints: list[Hint] = field(default_factory=list)
+    tools: list[object] = field(default_factory=list)
+    usage: list[tuple[str | None, dict[str, int]]] = field(default_factory=list)
+    end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
+
+    def add(self, value: object, path: str) -> None:
+        """Add a list of messages, streams, a message, a request, a response, or a pair of the two."""
+        if not isinstance(value, (list, tuple)):
+            self._add_object(value, path)
+            return
+        responses = assemble_responses(value, path, self.notes)
+        if responses is None:
+            self.entries += entries_of(value, path, self.notes)
+        last_id = None
+        for place, response in responses or ():
+            before = len(self.entries)
+            self._add_object(response, place)
+            if last_id is not None and response.get("id") == last_id:
+                self._drop_repeated(before)
+            last_id = response.get("id")
+
+    def _add_object(self, value: object, path: str) -> None:
+        """Add anything but a list."""
+        fields = read_object(value, path, self.notes, "a list of messages, or an object that holds one")
+        if fields is None:
+            return
+        if _is_message(fields):
+            self._add_message(fields, path)
+        elif "request" in fields or isinstance(fields.get("body"), Mapping):
+            for key in present_keys(fields, ("request", "response", "body")):
+                before = len(self.entries)
+                self.add(fields[key], f"{path}.{key}")
+                self._drop_repeated(before)
+        else:
+            self._add_body(fields, path)
+
+    def _add_message(self, fields: Fields, path: str) -> None:
+        self.entries.append((path, fields))
+        if "stop_reason" in fields:
+            self.hints.append(("anthropic", path, "a response of Anthropic's Messages API"))
+            self._set_end(fields["stop_reason"], fields, path)
+            self._add_usage(fields)
+
+    def _add_body(self, fields: Fields, path: str) -> None:
+        """Add the body of a request, of a response, or of both in one object."""
+        keys = self._content_keys(fields, path)
+        if not keys:
+            return
+        self._add_tools(fields, path)
+        if fields.get("previous_response_id"):
+            message = "continues a response that is not in the data; its calls are missing"
+            self.notes.warn(f"{path}.previous_response_id", message)
+        for key in keys:
+            before = len(self.entries)
+            self._add_content(key, fields[key], f"{path}.{key}")
+            self._drop_repeated(before)
+        if fields.get("object") == "response":
+            self.hints.append(("openai-responses", path, "a response of OpenAI's Responses API"))
+            self._set_response_end(fields)
+        if keys[-1] in _RESPONSE_KEYS:
+            self._add_usage(fields)
+
+    def _content_keys(self, fields: Fields, path: str) -> list[str]:
+        """Return the keys of a body with messages, that of the request first; none, with a problem, if unclear."""
+        requests, responses = present_keys(fields, _REQUEST_KEYS), present_keys(fields, _RESPONSE_KEYS)
+        for keys in (requests, responses):
+            if len(keys) > 1:
+                both = " and ".join(map(repr, keys))
+                self.notes.problem(path, f"has {both}, which hold the same kind of content; give one of them")
+                return []
+        if not requests + responses:
+            self.notes.problem(path, _missing_content(fields))
+        return requests + responses
+
+    def _add_content(self, key: str, value: object, path: str) -> None:
+        """Add the value under a key of a body."""
+        if key == "choices":
+            self._add_choices(value, path)
+        elif isinstance(value, str):
+            self.entries.append((path, {"role": "user" if key in _REQUEST_KEYS else "assistant", "content": value}))
+        else:
+            self.add(value, path)
+
+    def _add_choices(self, choices: object, path: str) -> None:
+        self.hints.append(("openai-chat", path, "a response of OpenAI's Chat Completions API"))
+        if not isinstance(choices, (list, tuple)) or len(choices) != 1:
+            number = f"{len(choices)} choices" if isinstance(choices, (list, tuple)) else short_repr(choices)
+            reason = "choices are alternatives; give the messages of the one that was continued"
+            self.notes.problem(path, f"expected one choice, got {number}: {reason}")
+            return
+        choice = object_of(choices[0])
+        if "message" not in choice:
+            self.notes.problem(f"{path}[0]", f"expected a choice with a message, got {short_repr(choices[0])}")
+            return
+        self.entries.append((f"{path}[0].message", choice["message"]))
+        self._set_end(choice.get("finish_reason"), object_of(choice["message"]), f"{path}[0].message")
+
+    def _drop_repeated(self, before: int) -> None:
+        """Drop the messages from a position on, if those just before it are the same: they would count twice.
+
+        A request never ends with its own response, but it does in the logs of programs that keep the list itself, to
+        which they then add the response.
+        """
+        new = self.entries[before:]
+        old = self.entries[max(before - len(new), 0) : before]
+        if new and [_essence(entry) for _, entry in old] == [_essence(entry) for _, entry in new]:
+            del self.entries[before:]
+            self.notes.warn(new[0][0], f"repeats {old[0][0]}; it counts once")
+
+    def _add_tools(self, fields: Fields, path: str) -> None:
+        for key in present_keys(fields, ("tools", "functions")):
+            tools = read_list(fields[key], f"{path}.{key}", self.notes, "a list of tools")
+            self.tools += [tool for tool in tools if tool not in self.tools]
+
+    def _add_usage(self, fields: Fields) -> None:
+        usage = object_of(fields.get("usage"))
+        counts = {name: usage[key] for key, name in _TOKENS.items() if type(usage.get(key)) is int}
+        self.usage.append((text_of(fields.get("model")), counts))
+
+    def _set_end(self, reason: object, message: Fields, path: str) -> None:
+        if _CALL_REASON.search(text_or_empty(reason)) and not _has_calls(message):
+            self.notes.warn(path, f"the response ended with {reason!r} and has no call; at least one call is missing")
+        self.end = (RunStatus.STOPPED, str(reason)) if text_of(reason) in _EARLY_ENDS else (RunStatus.OK, None)
+
+    def _set_response_end(self, fields: Fields) -> None:
+        status, error = fields.get("status"), object_of(fields.get("error"))
+        if status == "failed":
+            self.end = RunStatus.ERROR, str(error.get("message") or error.get("code") or status)
+        elif status not in (None, "completed"):
+            details = object_of(fields.get("incomplete_details"))
+            self.end = RunStatus.STOPPED, str(details.get("reason") or status)
+
+
+def unpack(value: object, path: str, notes: Notes) -> Envelope:
+    """Return the content of a recorded value; what cannot be read is a problem.
+
+    The value is a list of messages or items; one of them; the events of a stream; the body of a request (`messages`, or
+    `input`) or of a response (`choices`, `output`, or a message); both in one object, or under `request` and
+    `response`; any of these as an SDK object.
+    """
+    envelope = Envelope(notes)
+    envelope.add(value, path)
+    if not envelope.entries and not notes.problems:
+        notes.problem(path, "holds no message")
+    return envelope
+
+
+def _is_message(fields: Fields) -> bool:
+    """Return whether an object is a message or an item of a supported format."""
+    evidence = None if "role" in fields else evidence_of(fields)
+    return "role" in fields or (evidence is not None and evidence.format is not None)
+
+
+def _has_calls(message: Fields) -> bool:
+    """Return whether a message of Chat Completions or of Anthropic has calls."""
+    if message.get("tool_calls") or message.get("function_call"):
+        return True
+    return any(str(part_type(part)).endswith("tool_use") for part in parts_of(message.get("content")))
+
+
+def _missing_content(fields: Fields) -> str:
+    """Return the problem of a body without messages."""
+    error = fields.get("error")
+    if error:
+        return f"is an error, not a response: {short_repr(error)}"
+    keys = ", ".join(map(repr, list(fields)[:8]))
+    return (
+        "expected a list of messages or items, a request ('messages' or 'input'), a response ('choices', 'output' or a "
+        f"message), or both; got an object with {f'the keys {keys}' if keys else 'no key'}"
+    )
+
+
+def _essence(entry: object) -> object:
+    """Return the content of a message or item, without what a request that repeats a response changes."""
+    fields = object_of(entry)
+    keys = _CONTENT_KEYS if "role" in fields else [key for key in fields if key not in ("id", "status")]
+    return {key: to_json_value(fields[key]) for key in keys if fields.get(key) not in (None, "", [])}

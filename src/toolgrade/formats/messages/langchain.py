@@ -1,0 +1,148 @@
+"""Reader of LangChain's messages: the objects themselves, and their dumps in every form that LangChain writes.
+
+Forms: `dumps` (`{"lc": 1, "type": "constructor", ...}`), `messages_to_dict` (`{"type": "ai", "data": {...}}`),
+`model_dump` (`{"type": "ai", "content": ...}`), and the message objects. Calls stand under `tool_calls`, those with
+unreadable arguments under `invalid_tool_calls`, those that the provider ran in the content blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from toolgrade._internal.json import short_repr
+from toolgrade._internal.message_content import Fields, first_of, object_of, parts_of, text_of
+from toolgrade.calls import ToolCallType
+from toolgrade.capture import Request
+from toolgrade.formats.messages.content_parts import call_of, piece_of
+from toolgrade.formats.messages.field_readers import Notes, list_of, output_or_absent, read_id
+from toolgrade.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
+
+_CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)?$")
+_TYPES = frozenset({"ai", "human", "tool", "function", "system", "chat", "remove", "developer"})
+_KIND_OF_ROLE = {"user": "human", "assistant": "ai", "tool": "tool", "system": "system"}
+_USAGE = ("input_tokens", "output_tokens", "total_tokens")
+_RUN_BY_PROVIDER = frozenset({ToolCallType.HOSTED, ToolCallType.MCP})
+
+
+def message_fields(value: object) -> Fields | None:
+    """Return the fields of a message of LangChain, with its `type` (`ai`, `human`, ...); `None` for anything else."""
+    fields = object_of(value)
+    if "role" in fields:
+        return None
+    name, inner = _kind_and_fields(fields)
+    kind = "".join(_CLASS_NAME.findall(name)).lower() or name
+    if not _is_message(kind, inner):
+        return None
+    if kind == "chat":
+        kind = _KIND_OF_ROLE.get(str(inner.get("role")), "system")
+    return {**inner, "type": kind}
+
+
+def _kind_and_fields(fields: Fields) -> tuple[str, Fields]:
+    """Return the type of a message, or the name of its class, and the object with its fields."""
+    kind = str(fields.get("type"))
+    if fields.get("lc") is not None and kind == "constructor":
+        return str(["", *list_of(fields.get("id"))][-1]), object_of(fields.get("kwargs"))
+    if "data" in fields:
+        return kind, object_of(fields["data"])
+    return kind, fields
+
+
+def _is_message(kind: str, fields: Fields) -> bool:
+    return kind in _TYPES and (kind == "remove" or "content" in fields or "tool_calls" in fields)
+
+
+def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
+    """Add messages to a transcript; problems go to its notes."""
+    for path, message in entries:
+        fields = message_fields(message)
+        if fields is None:
+            transcript.notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
+        elif fields["type"] in _READERS:
+            _READERS[fields["type"]](fields, path, transcript)
+
+
+def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
+    requests, answers = calls_of(fields, path, transcript.notes)
+    transcript.add_model_message([_text_in(fields, path), *requests])
+    model = text_of(object_of(fields.get("response_metadata")).get("model_name"))
+    counts = _token_counts(object_of(fields.get("usage_metadata")))
+    if model or counts:
+        transcript.add_model_use(model, counts)
+    for answer in answers:
+        transcript.add_answer(replace(answer, ran=True), path)
+
+
+def _read_result(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
+    transcript.add_answer(result_of(fields, path, transcript.notes), path)
+
+
+def _read_user(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
+    transcript.add_user_input(read_user_input(fields.get("content"), path, transcript.notes))
+
+
+_READERS: dict[str, Callable[[Fields, str, TranscriptBuilder], None]] = {
+    "ai": _read_model,
+    "tool": _read_result,
+    "function": _read_result,
+    "human": _read_user,
+}
+"""Readers of messages, by their type; the others have neither calls nor texts of the user."""
+
+
+def _text_in(fields: Fields, path: str) -> str:
+    pieces = [piece_of(part, path) for part in parts_of(fields.get("content"))]
+    return "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+def _token_counts(usage: Fields) -> dict[str, int]:
+    return {name: usage[name] for name in _USAGE if isinstance(usage.get(name), int)}
+
+
+def calls_of(fields: Fields, path: str, notes: Notes) -> tuple[list[Request], list[Answer]]:
+    """Return the calls of a message of the model, and the answers to those that the provider ran.
+
+    Blocks that repeat an entry of `tool_calls` are skipped. A call without a name is a problem.
+    """
+    requests = list(_listed_calls(fields, "tool_calls", path, notes))
+    requests += _listed_calls(fields, "invalid_tool_calls", path, notes)
+    requests = requests or _provider_calls(fields, path)
+    answers: list[Answer] = []
+    for index, block in enumerate(parts_of(fields.get("content"))):
+        piece = piece_of(block, f"{path}.content[{index}]")
+        if isinstance(piece, Answer):
+            answers.append(piece)
+        elif isinstance(piece, Request) and piece.type in _RUN_BY_PROVIDER:
+            requests.append(piece)
+    return requests, answers
+
+
+def _listed_calls(fields: Fields, key: str, path: str, notes: Notes) -> Iterator[Request]:
+    """Yield the calls of one list of a message; one without a name is a problem."""
+    for index, entry in enumerate(parts_of(fields.get(key))):
+        place, call = f"{path}.{key}[{index}]", object_of(entry)
+        request = call_of(call, path=place, empty={})
+        if request is None:
+            notes.problem(f"{place}.name", f"a call needs the name of its tool, got {short_repr(call.get('name'))}")
+        elif key == "invalid_tool_calls":
+            # The arguments are invalid even if they are empty: LangChain says so by the key.
+            raw = str(first_of(call, "args", "arguments") or "")
+            yield replace(request, arguments=raw, error=text_of(call.get("error")) or request.error)
+        else:
+            yield request
+
+
+def _provider_calls(fields: Fields, path: str) -> list[Request]:
+    """Return the calls that a message has only in the provider's own form."""
+    place = f"{path}.additional_kwargs.tool_calls"
+    entries = parts_of(object_of(fields.get("additional_kwargs")).get("tool_calls"))
+    requests = [call_of(object_of(entry), path=f"{place}[{index}]", empty={}) for index, entry in enumerate(entries)]
+    return [request for request in requests if request is not None]
+
+
+def result_of(fields: Fields, path: str, notes: Notes) -> Answer:
+    """Return the answer in a message of a tool."""
+    call_id, content = read_id(fields, "tool_call_id", path, notes), output_or_absent(fields.get("content"))
+    return Answer(call_id, text_of(fields.get("name")), content, failed=fields.get("status") == "error")

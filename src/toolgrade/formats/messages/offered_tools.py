@@ -1,0 +1,85 @@
+"""Reader of the `tools` of a request: the tools that the model could choose from, with the names that calls have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from toolgrade._internal.message_content import Fields, as_object, object_of
+from toolgrade.calls import ToolCallType, ToolSpec, read_tool_spec
+from toolgrade.errors import InvalidDataError
+from toolgrade.formats.messages.field_readers import list_of
+
+if TYPE_CHECKING:
+    from toolgrade.formats.messages.transcript import FormatName
+
+_DATED = re.compile(r"_\d{8}$|_preview(_\d{4}_\d{2}_\d{2})?$|_\d{4}_\d{2}_\d{2}$")
+"""Ends of the types of provider's tools that their calls do not have."""
+
+_RUN_BY_AGENT = frozenset({"local_shell", "shell", "apply_patch", "computer", "computer_use"})
+"""Tools that OpenAI describes and the agent runs."""
+
+_CALL_NAMES = {"computer": "computer_use_preview", "computer_use": "computer_use_preview"}
+"""Tools of OpenAI whose calls have another name."""
+
+_DESCRIBED = {"": ToolCallType.FUNCTION, "function": ToolCallType.FUNCTION, "custom": ToolCallType.CUSTOM}
+"""Types of tools that come with their name, each with the type of their calls."""
+
+_SETS_OF_TOOLS = frozenset({"mcp", "tool_search"})
+
+_SERVER_TOOLS = ("web_search", "web_fetch", "code_execution", "tool_search", "advisor")
+"""Beginnings of the types of Anthropic's tools that Anthropic runs."""
+
+
+def offered_tools(format: FormatName, tools: Sequence[object]) -> tuple[list[ToolSpec], bool]:
+    """Return the tools as specifications, and whether no other tool could be called.
+
+    Others could be called where a server, a search or a set brings tools that are not named here. A tool that cannot be
+    read counts as such: it may well have been called.
+    """
+    read_specs = _anthropic_specs if format == "anthropic" else _openai_specs
+    specs: list[ToolSpec] = []
+    all_known = True
+    for tool in tools:
+        try:
+            read = read_specs(object_of(tool))
+        except InvalidDataError:
+            read = []
+        specs += read
+        all_known &= bool(read) and all(spec.type in (ToolCallType.FUNCTION, ToolCallType.CUSTOM) for spec in read)
+    return specs, all_known
+
+
+def _openai_specs(tool: Fields) -> list[ToolSpec]:
+    kind = _kind_of(tool)
+    if kind == "namespace":
+        return [spec for entry in list_of(tool.get("tools")) for spec in _openai_specs(object_of(entry))]
+    if kind in _DESCRIBED or "input_schema" in tool:
+        return [_spec(as_object(tool.get(kind)) or tool, _DESCRIBED.get(kind, ToolCallType.FUNCTION))]
+    if kind == "mcp" and "inputSchema" in tool:  # one tool, as toolgrade's recorder of MCP sessions writes it
+        return [_spec(tool, ToolCallType.MCP)]
+    return _provider_specs(_DATED.sub("", kind))
+
+
+def _provider_specs(name: str) -> list[ToolSpec]:
+    """Return the tool of OpenAI with this type; none for a set of tools."""
+    if name in _SETS_OF_TOOLS:
+        return []
+    runner = ToolCallType.FUNCTION if name in _RUN_BY_AGENT else ToolCallType.HOSTED
+    return [ToolSpec(name=_CALL_NAMES.get(name, name), type=runner)]
+
+
+def _anthropic_specs(tool: Fields) -> list[ToolSpec]:
+    if "name" not in tool:  # a set of tools, or those of a server
+        return []
+    is_hosted = _kind_of(tool).startswith(_SERVER_TOOLS)
+    return [_spec(tool, ToolCallType.HOSTED if is_hosted else ToolCallType.FUNCTION)]
+
+
+def _kind_of(tool: Fields) -> str:
+    return str(tool.get("type") or "")
+
+
+def _spec(tool: Fields, type: ToolCallType) -> ToolSpec:
+    return read_tool_spec({**tool, "type": type.value})

@@ -1,0 +1,154 @@
+"""Reader of LangSmith runs: in a list, one a line, or nested in each other.
+
+A tool run has its arguments under `input`, often as the `repr` of an object, and returns LangChain's tool message,
+which has the id of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from toolgrade._internal.json import short_repr
+from toolgrade._internal.message_content import Fields, first_of, object_of, text_of
+from toolgrade.formats.messages.field_readers import Notes, decoded, id_of, list_of
+from toolgrade.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
+from toolgrade.formats.traces.tool_runs import unwrap_result
+from toolgrade.formats.traces.trace_messages import last_text, messages_in, speakers_of
+from toolgrade.formats.traces.values import all_entries, first_text, string_of, time_of, token_counts
+from toolgrade.matching.json_compare import ABSENT
+
+_KINDS: dict[str, SpanKind] = {"llm": "model", "tool": "tool"}
+_SESSIONS = ("session_id", "thread_id", "conversation_id")
+_USAGE = {
+    "input_tokens": ("input_tokens", "prompt_tokens"),
+    "output_tokens": ("output_tokens", "completion_tokens"),
+    "total_tokens": ("total_tokens",),
+}
+
+
+def is_langsmith(fields: Fields) -> bool:
+    """Return whether `spans_in` reads an object."""
+    return _is_run(fields) or (isinstance(fields.get("runs"), list) and all_entries(fields["runs"], is_langsmith))
+
+
+def _is_run(fields: Fields) -> bool:
+    return isinstance(fields.get("run_type"), str) and "id" in fields
+
+
+def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
+    """Return the spans of a file.
+
+    Args:
+        entries: The values in the file, each with its path.
+        notes: Receives a problem for everything that cannot be read.
+    """
+    spans = list(_spans(entries, notes))
+    _drop_hidden_values(spans)
+    return spans
+
+
+def _drop_hidden_values(spans: list[Span]) -> None:
+    """Mark the arguments and results of tools as not captured where the client hid them.
+
+    The client writes `{}` for hidden values, and `{}` is also a valid value. Models show which of the two it is:
+    a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
+    """
+    models = [span for span in spans if span.kind == "model"]
+    _drop_empty("arguments", spans, {span.trace for span in models if not span.prompt})
+    _drop_empty("result", spans, {span.trace for span in models if span.reply is None and span.error is None})
+
+
+def _drop_empty(field: Literal["arguments", "result"], spans: list[Span], hidden: set[str]) -> None:
+    """Mark this field of a tool run as not captured where it is `{}` and the trace is one of these."""
+    for span in spans:
+        if span.trace in hidden and getattr(span.tool_run, field) == {}:
+            setattr(span.tool_run, field, ABSENT)
+
+
+def _spans(entries: list[tuple[str, Any]], notes: Notes) -> Iterator[Span]:
+    # A stack in the place of recursion: child runs may be nested deeper than Python recurses.
+    stack: list[tuple[object, str, str, str]] = [(value, path, "", "") for path, value in reversed(entries)]
+    while stack:
+        entry, place, trace, parent = stack.pop()
+        fields = object_of(entry)
+        if isinstance(entry, list):
+            stack += [(inner, f"{place}[{index}]", trace, parent) for index, inner in enumerate(entry)][::-1]
+        elif _is_run(fields):
+            span = _span(fields, place, trace, parent)
+            yield span
+            stack.append((fields.get("child_runs") or [], f"{place}.child_runs", span.trace, span.id))
+        elif isinstance(fields.get("runs"), list):
+            stack.append((fields["runs"], f"{place}.runs", trace, parent))
+        else:
+            notes.problem(place, f"expected a LangSmith run (id, run_type), got {short_repr(entry)}")
+
+
+def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
+    """Return the span of a run; a nested run may leave out the ids of its trace and its parent."""
+    run_id = str(fields["id"])
+    extra = object_of(fields.get("extra"))
+    metadata = {**object_of(fields.get("metadata")), **object_of(extra.get("metadata"))}
+    span = Span(
+        run_id,
+        str(fields.get("trace_id") or trace or run_id),
+        path,
+        id_of(fields.get("parent_run_id") or parent),
+        string_of(fields.get("name")),
+        _KINDS.get(str(fields["run_type"]).lower(), "other"),
+        time_of(fields.get("start_time"), unit="ms"),
+        time_of(fields.get("end_time"), unit="ms"),
+        agent=text_of(metadata.get("lc_agent_name")),
+        session=id_of(first_of(metadata, *_SESSIONS)),
+        error=_error_of(fields),
+    )
+    if span.parent is None:
+        span.tags = list(map(str, list_of(fields.get("tags"))))
+    if span.kind == "tool":
+        span.tool_run = _tool_run(span.name, fields, extra)
+    else:
+        _read_messages(fields, span)
+    if span.kind == "model":
+        _read_model(fields, extra, metadata, span)
+    return span
+
+
+def _error_of(fields: Fields) -> str | None:
+    """Return the error of a run without its traceback."""
+    error = text_of(fields.get("error"))
+    return error and (error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0])
+
+
+def _tool_run(name: str, fields: Fields, extra: Fields) -> ToolRun:
+    run = ToolRun(name, text_of(extra.get("tool_call_id")), input_wrapped=True)
+    if fields.get("inputs") is not None:
+        run.arguments = fields["inputs"]
+    if fields.get("outputs") is not None:
+        outputs = object_of(fields["outputs"])
+        run.result = outputs["output"] if set(outputs) == {"output"} else fields["outputs"]
+    unwrap_result(run)
+    return run
+
+
+def _read_messages(fields: Fields, span: Span) -> None:
+    span.prompt = messages_in(object_of(fields.get("inputs")), f"{span.path}.inputs", "user")
+    if fields.get("outputs"):
+        span.reply = messages_in(fields["outputs"], f"{span.path}.outputs", "model")
+    # Exports often have the root runs alone, without their models; such a run answers like a model.
+    if span.kind == "other" and span.parent is None and "model" in speakers_of(span.reply_messages):
+        span.kind, span.agent = "agent", span.agent or span.name
+    span.input_text, span.output_text = last_text(span.prompt, "user"), last_text(span.reply_messages, "model")
+
+
+def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> None:
+    inputs, outputs = object_of(fields.get("inputs")), object_of(fields.get("outputs"))
+    parameters = object_of(extra.get("invocation_params"))
+    tools = first_of(parameters, "tools", "functions") or inputs.get("tools")
+    span.offered = list(map(decoded, list_of(tools)))
+    model = first_text(first_of(parameters, "model", "model_name"), metadata.get("ls_model_name"))
+    usage: dict[str, int] = {}
+    details = object_of(outputs.get("llm_output")).get("token_usage")
+    # Later sources win: the counts of the run itself are more reliable than those that integrations leave in outputs.
+    for counts in (outputs.get("usage"), details, outputs.get("usage_metadata"), fields):
+        usage |= token_counts(object_of(counts), _USAGE)
+    span.model_call = ModelCall(model, usage=usage)

@@ -1,0 +1,508 @@
+"""Messages inside the values of a trace, in the form of any provider or framework.
+
+A span holds messages as JSON, as JSON text, inside of a request or a response, or as a list of calls alone. Nothing
+is refused here: a value without a message gives none. Each model span repeats the whole history, so traces contain most
+messages many times; `remember_messages` makes the reader parse each distinct message once.
+"""
+
+from __future__ import annotations
+
+import marshal
+import re
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias
+
+from toolgrade._internal.message_content import Fields, as_object, object_of, parts_of, text_of
+from toolgrade.capture import Request
+from toolgrade.capture.input_parts import read_image, texts_with_images
+from toolgrade.cases import MLLMImage
+from toolgrade.formats.messages import langchain
+from toolgrade.formats.messages.content_parts import answer_of, call_of, piece_of
+from toolgrade.formats.messages.field_readers import Notes, decoded, list_of, present_keys
+from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
+from toolgrade.formats.messages.transcript import Answer
+from toolgrade.formats.traces.values import all_entries, first_key, json_list, json_object, printed_object, string_of
+from toolgrade.matching.json_compare import ABSENT
+
+Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
+
+_MAX_DEPTH = 12
+"""Levels of wrappers around messages. State objects of frameworks nest, but a limit keeps hostile input cheap."""
+
+_ROLE_NAMES: dict[Speaker, tuple[str, ...]] = {
+    "user": ("user", "human"),
+    "model": ("assistant", "ai", "model", "tool-call"),
+    "tool": ("tool", "function", "tool-response"),
+    "system": ("system", "developer"),
+}
+_ROLES: dict[str, Speaker] = {role: speaker for speaker, roles in _ROLE_NAMES.items() for role in roles}
+
+_WRAPPERS: dict[str, Speaker | None] = {
+    "messages": None,
+    "generations": "model",
+    "choices": "model",
+    "candidates": "model",
+    "replies": "model",
+    "contents": "user",
+    "message": None,
+    "new_message": "user",
+    "output_messages": "model",
+    "toolCalls": "model",
+    "prompt": "user",
+    "input": "user",
+    "output": "model",
+    "response": "model",
+    "content": None,
+}
+"""Keys of objects that hold messages, in the order of preference, and the speaker where a message names none."""
+
+_CONTENT_KEYS = ("content", "parts", "contents", "blocks")
+_PART_KEYS = frozenset({"type", "text", "toolUse", "toolResult"})
+_SMOLAGENTS_ANSWER = re.compile(r"(?:Call id: ([^\n]*)\n)?(Error|Observation):\n(.*)", re.DOTALL)
+"""The text that smolagents puts around an observation or an error before it shows it to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a trace.
+
+    Attributes:
+        speaker: Who speaks; `"tool"` gives an answer.
+        path: JSON path of the message.
+        text: The words, `None` where there are none.
+        requests: The calls that it asks for, in their order; the `source` of each is its path.
+        answer: The answer to a call.
+        parts: The texts and images of a user's message in their order, `None` if it has no image.
+        bare: The message is a call that stands outside of any message; adjacent ones are one message.
+    """
+
+    speaker: Speaker
+    path: str
+    text: str | None = None
+    requests: tuple[Request, ...] = ()
+    answer: Answer | None = None
+    bare: bool = False
+    parts: Sequence[str | MLLMImage] | None = None
+
+    def below(self, path: str) -> Message:
+        """Return the same message with `path` in front of its paths."""
+        requests = tuple([replace(request, source=f"{path}{request.source or ''}") for request in self.requests])
+        return Message(self.speaker, f"{path}{self.path}", self.text, requests, self.answer, self.bare, self.parts)
+
+
+_MEMORY: ContextVar[dict[tuple[bytes, Hashable] | None, tuple[Message, ...]]] = ContextVar("_MEMORY")
+_JSON_TYPES = frozenset({str, int, float, bool, type(None)})
+
+
+@contextmanager
+def remember_messages() -> Generator[None, None, None]:
+    """Parse equal messages once inside this block; the memory is dropped at its end."""
+    token = _MEMORY.set({})
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)
+
+
+def read_once(
+    value: Any,  # noqa: ANN401 - a JSON value, as a rule
+    path: str,
+    variant: Hashable,
+    read: Callable[[], Iterable[Message]],
+) -> list[Message]:
+    """Return the messages that `read` parses, from memory where an equal value was parsed before.
+
+    Args:
+        value: The value as the trace has it.
+        path: JSON path of the value, put in front of the paths that `read` returns.
+        variant: Whatever else the result of `read` depends on.
+        read: Parses the value, with paths relative to the value itself.
+    """
+    memory = _MEMORY.get({})
+    key: tuple[bytes, Hashable] | None = None
+    # SDK objects, and values deeper than marshal goes, raise ValueError: they are parsed each time.
+    with suppress(ValueError):
+        # Unlike JSON text, marshal distinguishes every type from every other. Version 2 writes equal values equally.
+        key = (marshal.dumps(value, 2), variant)
+    messages = memory.get(key)
+    if messages is None:
+        messages = tuple(read())
+        if key is not None and _is_json(value):
+            memory[key] = messages
+    return [message.below(path) for message in messages]
+
+
+def _is_json(value: object) -> bool:
+    """Return whether a value has JSON types only; marshal writes any other buffer as if it were bytes."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is dict:
+            stack += [*item, *item.values()]
+        elif type(item) is list:
+            stack += item
+        elif type(item) not in _JSON_TYPES:
+            return False
+    return True
+
+
+def messages_in(value: object, path: str, default: Speaker, depth: int = 0) -> list[Message]:
+    """Return the messages in a value, in their order; none where it holds no message.
+
+    Args:
+        value: A message, a list of them, an object that holds them, the JSON text of any of these, or a plain text.
+        path: JSON path of the value.
+        default: The speaker of a message that names none.
+        depth: Number of wrappers around the value.
+    """
+    if depth > _MAX_DEPTH:
+        return []
+    if isinstance(value, str):
+        return _messages_in_text(value, path, default, depth)
+    if isinstance(value, (list, tuple)):
+        return _messages_in_list(value, path, default, depth)
+    return _object(object_of(value), path, default, depth)
+
+
+def requests_in(messages: Iterable[Message]) -> list[Request]:
+    """Return the calls that messages ask for."""
+    return [request for message in messages for request in message.requests]
+
+
+def call_names(messages: Iterable[Message]) -> list[tuple[str, str | None]]:
+    """Return the names and ids of the calls that messages ask for."""
+    return [(request.name, request.id) for request in requests_in(messages)]
+
+
+def answers_in(messages: Iterable[Message]) -> list[Answer]:
+    """Return the answers of messages to calls."""
+    return [message.answer for message in messages if message.answer is not None]
+
+
+def is_nameless(answer: Answer) -> bool:
+    """Return whether an answer names neither a call nor a tool."""
+    return answer.call_id is None and answer.name is None
+
+
+def texts_of(messages: Iterable[Message], speaker: Speaker) -> list[str]:
+    """Return the texts of one speaker that are not empty."""
+    return [message.text for message in messages if message.speaker == speaker and message.text]
+
+
+def speakers_of(messages: Iterable[Message]) -> set[Speaker]:
+    """Return who speaks in messages."""
+    return {message.speaker for message in messages}
+
+
+def last_text(messages: Iterable[Message], speaker: Speaker) -> str | None:
+    """Return the last text of one speaker."""
+    return [None, *texts_of(messages, speaker)][-1]
+
+
+def last_input(messages: Sequence[Message]) -> Message | None:
+    """Return the last message of the user that has a text or an image."""
+    return next((one for one in reversed(messages) if one.speaker == "user" and (one.text or one.parts)), None)
+
+
+def final_text(messages: Sequence[Message]) -> str | None:
+    """Return the last text of the model, unless a call or an answer comes with or after it."""
+    for message in reversed(messages):
+        if message.speaker != "system":
+            return message.text if message.speaker == "model" and not message.requests else None
+    return None
+
+
+def tools_beside_messages(value: object) -> Iterator[Fields]:
+    """Yield the tool definitions in a prompt: under `tools`, or among its messages."""
+    prompt = decoded(value)
+    if isinstance(prompt, list):
+        # Langfuse's handler for LangChain appends the definitions to the messages, with role `tool`.
+        return filter(None, map(_tool_definition, map(object_of, prompt)))
+    return map(_tool_in_list, list_of(object_of(prompt).get("tools")))
+
+
+def _tool_in_list(entry: object) -> Fields:
+    fields = object_of(entry)
+    # Haystack serializes a tool as {"type": "haystack.tools...", "data": {...}}.
+    is_haystack = str(fields.get("type")).startswith("haystack.")
+    return object_of(fields.get("data")) or fields if is_haystack else fields
+
+
+def _tool_definition(message: Fields) -> Fields | None:
+    """Return the tool that a message of role `tool` defines; `None` where it is an answer."""
+    if message.get("role") != "tool" or "tool_call_id" in message:
+        return None
+    content = json_object(message.get("content"))
+    function = object_of(content.get("function"))
+    return content if text_of(function.get("name")) and "arguments" not in function else None
+
+
+def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> list[Message]:
+    text = content = decoded(value)
+    if not isinstance(content, str):
+        messages = messages_in(content, path, default, depth + 1)
+        # Tracers that drop content leave messages with a role and nothing else; a list of them is not a text.
+        if messages or all_entries(list_of(content), lambda entry: "role" in entry):
+            return messages
+        text = value
+    return [Message(default, path, text)] if text else []
+
+
+def _messages_in_list(values: Sequence[Any], path: str, default: Speaker, depth: int) -> list[Message]:
+    """Return the messages of a list; adjacent calls outside of messages are one message."""
+    entries: list[Message] = []
+    for index, entry in enumerate(values):
+        place = f"{path}[{index}]"
+        if isinstance(entry, (list, tuple)):  # its entries are remembered one by one
+            entries += messages_in(entry, place, default, depth + 1)
+        else:
+            entries += read_once(entry, place, ("entry", default, depth), partial(_entry, entry, default, depth))
+    messages: list[Message] = []
+    for are_calls, group in groupby(entries, attrgetter("bare")):
+        if are_calls:
+            messages.append(Message("model", path, None, tuple(requests_in(group))))
+        else:
+            messages.extend(group)
+    return messages
+
+
+def _entry(entry: object, default: Speaker, depth: int) -> list[Message]:
+    """Return the messages of one list entry, with paths relative to the entry."""
+    call = _bare_call(object_of(entry), "")
+    if call is None:
+        return messages_in(entry, "", default, depth + 1)
+    return [Message("model", "", None, (call,), bare=True)]
+
+
+def _bare_call(fields: Fields, path: str) -> Request | None:
+    """Return the call that an object outside of a message is."""
+    if "role" in fields or "content" in fields:
+        return None
+    if _is_plain_call(fields):
+        return call_of(fields, path=path)
+    if string_of(fields.get("type")).endswith("_call") and "lc" not in fields:
+        item = read_responses_call(fields)
+        return item and replace(item, source=path)
+    piece = piece_of(fields, path)
+    return piece if isinstance(piece, Request) else None
+
+
+def _is_plain_call(fields: Fields) -> bool:
+    """Return whether an object is a call in the form of a framework, without an envelope for its fields."""
+    return (
+        "tool.name" in fields
+        or ("toolCallId" in fields and not fields.keys() & {"result", "output"})
+        or as_object(fields.get("function")) is not None
+        or (fields.get("type") in ("tool_call", "tool-call") and "name" in fields)
+    )
+
+
+def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Message]:
+    chain = langchain.message_fields(fields)
+    if chain is not None:
+        return _langchain_message(chain, path)
+    call = _bare_call(fields, path)
+    if call is not None:
+        return [Message("model", path, None, (call,))]
+    if str(fields.get("type")).endswith("_output") and "call_id" in fields:
+        answer = read_responses_answer(fields)
+        return [Message("tool", path, answer=answer)] if answer else []
+    if fields.get("role") is not None and not isinstance(fields.get("message"), dict):
+        return _message(fields, path)
+    if isinstance(fields.get("parts"), list):
+        return _message({**fields, "role": default}, path)
+    return _wrapped_messages(fields, path, default, depth)
+
+
+def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -> list[Message]:
+    """Return the messages that an object holds under the first of the usual keys that has any."""
+    for key in present_keys(fields, _WRAPPERS):
+        speaker, value = _WRAPPERS[key], fields[key]
+        if key == "generations":
+            value = _first_alternatives(value)
+        # A text is a message only where the key names the speaker: `content` and `message` may be anyone's.
+        if speaker or isinstance(decoded(value), (dict, list)):
+            messages = messages_in(value, f"{path}.{key}", speaker or default, depth + 1)
+            if messages:
+                return messages
+    return []
+
+
+def _first_alternatives(generations: object) -> object:
+    """Return the first generation for each prompt: LangChain keeps alternatives."""
+    return [next(iter(list_of(entry)), entry) for entry in list_of(generations)] or generations
+
+
+def _langchain_message(fields: Fields, path: str) -> list[Message]:
+    kind, notes = fields["type"], Notes()
+    if kind in ("tool", "function"):
+        return [Message("tool", path, answer=langchain.result_of(fields, path, notes))]
+    text = "".join(_pieces_of(fields.get("content"), path)[0]) or None
+    if kind != "ai":
+        parts = _parts_with_images(fields.get("content"), path) if kind == "human" else None
+        return [Message(_ROLES.get(kind, "system"), path, text, parts=parts)]
+    requests, answers = langchain.calls_of(fields, path, notes)
+    # A call without a name is a problem in a list of messages; a trace keeps it, as an unnamed call.
+    requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
+    message = Message("model", path, text, tuple(requests))
+    return [message, *(Message("tool", path, answer=answer) for answer in answers)]
+
+
+def _message(fields: Fields, path: str) -> list[Message]:
+    """Return a message with a role, and the answers in it."""
+    if _tool_definition(fields):
+        return []
+    speaker = _speaker_of(fields)
+    content, place = _content_of(fields, path)
+    content, calls_in_text = _structure_in_text(content, place, speaker)
+    calls = [*_calls_of_message(fields, path), *calls_in_text]
+    if speaker == "tool" and not calls:
+        return _answers(fields, content, place)
+    printed = _printed_message(content, path) if speaker == "model" and not calls else []
+    return printed or _message_of_parts(content, place, path, speaker, calls)
+
+
+def _speaker_of(fields: Fields) -> Speaker:
+    """Return who speaks in a message with a role; a role that is not in use is the name of a tool."""
+    speaker = _ROLES.get(str(fields["role"]), "tool")
+    # OpenInference writes Anthropic's answers on Bedrock with the role of the user.
+    return "tool" if speaker == "user" and text_of(fields.get("tool_call_id")) else speaker
+
+
+def _content_of(fields: Fields, path: str) -> tuple[Any, str]:
+    """Return the content of a message, which may be wrapped once more, and its path."""
+    key = first_key(fields, *_CONTENT_KEYS) or "content"
+    content = fields.get(key)
+    parts = object_of(content).get("parts")
+    return (parts, f"{path}.{key}.parts") if isinstance(parts, list) else (content, f"{path}.{key}")
+
+
+def _structure_in_text(content: Any, path: str, speaker: Speaker) -> tuple[Any, list[Request]]:  # noqa: ANN401 - JSON
+    """Return the parts or the calls that frameworks write as the text of a message; any other content as it is."""
+    entries = json_list(content) if isinstance(content, str) else []
+    if _are_parts(entries, speaker):
+        return entries, []
+    # Some frameworks write a list of calls and nothing else.
+    calls = [_bare_call(object_of(entry), f"{path}[{index}]") for index, entry in enumerate(entries)]
+    is_list_of_calls = speaker in ("model", "tool") and entries and None not in calls
+    return (None, list(filter(None, calls))) if is_list_of_calls else (content, [])
+
+
+def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], list[Message]]:
+    """Return the texts and the calls among the parts of a content, and its answers as messages."""
+    texts: list[str] = []
+    requests: list[Request] = []
+    answers: list[Message] = []
+    for index, part in enumerate(parts_of(content)):
+        place = f"{path}[{index}]"
+        piece = piece_of(part, place)  # `None` for reasoning and media
+        if isinstance(piece, str):
+            texts.append(piece)
+        elif isinstance(piece, Request):
+            requests.append(piece)
+        elif piece is not None:
+            answers.append(Message("tool", place, answer=piece))
+    return texts, requests, answers
+
+
+def _parts_with_images(content: object, path: str) -> list[str | MLLMImage] | None:
+    """Return the texts and images among the parts of a content in their order, `None` if there is no image."""
+    return texts_with_images(read_image(part) or piece_of(part, path) for part in parts_of(content))
+
+
+def _message_of_parts(content: object, place: str, path: str, speaker: Speaker, calls: list[Request]) -> list[Message]:
+    texts, requests, answers = _pieces_of(content, place)
+    text, requests = "".join(texts) or None, _merge_calls(calls, requests)
+    if requests:  # the model's message, whatever its role
+        return [Message("model", path, text, tuple(requests)), *answers]
+    parts = _parts_with_images(content, place) if speaker == "user" else None
+    is_empty = text is None and parts is None and not isinstance(content, str)
+    messages = [] if is_empty else [Message(speaker, path, text, parts=parts)]
+    # Anthropic's answers come in a message of the user, ahead of the user's own words.
+    return [*answers, *messages] if speaker == "user" else [*messages, *answers]
+
+
+def _merge_calls(calls: list[Request], part_calls: list[Request]) -> list[Request]:
+    """Return the calls of a message and those among its parts, each once."""
+    blocks = {call.id: call for call in part_calls}
+    if blocks.keys() <= {call.id for call in calls}:
+        # Some converters keep the provider's blocks next to the calls they derive from them. Empty arguments are in
+        # the blocks only.
+        return [with_arguments_of(call, blocks.get(call.id or "")) for call in calls]
+    return [*calls, *part_calls]
+
+
+def with_arguments_of(request: Request, other: Request | None) -> Request:
+    """Return a call with the arguments of another record of it, where it has none itself."""
+    if other is None or request.arguments is not ABSENT:
+        return request
+    return replace(request, arguments=other.arguments, error=other.error)
+
+
+def _printed_message(content: object, path: str) -> list[Message]:
+    """Return the messages of a Python object that a tracer printed into the text of the model.
+
+    `opentelemetry-instrumentation-openai-agents-v2` does that with a response.
+    """
+    parts = list_of(content)
+    text = piece_of(parts[0], path) if len(parts) == 1 else None
+    if not isinstance(text, str) or not text.startswith("{'"):
+        return []
+    fields = object_of(printed_object(text))
+    if fields.get("role") == "assistant" or isinstance(fields.get("output"), list):
+        return _object(fields, path, "model", _MAX_DEPTH - 2)
+    return []
+
+
+def _calls_of_message(fields: Fields, path: str) -> list[Request]:
+    """Return the calls under the keys that messages have for them."""
+    calls: list[Request | None] = []
+    for key in ("tool_calls", "toolCalls"):
+        for index, entry in enumerate(json_list(fields.get(key))):
+            inner = json_object(entry)
+            # OpenInference nests each call in an object with the key `tool_call`.
+            call = as_object(inner.get("tool_call")) or inner
+            calls.append(call_of(call, path=f"{path}.{key}[{index}]", sure=True))
+    legacy = object_of(fields.get("function_call"))
+    if legacy.get("name") and not calls:
+        calls.append(call_of(legacy, path=f"{path}.function_call"))
+    return list(filter(None, calls))
+
+
+def _are_parts(entries: list[Any], speaker: Speaker) -> bool:
+    """Return whether a list is the parts of a message, which some tracers write as its text."""
+    # The output of a tool may look like the parts of a message, so only a part that is an answer counts there.
+    expected_type = Answer if speaker == "tool" else str
+    is_like_parts = all(_PART_KEYS & object_of(entry).keys() for entry in entries)
+    return is_like_parts and any(isinstance(piece_of(entry, ""), expected_type) for entry in entries)
+
+
+def _answers(fields: Fields, content: object, path: str) -> list[Message]:
+    """Return the answers of a tool message: those among its parts, else the message itself."""
+    texts, _, answers = _pieces_of(content, path)
+    if answers:
+        return answers
+    # LiteLLM puts texts in OpenTelemetry's form, {"type": "text", "content": ...}, next to the id of the call.
+    if texts and len(texts) == len(list_of(content)):
+        content = "".join(texts)
+    # A role that is not in use is the name of a tool.
+    role_name = None if str(fields["role"]) in _ROLES else str(fields["role"])
+    answer = answer_of({"content": content, **fields}, name=text_of(fields.get("name")) or role_name)
+    if fields["role"] == "tool-response":
+        answer = _without_frame(answer)
+    return [Message("tool", path, answer=answer)]
+
+
+def _without_frame(answer: Answer) -> Answer:
+    """Return an answer without the text that smolagents puts before it, which names the call and whether it failed."""
+    match = _SMOLAGENTS_ANSWER.fullmatch(str(answer.content))
+    if match is None:
+        return answer
+    call_id, kind, text = match.groups()
+    return replace(answer, call_id=answer.call_id or call_id, content=text, failed=answer.failed or kind == "Error")

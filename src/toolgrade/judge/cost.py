@@ -1,0 +1,241 @@
+"""Token counts, prices and cost estimates.
+
+The user gives the prices: toolgrade ships none, since they change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import Field
+
+from toolgrade._internal.json import json_text
+from toolgrade._internal.model import Model
+from toolgrade._internal.options import require
+from toolgrade._internal.text import plural
+from toolgrade.errors import ConfigurationError
+from toolgrade.judge.protocol import Prompt, Reply
+
+CHARACTERS_PER_TOKEN: Final = 3
+"""Characters of a prompt per token, used unless there are `ENOUGH_REPLIES` to measure the ratio.
+
+Prompts about cases in English have 3.8 per token of OpenAI's `cl100k_base` and `o200k_base`; those in Chinese, which
+are escaped as ASCII, 2.7."""
+
+BATCH_SHARE: Final = 0.5
+"""Price of a request to OpenAI's Batch API, as a share of the price of the same request sent directly."""
+
+ANSWER_TOKENS: Final = 150
+"""Tokens of a reply, used unless there are `ENOUGH_REPLIES` to measure them.
+
+A reply is a JSON object with the ids of some evidence, a reasoning of one to three sentences, and a verdict of one
+word."""
+
+ENOUGH_REPLIES: Final = 20
+"""Cached replies needed to estimate the tokens of prompts and replies from them."""
+
+_MILLION = 1_000_000
+_TOKEN_COUNTS = frozenset({"input_tokens", "output_tokens"})
+
+PricePerMillion = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Price of a million tokens, in any currency."""
+
+
+class Price(Model):
+    """The price of a million tokens of one model, in any one currency.
+
+    Example:
+        >>> from toolgrade.judge import Judge, Price, Reply
+        >>> from toolgrade.testing import sample_prompt
+        >>> judge = Judge("gpt-4.1", prices={"gpt-4.1": Price(input=2.0, output=8.0)})
+        >>> text = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
+        >>> reply = Reply(text=text, usage={"input_tokens": 1000, "output_tokens": 100})
+        >>> judge.keep(sample_prompt(), reply).cost
+        0.0028
+    """
+
+    input: PricePerMillion
+    output: PricePerMillion
+    cached_input: PricePerMillion | None = None
+    """Price of input tokens that the provider had in its cache; by default that of `input`."""
+
+
+Prices: TypeAlias = Mapping[str, Price]
+"""Prices by the name of the model."""
+
+
+def read_prices(prices: Mapping[str, Price | Mapping[str, Any]]) -> Prices:
+    """Return prices by the name of the model; each may be a `Price` or a dict of its fields.
+
+    Raises:
+        InvalidDataError: One of them is not a price.
+    """
+    return {
+        name: price if isinstance(price, Price) else Price.model_validate(dict(price)) for name, price in prices.items()
+    }
+
+
+def cost_of(usage: Mapping[str, int], price: Price) -> float:
+    """Return the cost of tokens; `usage` is as in `Reply`, where cached tokens are part of the input."""
+    tokens = Counter(usage)
+    # Providers report cached tokens among the input tokens; a server that reports more must not make the rest negative.
+    cached = min(tokens["cached_tokens"], tokens["input_tokens"])
+    cached_price = price.input if price.cached_input is None else price.cached_input
+    input_cost = (tokens["input_tokens"] - cached) * price.input + cached * cached_price
+    return (input_cost + tokens["output_tokens"] * price.output) / _MILLION
+
+
+def add_usage(*usages: Mapping[str, int]) -> dict[str, int]:
+    """Return the sum of usages, name by name."""
+    total = Counter[str]()
+    for usage in usages:
+        total.update(usage)
+    return dict(total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostEstimate:
+    """The estimated cost of judging some prompts.
+
+    Attributes:
+        prompts: Number of different prompts.
+        verdicts: Prompts whose reply is in the cache; they cost nothing.
+        settled: Prompts without a verdict that are not sent: they are in a batch already (under way), or were given up
+            since a reply held no verdict or too many requests failed.
+        requests: Prompts that will be sent, once each if nothing fails.
+        input_tokens: Tokens of these requests, without images.
+        output_tokens: Tokens of their replies.
+        images: Number of these requests with images, whose tokens are unknown.
+        answers: Cached replies from which the token counts are estimated; 0 if there are fewer than 20, and the counts
+            are from characters.
+        answer_tokens: Assumed tokens of one reply.
+        batch: The requests go into a batch, at half the price.
+        price: Price of a million tokens; `None` if unknown.
+
+    Example:
+        >>> from toolgrade.judge import Judge
+        >>> from toolgrade.testing import sample_prompt
+        >>> judge = Judge("gpt-4.1", prices={"gpt-4.1": {"input": 2.0, "output": 8.0}})
+        >>> cities = ("Paris", "Rome", "Paris")
+        >>> print(judge.estimate(sample_prompt(f"Was get_weather right for {city}?") for city in cities))
+        2 questions: 0 in the cache, 2 to be sent
+        about 206 tokens in, 300 out (3 characters a token, 150 tokens an answer)
+        about 0.00281 in all, at 2 in and 8 out a million tokens
+    """
+
+    prompts: int
+    verdicts: int
+    settled: int = 0
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    images: int
+    answers: int
+    answer_tokens: float
+    batch: bool = False
+    price: Price | None
+
+    @property
+    def cost(self) -> float | None:
+        """The estimated cost; `None` if the price is unknown and something will be sent."""
+        if self.price is None:
+            return None if self.requests else 0.0
+        whole = cost_of({"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}, self.price)
+        return whole * BATCH_SHARE if self.batch else whole
+
+    def check(self, max_cost: float) -> None:
+        """Raise if the estimate exceeds `max_cost`, in the currency of the prices. Images are not in the estimate.
+
+        Raises:
+            ConfigurationError: The estimate is higher, or the price is unknown.
+        """
+        require(max_cost >= 0, "max_cost must be a number of at least 0", max_cost)
+        if self.cost is None:
+            message = f"max_cost {max_cost:g} cannot be checked: the price of the model is unknown"
+            raise ConfigurationError(f"{message}; give the price of a million tokens (prices=, or --price IN/OUT)")
+        if self.cost > max_cost:
+            message = f"the estimated cost is {_rounded(self.cost)}, more than the maximum of {max_cost:g}"
+            raise ConfigurationError(f"{message}; nothing was sent: judge a smaller sample, or raise the maximum")
+
+    def __str__(self) -> str:
+        """Return the numbers of prompts and tokens, how the tokens were estimated, and the cost."""
+        settled = f", {self.settled:,} under way or given up" if self.settled else ""
+        text = f"{plural(self.prompts, 'question')}: {self.verdicts:,} in the cache{settled}"
+        text += f", {self.requests:,} to be sent"
+        if not self.requests:
+            return text
+        basis = (
+            f"as {self.answers} answers in the cache" if self.answers else f"{CHARACTERS_PER_TOKEN} characters a token"
+        )
+        basis += f", {self.answer_tokens:.4g} tokens an answer"
+        if self.images:
+            basis += f"; {plural(self.images, 'question')} with images, which are not counted"
+        text += f"\nabout {_rounded(self.input_tokens)} tokens in, {_rounded(self.output_tokens)} out ({basis})\n"
+        if self.price is None or self.cost is None:
+            return f"{text}the cost is unknown, since no price is given"
+        price = f"{self.price.input:g} in and {self.price.output:g} out a million tokens"
+        half = ", halved for a batch" if self.batch else ""
+        return f"{text}about {_rounded(self.cost)} in all, at {price}{half}"
+
+
+def estimate_cost(
+    prompts: Iterable[tuple[Prompt, Reply | None]], price: Price | None, answer_tokens: int | None, *, writes_text: bool
+) -> CostEstimate:
+    """Return the estimated cost of different prompts, each with its reply in the cache.
+
+    A model that `writes_text` is a `TextModel`. Any other model is a `DecisionModel`: it reads other messages, and its
+    reply has no tokens. `answer_tokens` are those of one reply, `None` to estimate them.
+    """
+    new, past = Counter[str](), Counter[str]()
+    for prompt, reply in prompts:
+        new["prompts"] += 1
+        characters, images = _size(prompt, writes_text=writes_text)
+        if reply is None:
+            new.update(requests=1, characters=characters, images=int(images > 0))
+        # The usage of a reply after failed attempts has the tokens of all of them.
+        elif not images and reply.attempts == 1 and reply.usage.keys() >= _TOKEN_COUNTS:
+            past.update({name: reply.usage[name] for name in _TOKEN_COUNTS})
+            past.update(requests=1, characters=characters)
+    answers, per_character, per_reply = _token_rates(past)
+    if answer_tokens is not None:
+        per_reply = answer_tokens
+    elif not writes_text:
+        per_reply = 0
+    return CostEstimate(
+        prompts=new["prompts"],
+        verdicts=new["prompts"] - new["requests"],
+        requests=new["requests"],
+        input_tokens=round(new["characters"] * per_character),
+        output_tokens=round(new["requests"] * per_reply),
+        images=new["images"],
+        answers=answers,
+        answer_tokens=per_reply,
+        price=price,
+    )
+
+
+def _token_rates(past: Counter[str]) -> tuple[int, float, float]:
+    """Return the number of cached replies behind the rates (0 for the default rates), and the rates.
+
+    The rates are the tokens per character of a prompt, and the tokens per reply.
+    """
+    # The mean of fewer replies may be far off while it looks exact; a fixed ratio does not.
+    if past["requests"] < ENOUGH_REPLIES or not past["input_tokens"]:
+        return 0, 1 / CHARACTERS_PER_TOKEN, ANSWER_TOKENS
+    return past["requests"], past["input_tokens"] / past["characters"], past["output_tokens"] / past["requests"]
+
+
+def _size(prompt: Prompt, *, writes_text: bool) -> tuple[int, int]:
+    """Return the numbers of characters and of images in what is sent of a prompt."""
+    characters = len(json_text(prompt.reply_schema) if writes_text else prompt.question.text)
+    messages = prompt.messages if writes_text else prompt.state
+    images = sum(not isinstance(part, str) for message in messages for part in message.parts)
+    return characters + sum(message.characters for message in messages), images
+
+
+def _rounded(value: float) -> str:
+    """Return a number with three significant digits; more would claim a precision that an estimate lacks."""
+    return f"{float(f'{value:.3g}'):,.12g}"

@@ -1,0 +1,356 @@
+"""The judge that a metric asks: a model with a cache, limits, costs and samples, whichever model it is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from toolgrade._internal.json import JsonObject, to_json_value
+from toolgrade._internal.options import require
+from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolgradeError
+from toolgrade.judge.cache import Cache, MemoryCache, cache_key, open_cache
+from toolgrade.judge.cost import CostEstimate, Price, Prices, cost_of, estimate_cost, read_prices
+from toolgrade.judge.evidence import ImageAccess
+from toolgrade.judge.models import (
+    ModelLike,
+    check_model,
+    identity_of,
+    is_paced,
+    model_name,
+    prices_of,
+    request_reply,
+    resolve_model,
+)
+from toolgrade.judge.openai.key_filter import without_keys
+from toolgrade.judge.openai.throttle import Slots
+from toolgrade.judge.protocol import DecisionModel, Prompt, Reply, TextModel, Verdict
+from toolgrade.judge.reply_parsing import parse_reply
+from toolgrade.redact import DEFAULT, Redactor
+from toolgrade.stats.number_checks import check_positive
+
+_DEFAULT_CONCURRENCY = 16
+
+JudgeLike: TypeAlias = "Judge | ModelLike"
+"""The values that `judge=` accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptResult:
+    """The verdict on one prompt, or why there is none.
+
+    Attributes:
+        prompt: The prompt.
+        outcome: `ok` if there is a verdict.
+        verdict: The verdict, if `ok`.
+        problem: What went wrong, unless `ok`.
+        usage: Tokens by name; empty for a cached verdict.
+        requests: Requests that were sent.
+        cost: At the judge's prices; `None` where they are unknown, 0 for a cached verdict.
+        model: The model that answered.
+        cached: Whether the verdict came from the cache.
+
+    Example:
+        >>> import asyncio
+        >>> from toolgrade.judge import Judge
+        >>> from toolgrade.testing import sample_prompt
+        >>> judge = Judge(lambda messages: "Yes, that was right.")
+        >>> result = asyncio.run(judge.ask(sample_prompt()))
+        >>> result.outcome.value, result.verdict, result.cost
+        ('malformed', None, None)
+        >>> result.problem
+        "the judge's answer is malformed: expected a JSON object, got 'Yes, that was right.' (...)"
+    """
+
+    prompt: Prompt
+    outcome: JudgeOutcome
+    verdict: Verdict | None = None
+    problem: str | None = None
+    usage: Mapping[str, int] = field(default_factory=dict[str, int])
+    requests: int = 0
+    cost: float | None = 0.0
+    model: str | None = None
+    cached: bool = False
+
+
+def _slots(max_concurrency: int | None, *, paced: bool) -> AbstractAsyncContextManager[object]:
+    """Return the queue for prompts; none for a model that limits itself, unless a limit is set.
+
+    Raises:
+        ConfigurationError: The limit is out of range.
+    """
+    if max_concurrency is None:
+        return nullcontext() if paced else Slots(_DEFAULT_CONCURRENCY)
+    check_positive(max_concurrency, "max_concurrency")
+    return Slots(max_concurrency)
+
+
+class Judge:
+    """Asks a model, and caches, counts and checks its answers.
+
+    Wherever a metric takes `judge=`, the model itself may be given; this class adds options. One object may serve many
+    metrics, threads and event loops. No client is built, no key read and nothing sent before the first question.
+
+    Args:
+        model: The name of an OpenAI model, as for `OpenAIJudge`; an object with `complete` or `decide` (see `TextModel`
+            and `DecisionModel`); a `DeepEvalBaseLLM` (see `DeepEvalModel`); or a plain function, sync or async, from
+            chat messages to the text of the reply.
+            `None` uses the `TOOLGRADE_JUDGE_*` variables, read when the first question is asked.
+        samples: How often each question is asked. The majority counts; without one the judge cannot tell. The result
+            reports the share of samples that differ.
+        canary: Also judge planted prompt-injection calls, to check that the judge ignores instructions in the data.
+            A judge that obeys them is *compromised*, and every result says so.
+        cache: `"memory"` keeps replies as long as this object lives; a path keeps them in an SQLite file; `None` does
+            not cache; or an object with `get` and `put`.
+        identity: What the answers of a function, or of a model without `identity`, depend on, such as
+            `{"model": "my-model"}`. Needed for a cache other than memory.
+        prices: Prices of a million tokens by the name of the model, as `Price` or a dict of its fields; by default the
+            model's own `prices`.
+        max_concurrency: Maximum number of parallel requests; by default the model's own limit, or 16.
+        timeout: Seconds for one request to a model that has no limits of its own; `None` for no limit.
+        image_addresses: Pass addresses of images on for the model's provider to fetch; else such a case fails.
+        image_folder: The folder whose files may be sent as images: regular files in it, of at most 20,000,000 bytes.
+            Relative paths of images start in it; a link that leads out of it is refused. Without it a case with an
+            image in a file fails.
+        max_characters: Maximum number of characters in all prompts about one case together. A case with more fails
+            before anything is sent, with the number in the message. A token has about 3 characters.
+        redactor: Redacts secrets before the judge sees them.
+
+    Raises:
+        ConfigurationError: An option is out of range, or `model` cannot judge.
+
+    Example:
+        >>> import asyncio
+        >>> from toolgrade import Judge
+        >>> from toolgrade.testing import sample_prompt
+        >>> def model(messages):
+        ...     return '{"evidence": ["c1"], "reasoning": "It fits.", "verdict": "yes"}'
+        >>> judge = Judge(model, samples=3)
+        >>> result = asyncio.run(judge.ask(sample_prompt("Was the call right?")))
+        >>> result.verdict.decision.value, result.verdict.rationale
+        ('yes', 'It fits.')
+    """
+
+    def __init__(
+        self,
+        model: ModelLike | None = None,
+        *,
+        samples: int = 1,
+        canary: bool = False,
+        cache: Cache | str | os.PathLike[str] | None = "memory",
+        identity: Mapping[str, Any] | None = None,
+        prices: Mapping[str, Price | Mapping[str, Any]] | None = None,
+        max_concurrency: int | None = None,
+        timeout: float | None = 120.0,
+        image_addresses: bool = False,
+        image_folder: str | os.PathLike[str] | None = None,
+        max_characters: int = 20_000_000,
+        redactor: Redactor = DEFAULT,
+    ) -> None:
+        """Check and store the options."""
+        self._model_like = check_model(model)
+        check_positive(samples, "samples")
+        self.samples: int = samples
+        self.canary = canary
+        self.images: ImageAccess = ImageAccess(None if image_folder is None else Path(image_folder), image_addresses)
+        check_positive(max_characters, "max_characters")
+        self.max_characters: int = max_characters
+        self.redactor = redactor
+        self._cache = open_cache(cache)
+        self._identity = None if identity is None else cast("JsonObject", to_json_value(dict(identity)))
+        self._object_identity = {"object": uuid4().hex}
+        self._prices: Prices = prices_of(self._model_like) if prices is None else read_prices(prices)
+        require(timeout is None or timeout > 0, "timeout must be a number of seconds above 0, or None", timeout)
+        # A paced model limits itself, and a second queue or clock around its own would only cut it short.
+        paced = is_paced(self._model_like)
+        self._timeout = None if paced else timeout
+        self._slots = _slots(max_concurrency, paced=paced)
+        self._lock = threading.Lock()
+        self._pending_by_loop = WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]]()
+        self._resolved: TextModel | DecisionModel | None = None
+
+    @classmethod
+    def of(cls, judge: JudgeLike | None) -> Judge:
+        """Return the value of a `judge=` option as a `Judge`; `None` as in `Judge(None)`.
+
+        Raises:
+            ConfigurationError: The value cannot judge.
+        """
+        return judge if isinstance(judge, Judge) else cls(judge)
+
+    def __repr__(self) -> str:
+        """Return the name of the model; never a key."""
+        return f"Judge({model_name(self._model_like)})"
+
+    @property
+    def name(self) -> str:
+        """The name of the model, as far as it is known before it answers."""
+        name = (self._identity or identity_of(self._model_like) or {}).get("model")
+        return name if isinstance(name, str) else model_name(self._model_like)
+
+    @property
+    def model(self) -> TextModel | DecisionModel:
+        """The model to ask; built on first use."""
+        with self._lock:
+            if self._resolved is None:
+                self._resolved = resolve_model(self._model_like)
+            return self._resolved
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether verdicts are cached."""
+        return self._cache is not None
+
+    def key_of(self, prompt: Prompt) -> str:
+        """Return the cache key of a prompt.
+
+        Raises:
+            ConfigurationError: The cache outlives this object, and the model has no identity.
+        """
+        identity = self._identity or identity_of(self.model)
+        # Nobody else reads a cache in memory, so there the object may stand for the model.
+        if identity is None and isinstance(self._cache, MemoryCache):
+            identity = self._object_identity
+        if identity is None:
+            advice = "give Judge(..., identity={'model': ...}), with whatever else the answers depend on"
+            message = f"{self!r} has a cache that others may read, but does not say which model answers; {advice}"
+            raise ConfigurationError(message)
+        return cache_key(prompt, identity)
+
+    def cached(self, prompt: Prompt) -> Reply | None:
+        """Return the cached reply to a prompt, or `None`."""
+        return None if self._cache is None else self._cache.get(self.key_of(prompt))
+
+    @property
+    def price(self) -> Price | None:
+        """The price of a million tokens of the model; `None` if unknown."""
+        return self._price(self.name)
+
+    def estimate(self, prompts: Iterable[Prompt], *, answer_tokens: int | None = None) -> CostEstimate:
+        """Return the estimated cost of asking some prompts; nothing is sent.
+
+        Cached verdicts cost nothing, and a question that is asked twice counts once. Tokens are estimated from the
+        cached answers if there are at least twenty, else from the length of the prompts.
+
+        Args:
+            prompts: Such as those of `metric.prompts(case)` for many cases.
+            answer_tokens: Tokens of one answer, if you know better; a reasoning model needs many.
+
+        Raises:
+            ToolgradeError: The cache cannot be used, or no judge is configured.
+        """
+        writes_text = isinstance(self.model, TextModel)
+        return estimate_cost(self._distinct(prompts), self.price, answer_tokens, writes_text=writes_text)
+
+    def _distinct(self, prompts: Iterable[Prompt]) -> Iterator[tuple[Prompt, Reply | None]]:
+        """Yield the first prompt of each key with its cached reply."""
+        keys: set[str] = set()
+        for prompt in prompts:
+            key = self.key_of(prompt) if self.has_cache else cache_key(prompt, {})
+            if key not in keys:
+                keys.add(key)
+                yield prompt, self.cached(prompt)
+
+    def keep(self, prompt: Prompt, reply: Reply) -> PromptResult:
+        """Return the result of a reply, and cache the reply if it holds a verdict."""
+        result = self._result(prompt, reply)
+        # A refusal or a truncated answer is not cached: asked again, the model may give a verdict.
+        if result.outcome is JudgeOutcome.OK and self._cache is not None:
+            self._cache.put(self.key_of(prompt), reply)
+        return result
+
+    async def ask(self, prompt: Prompt, abort: asyncio.Event | None = None, /) -> PromptResult:
+        """Return the result of one prompt: from the cache, or from the model.
+
+        While a question is pending, the same question from this event loop waits for its verdict instead of being sent.
+
+        Args:
+            prompt: The prompt.
+            abort: A set event means that the prompt is not sent any more.
+
+        Raises:
+            ToolgradeError: The judge cannot be asked at all: a package is missing, a setting is wrong, the cache is
+                unusable. A failure of a single question is an outcome instead.
+        """
+        if self._cache is None:
+            return await self._request(prompt, abort)
+        key = self.key_of(prompt)
+        result = self._cached_result(prompt, self._cache.get(key))
+        if result is not None:
+            return result
+        pending = self._pending()
+        if key in pending:
+            # Only verdicts are shared: if the other request fails, each waiting one asks for itself.
+            await asyncio.wait([pending[key]])
+            return self._cached_result(prompt, self._cache.get(key)) or await self._request(prompt, abort)
+        pending[key] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._request(prompt, abort)
+        finally:
+            pending.pop(key).set_result(None)
+
+    def _pending(self) -> dict[str, asyncio.Future[None]]:
+        """Return the questions under way in this event loop by key; each future is done when its question is."""
+        with self._lock:
+            return self._pending_by_loop.setdefault(asyncio.get_running_loop(), {})
+
+    def _cached_result(self, prompt: Prompt, reply: Reply | None) -> PromptResult | None:
+        if reply is None:
+            return None
+        result = self._result(prompt, reply)
+        if result.verdict is None:  # of an earlier version, which read it otherwise
+            return None
+        return PromptResult(prompt, JudgeOutcome.OK, result.verdict, model=result.model, cached=True)
+
+    async def _request(self, prompt: Prompt, abort: asyncio.Event | None) -> PromptResult:
+        """Return the result of sending one prompt to the model."""
+        model = self.model
+        try:
+            async with self._slots:
+                if abort is not None and abort.is_set():
+                    problem = "not asked: an earlier question met a permanent error"
+                    return PromptResult(prompt, JudgeOutcome.ABORTED, problem=problem)
+                reply = await asyncio.wait_for(request_reply(model, prompt), self._timeout)
+        except JudgeError as error:
+            return self._failure(prompt, error)
+        except ToolgradeError:
+            raise
+        except (TimeoutError, asyncio.TimeoutError) as error:
+            problem = str(error) or f"no answer within {self._timeout:g} seconds"
+            return self._failure(prompt, JudgeError(problem, JudgeOutcome.TIMEOUT, attempts=1))
+        except Exception as error:  # noqa: BLE001 - the model may be anybody's code
+            problem = without_keys(f"{type(error).__name__}: {error}")
+            return self._failure(prompt, JudgeError(problem, JudgeOutcome.TRANSIENT, attempts=1))
+        return self.keep(prompt, reply)
+
+    def _result(self, prompt: Prompt, reply: Reply) -> PromptResult:
+        try:
+            verdict = parse_reply(prompt, reply)
+        except JudgeError as error:
+            failure = JudgeError(str(error), error.outcome, usage=reply.usage, attempts=reply.attempts)
+            return self._failure(prompt, failure, reply.model)
+        model = reply.model or self.name
+        cost = self._cost(reply.usage, model)
+        return PromptResult(prompt, JudgeOutcome.OK, verdict, None, reply.usage, reply.attempts, cost, model)
+
+    def _failure(self, prompt: Prompt, error: JudgeError, model: str | None = None) -> PromptResult:
+        model = model or self.name
+        cost = self._cost(error.usage, model)
+        return PromptResult(prompt, error.outcome, None, str(error), error.usage, error.attempts, cost, model)
+
+    def _cost(self, usage: Mapping[str, int], model: str) -> float | None:
+        price = self._price(model)
+        if price is not None:
+            return cost_of(usage, price)
+        # Without a price, spent tokens cost an unknown amount; a request that spent none is free for a user of prices.
+        return 0.0 if self._prices and not usage else None
+
+    def _price(self, model: str) -> Price | None:
+        return self._prices.get(model, self._prices.get(self.name))

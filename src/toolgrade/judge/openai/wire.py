@@ -1,0 +1,279 @@
+"""Request bodies of OpenAI's APIs from prompts, and replies from response bodies. Nothing is sent from here.
+
+A *body* is the JSON object of a request or a response; a *reply* is what the model says in a response. Chat Completions
+and Responses return text. The Decisions API returns a probability for each option of each question, and no text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+from toolgrade._internal.json import JsonObject, is_number, json_text, parse_json_value, short_repr
+from toolgrade.errors import InvalidDataError
+from toolgrade.judge.cost import add_usage
+from toolgrade.judge.openai.errors import unusable_response_error
+from toolgrade.judge.openai.key_filter import without_keys
+from toolgrade.judge.protocol import Answer, Message, Prompt, Question, Reply
+
+TextApi: TypeAlias = Literal["chat", "responses"]
+"""The APIs of models that write text."""
+
+LONGEST_QUOTE = 200
+"""Characters of a response that an error message quotes."""
+
+MOST_TOKENS = 1_000_000_000
+"""The largest token count of one response that is believed; a larger one counts as not reported."""
+
+_LONGEST_NAME = 64
+_MOST_COUNTS = 40
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_USAGE = {"input_tokens": ("prompt_tokens", "input_tokens"), "output_tokens": ("completion_tokens", "output_tokens")}
+"""Names of token counts in `Reply`, and in the APIs; of two names for one count the later one wins."""
+
+
+class Rung(IntEnum):
+    """How the format of a reply is enforced, strictest first; each server supports some of these.
+
+    The endpoint enforces the JSON schema, or only that the reply is a JSON object, or nothing: then the prompt alone
+    demands it.
+    """
+
+    JSON_SCHEMA = 0
+    JSON_OBJECT = 1
+    PLAIN = 2
+
+
+class Wire(NamedTuple):
+    """One API: the path of its requests in a batch, how to encode a prompt, and how to decode a response.
+
+    `body` returns a request without the model and the user's options. `reply` reads a response, and raises
+    `EndpointError`.
+    """
+
+    path: str
+    body: Callable[[Prompt, Rung], JsonObject]
+    reply: Callable[[JsonObject], Reply]
+
+
+def chat_body(prompt: Prompt, rung: Rung) -> JsonObject:
+    """Return a prompt as a request to Chat Completions."""
+    body: JsonObject = {"messages": [message.to_chat() for message in _messages(prompt, rung)]}
+    response_format = _format_option(rung, {"json_schema": _schema(prompt)})
+    return {**body, "response_format": response_format} if response_format else body
+
+
+def responses_body(prompt: Prompt, rung: Rung) -> JsonObject:
+    """Return a prompt as a request to the Responses API, with storage turned off."""
+    # The API stores what it is sent unless told otherwise, and evidence may be confidential.
+    body: JsonObject = {"input": [message.to_responses() for message in _messages(prompt, rung)], "store": False}
+    text_format = _format_option(rung, _schema(prompt))
+    return {**body, "text": {"format": text_format}} if text_format else body
+
+
+def _schema(prompt: Prompt) -> JsonObject:
+    return {"name": prompt.name, "schema": prompt.reply_schema, "strict": True}
+
+
+def _format_option(rung: Rung, schema: JsonObject) -> JsonObject:
+    """Return the option that makes the endpoint enforce the format of the reply; empty if it enforces nothing."""
+    if rung is Rung.JSON_SCHEMA:
+        return {"type": "json_schema", **schema}
+    return {"type": "json_object"} if rung is Rung.JSON_OBJECT else {}
+
+
+def decisions_body(state: Sequence[Message], questions: Sequence[Question], _rung: Rung) -> JsonObject:
+    """Return questions about a state as a request to the Decisions API.
+
+    The rung, which `Endpoint.ask` passes to every encoder, is unused: decisions always have the same format.
+    """
+    choices: list[JsonObject] = []
+    for question in questions:
+        options = [{"value": option} for option in question.options]
+        choices.append({"type": "choice", "name": question.id, "instructions": question.text, "choices": options})
+    return {"input": [message.to_responses() for message in state], "questions": choices}
+
+
+def chat_reply(body: JsonObject) -> Reply:
+    """Return the reply in a response of Chat Completions.
+
+    Raises:
+        EndpointError: The response reports an error, or has no choice with a message.
+    """
+    _raise_reported_error(body)
+    choice = next(iter(objects_in(body.get("choices"))), {})
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise unusable_response_error(f"the answer has no choice with a message: {quote(body)}")
+    return _reply(body, _text_of(message.get("content")), message.get("refusal"), choice.get("finish_reason"))
+
+
+def responses_reply(body: JsonObject) -> Reply:
+    """Return the reply in a response of the Responses API.
+
+    Raises:
+        EndpointError: The response reports an error, or has no output.
+    """
+    _raise_reported_error(body)
+    if not isinstance(body.get("output"), list):
+        raise unusable_response_error(f"the answer has no output: {quote(body)}")
+    parts: list[JsonObject] = []
+    for message in objects_in(body["output"], "message"):
+        parts += objects_in(message.get("content"))
+    refusals = [str(part.get("refusal")) for part in objects_in(parts, "refusal")]
+    reason = object_or_empty(body.get("incomplete_details")).get("reason")
+    finish = "length" if reason == "max_output_tokens" else reason
+    return _reply(body, _text_of(parts), "\n".join(refusals), finish)
+
+
+def decisions_answers(body: JsonObject, questions: Sequence[Question]) -> dict[str, Answer]:
+    """Return the answers in a response of the Decisions API, which come in the order of the questions.
+
+    Raises:
+        EndpointError: The response reports an error, or does not give every question a probability for each option.
+    """
+    _raise_reported_error(body)
+    answers = body.get("answers")
+    if not isinstance(answers, list) or len(answers) != len(questions):
+        raise unusable_response_error(f"expected one answer for each of {len(questions)} questions: {quote(body)}")
+    return {question.id: _decision(answer, question) for question, answer in zip(questions, answers, strict=True)}
+
+
+def _decision(answer: object, question: Question) -> Answer:
+    fields = object_or_empty(answer)
+    if fields.get("type") == "refusal":
+        return Answer(refusal="the model declined to answer this question")
+    probabilities = {
+        entry["value"]: float(entry["probability"])
+        for entry in objects_in(fields.get("probabilities"))
+        if isinstance(entry.get("value"), str) and _is_probability(entry.get("probability"))
+    }
+    if probabilities.keys() != set(question.options):
+        raise unusable_response_error(
+            f"question {question.id!r} has no probability for each of its options: {quote(answer)}"
+        )
+    return Answer(probabilities=probabilities)
+
+
+def _is_probability(value: object) -> bool:
+    return is_number(value) and 0 <= value <= 1
+
+
+def read_object(content: bytes) -> JsonObject:
+    """Return the JSON object in the body of a response; what no file can hold is replaced in its texts.
+
+    Raises:
+        EndpointError: The body is not a JSON object.
+    """
+    text = content.decode("utf-8-sig", "replace")
+    with suppress(InvalidDataError):
+        value = parse_json_value(text, allow_nan=True)
+        if isinstance(value, dict):
+            return cast("JsonObject", _without_surrogates(value) if _SURROGATE.search(text) else value)
+    problem = f"the answer is not a JSON object; is the address that of an API? It begins {quote(text)}"
+    raise unusable_response_error(problem)
+
+
+def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a value with `?` in place of lone surrogates, which are no characters, so that it can be written."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def usage_of(body: Mapping[str, Any]) -> dict[str, int]:
+    """Return the token counts that a response reports, under the names of `Reply`; empty if it reports none.
+
+    The positive counts among the details of each count, such as `cached_tokens` and `reasoning_tokens`, are added.
+    """
+    usage = object_or_empty(body.get("usage"))
+    counts, total = _counts(usage), dict[str, int]()
+    for side, names in _USAGE.items():
+        for name in names:
+            if name in counts:
+                total[side] = counts[name]
+            details = _counts(object_or_empty(usage.get(f"{name}_details")))
+            total = add_usage(total, {key: count for key, count in details.items() if count})
+    return total
+
+
+def _counts(fields: Mapping[str, object]) -> dict[str, int]:
+    """Return the token counts among some fields, without names and numbers that cannot be those of tokens."""
+    counts: dict[str, int] = {}
+    for name, value in fields.items():
+        is_name = name.isascii() and name.isidentifier() and len(name) <= _LONGEST_NAME
+        if is_name and type(value) is int and 0 <= value <= MOST_TOKENS and len(counts) < _MOST_COUNTS:
+            counts[name] = value
+    return counts
+
+
+def object_or_empty(value: object) -> JsonObject:
+    """Return a JSON object as it is, and an empty one for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: object, *types: str) -> list[JsonObject]:
+    """Return the objects in a list, or those of some `type`; none if the value is not a list."""
+    objects = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [item for item in objects if item.get("type") in types] if types else objects
+
+
+def _reply(body: JsonObject, text: str, refusal: object, finish: object) -> Reply:
+    fields: dict[str, Any] = {"refusal": refusal} if refusal and isinstance(refusal, str) else {"text": text}
+    if finish in ("length", "content_filter"):
+        fields["finish"] = finish
+    if isinstance(body.get("model"), str):
+        fields["model"] = body["model"]
+    return Reply(**fields, usage=usage_of(body))
+
+
+def _text_of(content: object) -> str:
+    """Return the text of a content, which is a text or a list of parts; empty if there is none."""
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text") for part in objects_in(content, "text", "output_text")]
+    # The parts of a text may hold a key that none of them holds alone.
+    return without_keys("".join(text for text in texts if isinstance(text, str)))
+
+
+def _raise_reported_error(body: JsonObject) -> None:
+    """Raise if a response with status 200 reports an error, which a later attempt may not have."""
+    error = body.get("error")
+    if error:
+        message = error.get("message") if isinstance(error, dict) else error
+        raise unusable_response_error(f"the endpoint reports an error: {quote(message)}")
+
+
+def quote(value: object) -> str:
+    """Return the beginning of a value for an error message."""
+    return short_repr(value, LONGEST_QUOTE)
+
+
+def _messages(prompt: Prompt, rung: Rung) -> tuple[Message, ...]:
+    """Return the messages, with the schema in words where the endpoint does not enforce it."""
+    if rung is Rung.JSON_SCHEMA:
+        return prompt.messages
+    text = (
+        "Answer with one JSON object and nothing else: no other words, no code fence. "
+        f"It must fit this JSON Schema: {json_text(prompt.reply_schema)}"
+    )
+    # Many servers accept only one system message, so the schema joins the one that is there.
+    first, *others = prompt.messages
+    if first.role == "system" and isinstance(first.content, str):
+        return Message(role="system", content=f"{first.content}\n\n{text}"), *others
+    return Message(role="system", content=text), *prompt.messages
+
+
+WIRES: Mapping[TextApi, Wire] = {
+    "chat": Wire("/v1/chat/completions", chat_body, chat_reply),
+    "responses": Wire("/v1/responses", responses_body, responses_reply),
+}
+"""The APIs of models that write text, by their short names."""

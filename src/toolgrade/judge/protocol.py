@@ -1,0 +1,297 @@
+"""Types exchanged with a judging model: a prompt out, a reply back.
+
+A model is any object with `complete` (it writes text) or `decide` (it returns probabilities). It only transports. What
+to ask, how to parse the answer, what to cache and what to count is decided once, in this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
+from typing import Annotated, Literal, Protocol, TypeAlias, runtime_checkable
+
+from pydantic import Field
+
+from toolgrade._internal.json import JsonObject
+from toolgrade._internal.model import Model
+
+
+class ImagePart(Model):
+    """An image within a message.
+
+    Example:
+        >>> from toolgrade.judge import ImagePart, Message
+        >>> picture = ImagePart(url="https://example.com/paris.png")
+        >>> message = Message(role="user", content=("What is the weather here?", picture))
+        >>> message.to_chat()["content"][1]
+        {'type': 'image_url', 'image_url': {'url': 'https://example.com/paris.png'}}
+    """
+
+    url: str
+    """A `data:` URL that holds the image, or an address that the model's provider fetches."""
+
+
+class Message(Model):
+    """One message to the model.
+
+    Example:
+        >>> from toolgrade.judge import Message
+        >>> Message(role="user", content="Was it right to call get_weather?").to_chat()
+        {'role': 'user', 'content': 'Was it right to call get_weather?'}
+    """
+
+    role: Literal["system", "user"]
+    content: str | tuple[str | ImagePart, ...]
+    """Text, or texts and images in order."""
+
+    @property
+    def parts(self) -> tuple[str | ImagePart, ...]:
+        """The texts and images, in order."""
+        return (self.content,) if isinstance(self.content, str) else self.content
+
+    @property
+    def characters(self) -> int:
+        """Number of characters in the texts; images have none."""
+        return sum(len(part) for part in self.parts if isinstance(part, str))
+
+    def to_chat(self) -> JsonObject:
+        """Return this as a message of OpenAI's Chat Completions, a form that most servers and frameworks read."""
+        return self._encode("text", lambda url: {"type": "image_url", "image_url": {"url": url}})
+
+    def to_responses(self) -> JsonObject:
+        """Return this as an input item of OpenAI's Responses API, a form that OpenAI Agents shares."""
+        return self._encode("input_text", lambda url: {"type": "input_image", "image_url": url, "detail": "auto"})
+
+    def _encode(self, text_type: str, encode_image: Callable[[str], JsonObject]) -> JsonObject:
+        if isinstance(self.content, str):
+            return {"role": self.role, "content": self.content}
+        parts = [
+            {"type": text_type, "text": part} if isinstance(part, str) else encode_image(part.url)
+            for part in self.content
+        ]
+        return {"role": self.role, "content": parts}
+
+
+class Question(Model):
+    """A question for a `DecisionModel`, which gives each option a probability.
+
+    Example:
+        >>> from toolgrade.judge import Question
+        >>> question = Question(id="q1", text="Was it right to call get_weather?")
+        >>> question.options
+        ('yes', 'no', 'cannot_tell')
+    """
+
+    id: str
+    text: str
+    options: tuple[str, ...] = ("yes", "no", "cannot_tell")
+
+
+class Prompt(Model):
+    """One complete question to a judge: it can be sent now, or written to a file and sent later.
+
+    Prompts that ask the same question have equal `content`. Their messages differ, since random markers enclose the
+    evidence.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> weather = ToolCall(name="get_weather", input_parameters={"city": "Paris"})
+        >>> case = LLMTestCase(input="What is the weather in Paris?", tools_called=[weather], expected_tools=[weather])
+        >>> metric = ToolCorrectnessMetric(available_tools=[{"name": "get_weather"}], judge="gpt-4.1")
+        >>> [(prompt.name, prompt.question.options) for prompt in metric.prompts(case)]
+        [('tool_selection', ('yes', 'no', 'cannot_tell')), ('missing_calls', ('yes', 'no', 'cannot_tell'))]
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    """The criterion, e.g. `tool_selection`; also the name of the reply's schema."""
+    version: str
+    """Version of the wording; verdicts of different versions are not comparable."""
+    messages: tuple[Message, ...]
+    """Messages for a model that writes text."""
+    reply_schema: JsonObject
+    """JSON Schema of the reply: an object with exactly these properties, all required."""
+    state: tuple[Message, ...]
+    """Messages for a model that decides: the evidence, without instructions about the form of the reply."""
+    question: Question
+    """The question about `state` for a model that decides."""
+    ids: tuple[str, ...]
+    """The ids that the evidence issued; a reply that names another one is malformed."""
+    content: JsonObject
+    """Everything the answer depends on besides the model: the question, the evidence, the hashes of images, the number
+    of the sample. No marker, time or file path."""
+
+
+class Reply(Model):
+    """A model's answer: exactly one of `text`, `refusal` and `probabilities`.
+
+    `usage` sums all attempts, failed ones included: `input_tokens`, `output_tokens`, and the `cached_tokens` and
+    `reasoning_tokens` among them. Other counts keep the provider's names.
+
+    Example:
+        >>> from toolgrade.judge import Judge, Reply
+        >>> from toolgrade.testing import sample_prompt
+        >>> text = '{"evidence": ["c1"], "reasoning": "The user asked for Paris.", "verdict": "yes"}'
+        >>> result = Judge("gpt-4.1").keep(sample_prompt(), Reply(text=text))
+        >>> result.verdict.decision.value, result.verdict.rationale
+        ('yes', 'The user asked for Paris.')
+    """
+
+    text: str | None = None
+    refusal: str | None = None
+    probabilities: dict[str, float] | None = None
+    """Probability of each option of the prompt's question, in [0, 1]."""
+    finish: Literal["stop", "length", "content_filter"] = "stop"
+    """Why the reply ends: it is complete, it reached a token limit, or the provider withheld the rest."""
+    usage: dict[str, int] = Field(default_factory=dict)
+    model: str | None = None
+    """The model that answered, as the server names it."""
+    request_id: str | None = None
+    """The server's id of the request, such as for its support."""
+    attempts: Annotated[int, Field(ge=1)] = 1
+    """Requests sent for this reply."""
+
+
+class Answer(Model):
+    """The answer of a `DecisionModel` to one question: probabilities, or a refusal.
+
+    Example:
+        >>> from toolgrade.judge import Answer
+        >>> answer = Answer(probabilities={"yes": 0.9, "no": 0.1, "cannot_tell": 0.0})
+        >>> max(answer.probabilities, key=answer.probabilities.get)
+        'yes'
+    """
+
+    probabilities: dict[str, float] | None = None
+    """Probability of each option, in [0, 1]."""
+    refusal: str | None = None
+
+
+class Answers(Model):
+    """The answers of a `DecisionModel`, by the ids of the questions.
+
+    Example:
+        >>> from toolgrade.judge import Answer, Answers
+        >>> answer = Answer(probabilities={"yes": 0.9, "no": 0.1, "cannot_tell": 0.0})
+        >>> answers = Answers(answers={"q1": answer}, usage={"input_tokens": 180, "output_tokens": 1})
+        >>> answers.answers["q1"].probabilities["yes"]
+        0.9
+    """
+
+    answers: dict[str, Answer]
+    usage: dict[str, int] = Field(default_factory=dict)
+    """As in `Reply`, and so are `model`, `request_id` and `attempts`."""
+    model: str | None = None
+    request_id: str | None = None
+    attempts: Annotated[int, Field(ge=1)] = 1
+
+
+class Decision(str, Enum):
+    """A judge's decision about one criterion."""
+
+    YES = "yes"
+    NO = "no"
+    CANNOT_TELL = "cannot_tell"
+
+
+class Verdict(Model):
+    """A judge's verdict on one question."""
+
+    decision: Decision
+    probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Probability of the decision; only deciding models give one."""
+    rationale: str | None = None
+    """The judge's reasoning; deciding models give none."""
+    evidence: tuple[str, ...] = ()
+    """Ids of the evidence that the verdict rests on, as the prompt issued them."""
+    missing: tuple[str, ...] = ()
+    """Ids of the tools of missing calls, one id for each missing call; only for the question about missing calls."""
+
+
+@runtime_checkable
+class TextModel(Protocol):
+    """A model that writes text.
+
+    Optional attributes: `identity`, a JSON object of everything that the answers depend on (model name, settings sent);
+    replies are cached under it, and not shared between objects without it. `prices` (see `Price`), from which costs are
+    computed. `paced = True` if the model limits its own concurrency and time, so that `Judge` must not.
+
+    Example:
+        >>> import asyncio
+        >>> from toolgrade.judge import Judge, Reply
+        >>> from toolgrade.testing import sample_prompt
+        >>> class MyModel:
+        ...     def complete(self, prompt):  # sends prompt.messages to a model
+        ...         return Reply(text='{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}')
+        >>> asyncio.run(Judge(MyModel()).ask(sample_prompt())).verdict.rationale
+        'The user asked for it.'
+    """
+
+    def complete(self, prompt: Prompt, /) -> Reply | Awaitable[Reply]:
+        """Return the reply to a prompt; sync or async.
+
+        Retries, limits and deadlines are up to the model. A refusal or a truncated answer is a `Reply`.
+
+        Raises:
+            JudgeError: There is no reply; `outcome` says why. Any other exception counts as `transient`, a
+                `TimeoutError` as `timeout`.
+        """
+        ...
+
+
+@runtime_checkable
+class DecisionModel(Protocol):
+    """A model that returns probabilities instead of text. Optional attributes as in `TextModel`.
+
+    Example:
+        >>> import asyncio
+        >>> from toolgrade.judge import Answer, Answers, Judge
+        >>> from toolgrade.testing import sample_prompt
+        >>> class MyModel:
+        ...     def decide(self, state, questions):  # sends both to a model
+        ...         answer = Answer(probabilities={"yes": 0.9, "no": 0.1, "cannot_tell": 0.0})
+        ...         return Answers(answers={question.id: answer for question in questions})
+        >>> asyncio.run(Judge(MyModel()).ask(sample_prompt())).verdict.probability
+        0.9
+    """
+
+    def decide(self, state: Sequence[Message], questions: Sequence[Question], /) -> Answers | Awaitable[Answers]:
+        """Return an answer to each question about a state; sync or async.
+
+        Raises:
+            JudgeError: As in `TextModel.complete`.
+        """
+        ...
+
+
+@runtime_checkable
+class DeepEvalModel(Protocol):
+    """A model as DeepEval's `DeepEvalBaseLLM` is: it takes one text and returns one, without images.
+
+    An async `a_generate` is used instead of `generate` if there is one. Of a tuple, the first item is the text. Models
+    of LangChain and LlamaIndex have a `generate` of another kind, but no `get_model_name`.
+
+    Example:
+        >>> import asyncio
+        >>> from toolgrade.judge import Judge
+        >>> from toolgrade.testing import sample_prompt
+        >>> class MyModel:  # usually a subclass of DeepEvalBaseLLM
+        ...     def get_model_name(self):
+        ...         return "my-model"
+        ...
+        ...     def generate(self, prompt):
+        ...         return '{"evidence": [], "reasoning": "Nobody asked for it.", "verdict": "no"}'
+        >>> asyncio.run(Judge(MyModel()).ask(sample_prompt())).verdict.rationale
+        'Nobody asked for it.'
+    """
+
+    def get_model_name(self) -> str:
+        """Return the name of the model."""
+        ...
+
+    def generate(self, prompt: str, /) -> object:
+        """Return the reply to a prompt."""
+        ...
+
+
+JudgeFunction: TypeAlias = Callable[[list[JsonObject]], "str | Awaitable[str]"]
+"""A plain function, sync or async, from messages in the form of `Message.to_chat` to the text of the reply."""

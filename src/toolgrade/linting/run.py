@@ -1,0 +1,170 @@
+"""The linter of cases, from a file or in memory, and the reader of a file of tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from toolgrade._internal.budget import CaseBudget
+from toolgrade._internal.json import parse_json, short_repr
+from toolgrade.calls import ToolSpec, read_tool_spec
+from toolgrade.cases import TestCase
+from toolgrade.dataset import (
+    Document,
+    Golden,
+    Source,
+    file_error,
+    problems_of,
+    read_bytes,
+    read_case,
+    read_documents,
+    source_name,
+)
+from toolgrade.errors import DataFileError, InvalidDataError, Problem
+from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.records import read_specs
+from toolgrade.linting.findings import LintFinding, LintKind, LintReport
+from toolgrade.linting.json_locations import Spot
+from toolgrade.linting.plan_checks import check_expectation, check_placeholder
+from toolgrade.linting.schema_fit import Tools
+
+Cases: TypeAlias = "Source | Iterable[TestCase | Golden]"
+"""A file, or cases and goldens."""
+
+
+def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: bool = False) -> LintReport:
+    """Return all findings about the expectations of cases or goldens, in the order of the file.
+
+    Args:
+        source: A file that `read_cases` accepts, goldens included, or the cases themselves.
+        tools: The available tools, in any form that `ToolSpec` reads; by default those of each case. If there are none,
+            names and arguments are not checked, and the report counts these cases.
+        allow_nan: Accept bare NaN and infinities, which are not JSON.
+
+    Raises:
+        InvalidDataError: One of the tools cannot be read.
+        MissingPackageError: A tool has a schema, and jsonschema is not installed.
+        OSError: The file cannot be opened or read.
+
+    Example:
+        >>> from toolgrade import Golden, ToolCall
+        >>> from toolgrade.linting import lint
+        >>> golden = Golden(input="What is the weather in Paris?", expected_tools=[ToolCall(name="get_wether")])
+        >>> print(lint([golden], tools=[{"name": "get_weather"}])[0])
+        $[0].expected_tools[0].name: expects the tool 'get_wether', which is not available; did you mean 'get_weather'?
+    """
+    specs = None if tools is None else list(map(read_tool_spec, tools))
+    if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
+        file = cast("Source", source)
+        unread = ((document, None) for document in read_documents(file, allow_nan=allow_nan))
+        return _Linter(source_name(file), specs).report(unread)
+    documents = ((Document(case.to_dict(), item=index), case) for index, case in enumerate(list[Any](source)))
+    return _Linter("<cases>", specs).report(documents)
+
+
+def read_tools(source: Source) -> list[ToolSpec]:
+    """Return the tools of a JSON file: a list of them, in any form that `ToolSpec` reads, or `{"tools": [...]}`.
+
+    Args:
+        source: A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their
+            content.
+
+    Raises:
+        DataFileError: The file has neither form; `problems` lists every tool that cannot be read.
+        MissingPackageError: The file is compressed with zstd, and zstandard is not installed.
+        OSError: The file cannot be opened or read.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from toolgrade.linting import read_tools
+        >>> _ = Path("tools.json").write_text('[{"name": "get_weather"}, {"name": "book_flight"}]')
+        >>> [tool.name for tool in read_tools("tools.json")]
+        ['get_weather', 'book_flight']
+    """
+    name = source_name(source)
+    try:
+        value = parse_json(read_bytes(source))
+    except InvalidDataError as error:
+        raise DataFileError(f"{name}: {error}", problems_of(error)) from None
+    path, items = ("$.tools", value.get("tools")) if isinstance(value, dict) else ("$", value)
+    if not isinstance(items, list):
+        raise file_error(source, [Problem("$", f"expected a list of tools, got {short_repr(value)}")])
+    notes = Notes()
+    tools = read_specs(items, path, notes)
+    if notes.problems:
+        raise file_error(source, notes.problems)
+    return tools
+
+
+class _Linter:
+    """Checks the documents of one source, and counts its cases."""
+
+    def __init__(self, source: str, tools: list[ToolSpec] | None) -> None:
+        self.source = source
+        self.tools = Tools(tools)
+        self.ids: dict[str, str] = {}  # the place of the first case with each id
+        self.reported_schemas: set[str] = set()  # the messages
+        self.cases = self.without_expectation = self.without_tools = 0
+
+    def report(self, documents: Iterable[tuple[Document, TestCase | Golden | None]]) -> LintReport:
+        """Return the findings of all documents; each document has its case if that is already read."""
+        findings = [finding for document, case in documents for finding in self._check_document(document, case)]
+        return LintReport(self.source, tuple(findings), self.cases, self.without_expectation, self.without_tools)
+
+    def _check_document(self, document: Document, case: TestCase | Golden | None) -> Iterator[LintFinding]:
+        if document.line is not None or document.item is not None:  # else it has only the problems of the file
+            self.cases += 1
+        if document.problems:
+            yield from map(LintFinding.unreadable, document.problems)
+            return
+        try:
+            case = case or read_case(document.value, document.place)
+        except InvalidDataError as error:
+            yield from self._check_unreadable(document, problems_of(error))
+            return
+        for finding in self._check_case(case, document):
+            # A finding about the schema of a tool is reported for the first case only.
+            if finding.kind is LintKind.SCHEMA:
+                if finding.message in self.reported_schemas:
+                    continue
+                self.reported_schemas.add(finding.message)
+            yield replace(finding, line=document.line)
+
+    def _check_unreadable(self, document: Document, problems: Iterable[Problem]) -> Iterator[LintFinding]:
+        """Yield the problems of a document that is not a case; others may still have its id."""
+        yield from map(LintFinding.unreadable, map(document.placed, problems))
+        if isinstance(document.value, dict):
+            yield from self._check_id(document.value.get("id"), document)
+
+    def _check_case(self, case: TestCase | Golden, document: Document) -> Iterator[LintFinding]:
+        yield from self._check_id(case.id, document)
+        spot = _spot(document)
+        yield from check_placeholder(case.expected_output, spot.at("expected_output"))
+        for index, text in enumerate(case.required_texts):
+            yield from check_placeholder(text, spot.at("required_texts", index))
+        if case.expected_tools is None:
+            self.without_expectation += 1
+            return
+        tools = self.tools if self.tools.specs is not None else self.tools.of(case.available_tools)
+        if tools.specs is None:
+            self.without_tools += 1
+        called = getattr(case, "tools_called", None) or ()
+        with CaseBudget():
+            findings = list(check_expectation(case.expected_tools, spot.at("expected_tools"), tools, called))
+        yield from findings
+
+    def _check_id(self, case_id: object, document: Document) -> Iterator[LintFinding]:
+        """Yield a finding if an earlier case has the same id."""
+        if not isinstance(case_id, str):
+            return
+        earlier = self.ids.setdefault(case_id, document.place)
+        if earlier != document.place:
+            message = f"the id {case_id!r} is already used by {earlier}"
+            yield LintFinding(LintKind.DUPLICATE_ID, _spot(document).at("id").path, message, line=document.line)
+
+
+def _spot(document: Document) -> Spot:
+    """Return the location of a document in its file."""
+    return Spot(document.value, () if document.item is None else (document.item,))

@@ -1,0 +1,397 @@
+"""Similarity and differences of two calls of equal name.
+
+Calls are gated by type and output (all or nothing) and weighed by their arguments (partial credit). A redacted value is
+not known, so it is left out on both sides; a field that either side does not have is not compared.
+
+Expected arguments are an object, a `Template` (an object with matchers of `toolgrade.expect` inside), or a text that is
+not JSON. Positions in the two lists are `e` and `c`, those of a group `left` (expected) and `right` (called).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from math import lcm
+from typing import Any, NamedTuple
+
+from toolgrade.matching.alignment import Item, Pair
+from toolgrade.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template, fits, is_pattern
+from toolgrade.matching.json_compare import (
+    ABSENT,
+    Absent,
+    Difference,
+    argument_differences,
+    forms_equal,
+    frozen,
+    json_equal,
+    json_forms,
+    similarity,
+)
+from toolgrade.matching.packed_assignment import greatest_price
+from toolgrade.matching.packed_rows import Lanes
+from toolgrade.matching.redacted_values import has_mark, place, search, without_marks
+from toolgrade.matching.shared_leaves import PackedMatrix, common
+
+
+class Matrix(NamedTuple):
+    """Similarities of all pairs of two groups, as multiples of 1 / `unit`."""
+
+    rows: Sequence[Sequence[int]]
+    unit: int
+
+
+_IMMUTABLE = frozenset({str, int, float, bool, type(None), Absent})
+
+_TOGETHER_FROM = 40
+"""Pairs from which looking at all arguments together costs less than comparing each with each."""
+
+
+class ExactValues(NamedTuple):
+    """The compared values of the calls of two groups; calls are equal where these are.
+
+    Attributes:
+        expected: The values of each expected call; `None` where it is equal to no other.
+        called: The values of each call that was made.
+        complete: Whether equal calls may be paired first: every call has values, and calls of unequal values have a
+            similarity below 1. It is false where a text may equal an object or a number once it is read as JSON.
+    """
+
+    expected: Sequence[Any]
+    called: Sequence[Any]
+    complete: bool
+
+
+class Comparison:
+    """The two sides of a case, and which fields of them are compared.
+
+    Attributes:
+        may_hold_nan: Whether a compared value may hold NaN; `False` is certain.
+        marked: The `id` of each argument object and output that holds a redaction mark.
+        plain: Whether only arguments are compared, all of them known, without matchers and redacted values.
+    """
+
+    def __init__(
+        self,
+        expected: Sequence[Item],
+        called: Sequence[Item],
+        *,
+        arguments: bool,
+        output: bool,
+    ) -> None:
+        self.expected = expected
+        self.called = called
+        self.arguments = arguments
+        self.output = output
+        self._expected_names, types, self._expected_arguments, outputs = _columns(expected)
+        self._called_names, _, self._called_arguments, _ = _columns(called)
+        is_typed = types.count(None) < len(types)
+        self._outputs = output and outputs.count(ABSENT) < len(outputs)
+        self._text_forms: dict[str, Sequence[object]] = {}
+        # Arguments that are not compared may hold marks without any effect.
+        values: list[object] = [*self._expected_arguments, *self._called_arguments] if arguments else []
+        plain_arguments = arguments and set(map(type, values)) <= {dict}
+        self._by_meaning = not plain_arguments and any(
+            isinstance(value, Template) and value.by_meaning for value in values
+        )
+        if self._outputs:
+            values += [item.output for item in (*expected, *called)]
+        if self._outputs or not plain_arguments:
+            values = [_tree(value) for value in values if value is not ABSENT]
+        # Every value is searched once here, so that a comparison need not do so for each pair.
+        searched = search(values)
+        self.may_hold_nan: bool = searched.may_hold_nan
+        self._serialized = searched.forms
+        self.marked: frozenset[int] = frozenset(
+            [id(value) for value in values if has_mark(value)] if searched.may_hold_mark else ()
+        )
+        self.plain: bool = plain_arguments and not is_typed and not self._outputs and not self.marked
+
+    def surely_equal(self, e: int, c: int) -> bool:
+        """Return whether two calls of equal name are seen to be equal at once; false is not certain."""
+        forms = self._serialized  # the arguments of the expected calls, then those of the others
+        return self.plain and bool(forms) and forms[e] == forms[len(self.expected) + c]
+
+    def by_name(self, expected: Sequence[int], called: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+        """Return the positions of each name that both sides have."""
+        names: dict[str, tuple[list[int], list[int]]] = {}
+        expected_names, called_names = self._expected_names, self._called_names
+        for e in expected:
+            name = expected_names[e]
+            if name in names:
+                names[name][0].append(e)
+            else:
+                names[name] = [e], []
+        for c in called:
+            # A called name that nothing expects forms no group; its calls are unexpected.
+            if called_names[c] in names:
+                names[called_names[c]][1].append(c)
+        return [group for group in names.values() if group[1]]
+
+    def _holds_mark(self, *values: object) -> bool:
+        return bool(self.marked) and any(id(_tree(value)) in self.marked for value in values)
+
+    # Similarity
+
+    def ratio(self, e: int, c: int) -> Ratio:
+        """Return the similarity of two calls of equal name."""
+        if self.plain:
+            return similarity(self._expected_arguments[e], self._called_arguments[c])
+        expected, called = self.expected[e], self.called[c]
+        if self._differs_elsewhere(expected, called):
+            return ZERO
+        if not self.arguments or isinstance(expected.arguments, Absent) or isinstance(called.arguments, Absent):
+            return ONE
+        return self._argument_ratio(expected.arguments, called.arguments)
+
+    def _argument_ratio(self, expected: dict[str, Any] | Template | str, called: object) -> Ratio:
+        """Return the similarity of two argument objects, without redacted values; other texts equal only themselves."""
+        if isinstance(expected, str) or not isinstance(called, dict):
+            return ONE if expected == called else ZERO
+        if isinstance(expected, Template):
+            return expected.ratio(called)
+        ratio = similarity(expected, called)
+        if ratio != ONE and self._holds_mark(expected, called):  # equal ones stay equal without them
+            left, right, _ = without_marks(expected, called)
+            return similarity(left, right)
+        return ratio
+
+    def matrix(self, left: Sequence[int], right: Sequence[int]) -> Matrix:
+        """Return the similarities of all pairs of two groups of one name."""
+        if not self.arguments or len(left) * len(right) < _TOGETHER_FROM:
+            return _over_one_unit([[self.ratio(e, c) for c in right] for e in left])
+        if self.plain:
+            rows, lanes, unit = self._common(left, right)
+            return Matrix(list(map(lanes.values, rows)), unit)
+        return _over_one_unit(self._ratios(left, right))
+
+    def _common(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
+        expected, called = self._expected_arguments, self._called_arguments
+        return common([expected[e] for e in left], [called[c] for c in right])
+
+    def _ratios(self, left: Sequence[int], right: Sequence[int]) -> list[list[Ratio]]:
+        """Return the similarities of all pairs, of which some must be compared one by one."""
+        rows = self._plain_objects(self._expected_arguments, left)
+        columns = self._plain_objects(self._called_arguments, right)
+        shared = common(list(rows.values()), list(columns.values()))
+        row_of = dict(zip(rows, shared.rows, strict=True))
+        ratios: list[list[Ratio]] = []
+        for e in left:
+            # Objects with matchers or redacted values have no fixed leaves, so they are compared pair by pair.
+            values = dict(zip(columns, shared.lanes.values(row_of[e]), strict=True)) if e in row_of else {}
+            ratios.append(
+                [self._ratio_of_value(e, c, values[c], shared.unit) if c in values else self.ratio(e, c) for c in right]
+            )
+        return ratios
+
+    def _ratio_of_value(self, e: int, c: int, value: int, unit: int) -> Ratio:
+        """Return the similarity of two calls whose arguments have the similarity `value / unit`."""
+        return (value, unit) if value and not self._differs_elsewhere(self.expected[e], self.called[c]) else ZERO
+
+    def packed_matrix(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
+        """Return the similarities of all pairs of two groups of one name, with the smaller group as rows."""
+        is_transposed = len(left) > len(right)
+        if self.plain:
+            expected, called = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
+            return common(called, expected) if is_transposed else common(expected, called)
+        matrix = self.matrix(left, right)
+        rows = list(zip(*matrix.rows, strict=True)) if is_transposed else matrix.rows
+        lanes = Lanes(max(len(left), len(right)), greatest_price(matrix.unit))
+        return PackedMatrix(list(map(lanes.packed, rows)), lanes, matrix.unit)
+
+    def _plain_objects(self, arguments: Sequence[Any], positions: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return, by position, the argument objects without matchers and redacted values."""
+        return {
+            index: arguments[index]
+            for index in positions
+            if isinstance(arguments[index], dict) and id(arguments[index]) not in self.marked
+        }
+
+    def _differs_elsewhere(self, e: Item, c: Item) -> bool:
+        """Return whether types or outputs differ: the whole pair is then 0, whatever the arguments share."""
+        return self._types_differ(e, c) or self._outputs_differ(e, c)
+
+    def _types_differ(self, e: Item, c: Item) -> bool:
+        return e.type is not None and c.type != e.type and not isinstance(c.type, Absent)
+
+    def _outputs_differ(self, e: Item, c: Item) -> bool:
+        """Return whether outputs are compared, are known on both sides, and differ."""
+        if not self.output or isinstance(e.output, Absent) or isinstance(c.output, Absent):
+            return False
+        if self._holds_mark(e.output, c.output):
+            return False
+        if is_pattern(e.output):
+            return not any(fits(e.output, form) for form in self._forms(c.output))
+        return not json_equal(e.output, c.output) and not forms_equal(self._forms(e.output), self._forms(c.output))
+
+    def _forms(self, output: object) -> Sequence[object]:
+        """Return what an output may mean, itself and as JSON; each text is read once, and not once for each pair."""
+        if type(output) is not str:
+            return (output,)
+        forms = self._text_forms.get(output)
+        if forms is None:
+            forms = self._text_forms[output] = json_forms(output)
+        return forms
+
+    # Differences
+
+    def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
+        """Return the pair with its differences, and with what could not be compared."""
+        if self.plain:
+            if ratio == ONE:
+                return Pair(e, c, 1.0)
+            differences = argument_differences(self._expected_arguments[e], self._called_arguments[c])
+            return Pair(e, c, ratio[0] / ratio[1], _copied(differences))
+        expected, called = self.expected[e], self.called[c]
+        not_compared = self._uncaptured(expected, called)
+        if ratio == ONE and not self.marked and not self._by_meaning:
+            return Pair(e, c, 1.0, (), not_compared)
+        differences, redacted, respelled = self._differences(expected, called)
+        return Pair(
+            e,
+            c,
+            ratio[0] / ratio[1],
+            () if ratio == ONE else _copied(differences),
+            (*not_compared, *redacted),
+            tuple(redacted),
+            _copied(respelled),
+        )
+
+    def _uncaptured(self, e: Item, c: Item) -> tuple[str, ...]:
+        """Return the fields that the expected call compares and the recording lacks."""
+        fields = {
+            "input_parameters": self.arguments and c.arguments is ABSENT and e.arguments is not ABSENT,
+            "output": self.output and c.output is ABSENT and e.output is not ABSENT,
+            "type": c.type is ABSENT and e.type is not None,
+        }
+        return tuple(field for field, is_uncaptured in fields.items() if is_uncaptured)
+
+    def _differences(self, e: Item, c: Item) -> tuple[list[Difference], list[str], list[Difference]]:
+        """Return the differences of two calls, the redacted places, and other spellings of equal values."""
+        arguments = self._mismatches(e.arguments, c.arguments)
+        differences = arguments.differences
+        if self._types_differ(e, c):
+            differences = [Difference("wrong_type", (), e.type, c.type), *differences]
+        if self._outputs_differ(e, c):
+            differences.append(Difference("wrong_output", (), e.output, c.output))
+        redacted = [place("input_parameters", path) for path in arguments.hidden]
+        if self.output and ABSENT is not e.output and ABSENT is not c.output and self._holds_mark(e.output, c.output):
+            redacted.append("output")
+        return differences, redacted, arguments.respelled
+
+    def _mismatches(self, expected: dict[str, Any] | Template | str | Absent, called: object) -> Mismatches:
+        """Return what speaks against called arguments, and what of them is redacted."""
+        if not self.arguments or isinstance(expected, Absent) or isinstance(called, Absent):
+            return Mismatches()
+        if isinstance(expected, str) or not isinstance(called, dict):
+            is_equal = expected == called
+            return Mismatches([] if is_equal else [Difference("wrong_argument", (), _tree(expected), called)])
+        if isinstance(expected, Template):
+            return expected.mismatches(called)
+        if not self._holds_mark(expected, called):
+            return Mismatches(argument_differences(expected, called))
+        left, right, hidden = without_marks(expected, called)
+        return Mismatches(argument_differences(left, right), hidden)
+
+    # Equality
+
+    def exact_values(self, left: Sequence[int], right: Sequence[int]) -> ExactValues:
+        """Return the values by which equal calls of two groups of one name are recognized.
+
+        A field is compared if any expected call of the group sets it. A call has no values where a compared field is
+        not set, not captured or redacted, or holds a matcher: such a call is equal to no other.
+        """
+        if self.plain:
+            arguments = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
+            return ExactValues(*arguments, complete=True)
+        expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
+        readers = self._readers(expected)
+
+        def values(item: Item) -> list[Any] | None:
+            fields = [read(item) for read in readers]
+            return None if ABSENT in fields else fields
+
+        expected_values, called_values = list(map(values, expected)), list(map(values, called))
+        complete = None not in expected_values and None not in called_values
+        # A tool's text may be the JSON of another call's value; then unequal values are not surely unequal.
+        if complete and self._exact_output in readers:
+            complete = self._of_one_form([item.output for item in (*expected, *called)])
+        return ExactValues(expected_values, called_values, complete)
+
+    def _readers(self, expected: Sequence[Item]) -> list[Callable[[Item], Any]]:
+        """Return the functions that read the compared fields of a call."""
+        _, types, arguments, outputs = _columns(expected)
+        readers: list[Callable[[Item], Any]] = []
+        if types.count(None) < len(types):
+            readers.append(_exact_type)
+        if self.arguments and arguments.count(ABSENT) < len(arguments):
+            readers.append(self._exact_arguments)
+        if self.output and outputs.count(ABSENT) < len(outputs):
+            readers.append(self._exact_output)
+        return readers
+
+    def _exact_arguments(self, item: Item) -> dict[str, Any] | str | Absent:
+        """Return the argument object that only an equal one matches; `ABSENT` if there is none."""
+        if self._holds_mark(item.arguments):
+            return ABSENT
+        if not isinstance(item.arguments, Template):
+            return item.arguments
+        only = item.arguments.only_object()
+        return ABSENT if only is None else dict(only)
+
+    def _of_one_form(self, outputs: list[object]) -> bool:
+        """Return whether no text among the outputs equals another output only when it is read as JSON."""
+        texts = {output for output in outputs if type(output) is str}
+        if not texts:
+            return True
+        if any(type(output) is not str for output in outputs):
+            return False
+        forms = [form for text in texts for form in {*map(frozen, self._forms(text))}]
+        return len(forms) == len(set(forms))
+
+    def _exact_output(self, item: Item) -> Any:  # noqa: ANN401 - a JSON value
+        """Return the output that only an equal one matches; `ABSENT` if there is none."""
+        return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
+
+
+def _columns(items: Sequence[Item]) -> Sequence[Sequence[Any]]:
+    """Return each field of all calls."""
+    return tuple(zip(*items, strict=True)) or ((), (), (), ())
+
+
+def _exact_type(item: Item) -> str | Absent:
+    return item.type if isinstance(item.type, str) else ABSENT
+
+
+def _over_one_unit(ratios: list[list[Ratio]]) -> Matrix:
+    """Return similarities as multiples of one unit."""
+    unit = lcm(*{denominator for row in ratios for _, denominator in row})
+    return Matrix([[numerator * (unit // denominator) for numerator, denominator in row] for row in ratios], unit)
+
+
+def _tree(value: object) -> object:
+    """Return the object inside a template, and any other value as it is."""
+    return value if type(value) is dict or not isinstance(value, Template) else value.tree
+
+
+def _copied(differences: list[Difference]) -> tuple[Difference, ...]:
+    """Return differences that no later change of the case can reach."""
+    copies: list[Difference] = []
+    for one in differences:
+        kind, path, expected, called = one
+        if type(expected) in _IMMUTABLE and type(called) in _IMMUTABLE:
+            copies.append(one)
+        else:
+            copies.append(Difference(kind, path, _copied_value(expected), _copied_value(called)))
+    return tuple(copies)
+
+
+def _copied_value(value: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a deep copy of a JSON value, which may hold matchers."""
+    kind = type(value)
+    if kind in _IMMUTABLE:
+        return value
+    if kind is list:
+        return list(map(_copied_value, value))
+    if kind is dict:
+        return {key: _copied_value(item) for key, item in value.items()}
+    return deepcopy(value) if is_pattern(value) else value

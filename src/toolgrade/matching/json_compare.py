@@ -1,0 +1,207 @@
+"""Equality and similarity of JSON values, and where two of them differ.
+
+Rules: `1 == 1.0`, but `True != 1` and `1 != "1"`; NaN equals NaN; strings are exact; lists are ordered and all or
+nothing. Argument objects are similar in part: equal keys count 1, objects recurse, anything else counts 0, and the sum
+is divided by the number of keys that either side names. So a wrong, a missing and an extra argument all cost.
+
+Similarities are exact rationals (numerator, denominator), not floats: a sum of them does not depend on the order in
+which it is made, and two equal sums are seen to be equal.
+
+Values are JSON values of the exact types `None, bool, int, float, str, list, dict`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Hashable, Sequence
+from math import gcd
+from typing import Any, Final, Literal, NamedTuple
+
+Path = tuple["str | int", ...]
+"""Keys and positions that lead to a place in a value."""
+
+
+class Absent:
+    """The type of `ABSENT`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return `ABSENT`."""
+        return "ABSENT"
+
+    def __reduce__(self) -> str:
+        """Stay one object when pickled."""
+        return "ABSENT"
+
+
+SELF_FROZEN: Final = frozenset({str, int, type(None)})
+"""Types whose values stand for themselves; a boolean does not, since `True == 1`, and a float may be NaN."""
+
+SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+"""Types of values that are neither lists nor objects."""
+
+_JSON_STARTS: Final = frozenset('{["-0123456789tfnNI')
+"""First characters of JSON texts, as Python reads them; to try any other text would take long."""
+
+ABSENT: Final = Absent()
+"""Stands where there is no value: a field that was never set or not captured, a key that one side lacks."""
+
+
+class Difference(NamedTuple):
+    """One place where an expected and a called value differ.
+
+    Attributes:
+        kind: What is wrong; `missing_argument` and `extra_argument` are keys that one side lacks. `equal_by_meaning` is
+            not wrong: two spellings of one value.
+        path: Where, from the argument object (or from the output) down.
+        expected: The value expected there; `ABSENT` for an extra argument.
+        called: The value found there; `ABSENT` for a missing argument.
+    """
+
+    kind: Literal[
+        "wrong_argument", "missing_argument", "extra_argument", "wrong_output", "wrong_type", "equal_by_meaning"
+    ]
+    path: Path
+    expected: Any
+    called: Any
+
+
+def json_equal(a: Any, b: Any) -> bool:
+    """Return whether two JSON values are equal.
+
+    Numbers are equal if their values are, so `3` equals `3.0`; NaN equals itself. Values of different JSON types are
+    never equal: `1` equals neither `"1"` nor `True`. The order of keys does not matter.
+
+    Example:
+        >>> from toolgrade.capture import json_equal
+        >>> expected = {"city": "Paris", "days": 3}
+        >>> json_equal(expected, {"days": 3.0, "city": "Paris"}), json_equal(expected, {"days": "3", "city": "Paris"})
+        (True, False)
+    """
+    if a is b:
+        return True
+    kind = type(a)
+    if kind is not type(b):
+        return {kind, type(b)} == {int, float} and bool(a == b)
+    if kind is dict:
+        if len(a) != len(b):
+            return False
+        for key, value in a.items():
+            other = b.get(key, ABSENT)
+            # Leaves are often one object on both sides, or texts and numbers that Python compares as JSON does.
+            if value is other or (type(value) in SELF_FROZEN and type(value) is type(other) and value == other):
+                continue
+            if not json_equal(value, other):
+                return False
+        return True
+    if kind is list:
+        if len(a) != len(b):
+            return False
+        for value, other in zip(a, b, strict=True):  # noqa: SIM110 - a generator would double the stack frames
+            if value is not other and not json_equal(value, other):
+                return False
+        return True
+    return bool(a == b or (a != a and b != b))  # noqa: PLR0124 - only NaN differs from itself
+
+
+def outputs_equal(a: Any, b: Any) -> bool:
+    """Return whether two outputs are equal as JSON values, or are if texts are read as JSON.
+
+    Frameworks differ in which of the two they keep: the value a tool returned, or the text the model was shown; and in
+    how they write the text.
+    """
+    return json_equal(a, b) or forms_equal(json_forms(a), json_forms(b))
+
+
+def forms_equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Return whether two outputs with these `json_forms` are equal."""
+    return any(json_equal(one, other) for one in a for other in b)
+
+
+def json_forms(output: Any) -> Sequence[Any]:
+    """Return an output, and the value that it is the JSON text of, if it is one."""
+    if type(output) is str and output.lstrip()[:1] in _JSON_STARTS:
+        with contextlib.suppress(ValueError, RecursionError):
+            return output, json.loads(output)
+    return (output,)
+
+
+def similarity(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
+    """Return how similar two argument objects are, as an exact rational between (0, 1) and (1, 1).
+
+    Cost: one visit of every value that both name.
+    """
+    if not a and not b:
+        return 1, 1
+    union = len(b)
+    whole = 0
+    parts: list[tuple[int, int]] = []
+    for key, value in a.items():
+        other = b.get(key, ABSENT)
+        kind = type(value)
+        if other is ABSENT:
+            union += 1
+        elif kind is type(other) in SELF_FROZEN:
+            whole += value == other
+        elif kind is dict and type(other) is dict:
+            part = similarity(value, other)
+            if part == (1, 1):
+                whole += 1
+            elif part[0]:
+                parts.append(part)
+        elif json_equal(value, other):
+            whole += 1
+    if parts:
+        return mean(whole, parts, union)
+    return (1, 1) if whole == union else (whole, union)
+
+
+def mean(whole: int, parts: list[tuple[int, int]], count: int) -> tuple[int, int]:
+    """Return the sum of a number and of rationals over a count, in its lowest terms."""
+    numerator, denominator = whole, 1
+    for part in parts:
+        numerator, denominator = numerator * part[1] + part[0] * denominator, denominator * part[1]
+    denominator *= count
+    shared = gcd(numerator, denominator)
+    return numerator // shared, denominator // shared
+
+
+def argument_differences(expected: dict[str, Any], called: dict[str, Any], path: Path = ()) -> list[Difference]:
+    """Return every place where two argument objects differ, expected keys first, in the order they are written."""
+    differences: list[Difference] = []
+    for key, value in expected.items():
+        other = called.get(key, ABSENT)
+        kind = type(value)
+        if kind is type(other) in SCALARS and value == other:
+            continue
+        if other is ABSENT:
+            differences.append(Difference("missing_argument", (*path, key), value, ABSENT))
+        elif kind is dict and type(other) is dict:
+            differences += argument_differences(value, other, (*path, key))
+        elif not json_equal(value, other):
+            differences.append(Difference("wrong_argument", (*path, key), value, other))
+    for key, value in called.items():
+        if key not in expected:
+            differences.append(Difference("extra_argument", (*path, key), ABSENT, value))
+    return differences
+
+
+_TRUE: Final = object()
+_FALSE: Final = object()
+_NAN: Final = object()
+
+
+def frozen(value: Any) -> Hashable:
+    """Return a key that is equal for two JSON values exactly when `json_equal` says so."""
+    kind = type(value)
+    if kind in SELF_FROZEN:
+        return value  # type: ignore[no-any-return]
+    if kind is dict:
+        return "dict", frozenset(zip(value, map(frozen, value.values()), strict=True))
+    if kind is list:
+        return "list", tuple(map(frozen, value))
+    if kind is bool:
+        return _TRUE if value else _FALSE
+    return value if value == value else _NAN  # noqa: PLR0124 - NaN

@@ -1,0 +1,230 @@
+"""The calls of a case that a metric compares: without those that did nothing, and of one effect if asked for.
+
+Calls are left out on both sides before anything is counted. An alignment of the remaining calls is brought back to
+their positions in the case, so that findings, reasons and tables refer to the calls that people see there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, Literal, TypeAlias
+
+from toolgrade._internal.json import json_text
+from toolgrade._internal.options import require
+from toolgrade._internal.regex import BoundedPattern
+from toolgrade._internal.text import join_first, plural
+from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
+from toolgrade.errors import ConfigurationError
+from toolgrade.expect.plan import Expectation
+from toolgrade.matching.alignment import Alignment, Item
+from toolgrade.matching.plan_slots import CallPattern
+from toolgrade.metrics.base import call_finding, call_text, inferred_success_warnings, read_tools, status_of
+from toolgrade.metrics.comparable_calls import called_item, expected_item
+from toolgrade.metrics.plan_variants import plan_wants
+from toolgrade.metrics.tool_effects import MAX_LISTED, ToolEffects, list_names, read_effects
+from toolgrade.result import Finding
+
+Only: TypeAlias = Literal["read", "write"]
+"""The effect of the calls that are compared."""
+
+UNDONE: Final = frozenset({*CallStatus} - {CallStatus.OK, CallStatus.PENDING})
+"""Statuses of calls that did nothing. A pending call is not one of them: the agent has done its part."""
+
+ERROR_TEXTS: Final = (
+    r"(?i)\A\s*(?:"
+    r"error\b(?!\s+(?:rate|log|count|report)s?\b)"
+    r"|(?-i:[A-Za-z_.]*(?:Error|Exception)\b\s*[:(])"
+    r"|exception\b\s*[:(]|traceback \(most recent call last\)|failed to\b|failure\s*:"
+    r'|\{\s*"(?:error|exception)"\s*:(?!\s*(?:null|false|0|""|\[\s*\]|\{\s*\}))'
+    r'|\{\s*"is_?error"\s*:\s*true)'
+)
+"""The regular expression of `error_pattern="default"`: answers that begin as usual error texts do.
+
+These are `Error ...`, `ValueError: ...`, a traceback, `Failed to ...`, `Failure: ...`, and JSON objects that begin with
+an `error` that is not empty or with `isError` true. Error texts in other words are not recognized.
+"""
+
+EffectOf: TypeAlias = Callable[[CallPattern], ToolEffect]
+"""Returns the effect of a call of a plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCalls:
+    """The calls of a case that are compared, by their positions in the case."""
+
+    expected: Mapping[int, ToolCall]
+    called: Mapping[int, ToolCall]
+    effects: Mapping[str, ToolEffect | None] = field(default_factory=dict)
+    """The effect of each tool; empty if the effects do not matter."""
+    findings: tuple[Finding, ...] = ()
+    """Calls that are not scored because their effect is unknown."""
+    warnings: tuple[str, ...] = ()
+
+    def with_effect(self, effect: ToolEffect) -> ComparedCalls:
+        """Return only the calls of tools that have this effect."""
+
+        def select(calls: Mapping[int, ToolCall]) -> dict[int, ToolCall]:
+            return {index: call for index, call in calls.items() if self.effects[call.name] is effect}
+
+        return replace(self, expected=select(self.expected), called=select(self.called))
+
+    def items(self, *, output: bool = False) -> tuple[list[Item], list[Item]]:
+        """Return both sides in the form that the matching algorithms compare."""
+        return (
+            [expected_item(call, output=output) for call in self.expected.values()],
+            [called_item(call, output=output) for call in self.called.values()],
+        )
+
+    def in_case(self, alignment: Alignment) -> Alignment:
+        """Return an alignment of these calls with their positions in the case."""
+        places = list(self.expected), list(self.called)
+        if places == (list(range(len(self.expected))), list(range(len(self.called)))):
+            return alignment  # no call was left out
+        return alignment.placed(*places)
+
+
+class CallFilter:
+    """The options of a metric that decide which calls it compares.
+
+    Raises:
+        ConfigurationError: An option has none of its values, or no effect together with the others.
+    """
+
+    def __init__(
+        self,
+        *,
+        ignore_failed: bool,
+        effects: object,
+        guess_effects: bool,
+        error_pattern: object,
+        tools: Sequence[ToolSpec] | None,
+        only: object = None,
+    ) -> None:
+        """Check the options."""
+        require(only in (None, "read", "write"), "only must be 'read', 'write' or None for all calls", only)
+        self.only = None if only is None else ToolEffect(only)
+        self.error_pattern = _read_error_pattern(error_pattern, ignore_failed=ignore_failed)
+        self.ignore_failed = ignore_failed
+        self.declared = read_effects({} if effects is None else effects)
+        self.guess_effects = guess_effects
+        self.tools = tools or ()
+
+    def tool_effects(self, available: Sequence[object] | None) -> ToolEffects:
+        """Return the effects of the tools of a case with these available tools."""
+        return ToolEffects(self.declared, (self.tools, read_tools(available) or ()), self.guess_effects)
+
+    def select(
+        self, expected: Sequence[ToolCall], called: Sequence[ToolCall], available: Sequence[object] | None
+    ) -> ComparedCalls:
+        """Return the calls of a case that are compared."""
+        if self.only is None:
+            return self.without_failed(expected, called)
+        return self.by_effect(expected, called, self.tool_effects(available)).with_effect(self.only)
+
+    def select_for_plan(
+        self, expected: Expectation, called: Sequence[ToolCall], available: Sequence[object] | None
+    ) -> tuple[ComparedCalls, Callable[[CallPattern], bool]]:
+        """Return the called tools that are compared with a plan, and which of its calls are."""
+        only = self.only
+        if only is None:
+            return self.without_failed((), called), lambda _: True
+        calls, effect_of = self.by_effect_of_plan(expected, called, self.tool_effects(available))
+        return calls.with_effect(only), lambda want: effect_of(want) is only
+
+    def by_effect(
+        self, expected: Sequence[ToolCall], called: Sequence[ToolCall], effects: ToolEffects
+    ) -> ComparedCalls:
+        """Return the calls that did something, with the effect of each tool and findings for unknown effects."""
+        calls = self.without_failed(expected, called)
+        by_name = effects.by_name(expected, called)
+        unknown = {index: call for index, call in calls.called.items() if by_name[call.name] is None}
+        detail = ", it is unknown whether it changes something"
+        warnings = [*calls.warnings, *effects.warnings(expected, called)]
+        if unknown:
+            names = list_names(call.name for call in unknown.values())
+            amount = plural(len(unknown), "call")
+            warnings.append(f"{amount} not scored, since the effect of the tool is unknown: {names}")
+        return replace(
+            calls,
+            effects=by_name,
+            findings=tuple(call_finding("unknown_effect", "Not scored", unknown[at], at, detail) for at in unknown),
+            warnings=tuple(warnings),
+        )
+
+    def by_effect_of_plan(
+        self, expected: Expectation, called: Sequence[ToolCall], effects: ToolEffects
+    ) -> tuple[ComparedCalls, EffectOf]:
+        """Return the calls as `by_effect` does, for any call of a plan, and the effect of each call of the plan.
+
+        A name pattern reads if it accepts at least one called or available tool, and every tool that it accepts reads.
+        """
+        patterns = plan_wants(expected)
+        tools = {call.name for call in called} | effects.tool_names
+        accepted = [ToolCall(name=name) for name in _accepted_names(patterns, tools)]
+        return self.by_effect(accepted, called, effects), partial(_pattern_effect, effects, tools)
+
+    def without_failed(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> ComparedCalls:
+        """Return the calls of a case without called ones that did nothing, if these are to be left out."""
+        calls = ComparedCalls(expected=dict(enumerate(expected)), called=dict(enumerate(called)))
+        if not self.ignore_failed:
+            return calls
+        undone = {index: call for index, call in calls.called.items() if self._did_nothing(call)}
+        done = {index: call for index, call in calls.called.items() if index not in undone}
+        warnings = [*_undone_warnings(undone), *self._inferred_success_warnings(done.values())]
+        return replace(calls, called=done, warnings=tuple(warnings))
+
+    def _inferred_success_warnings(self, done: Iterable[ToolCall]) -> list[str]:
+        """Return warnings about calls whose success is only inferred."""
+        pattern = None if self.error_pattern is None else self.error_pattern.pattern
+        if pattern not in (None, ERROR_TEXTS):
+            return []  # a pattern of the user covers the answers of these tools
+        without_status = sum(call.execution is None for call in done)
+        warnings = inferred_success_warnings(done)
+        if without_status:
+            warnings.append(f"{plural(without_status, 'call')} without a recorded status: taken as successful")
+        if pattern and warnings:
+            warnings.append("failures were looked for in the answers by the default error texts alone")
+        return warnings
+
+    def _did_nothing(self, call: ToolCall) -> bool:
+        if status_of(call) in UNDONE:
+            return True
+        return self.error_pattern is not None and any(map(self.error_pattern.search, _answer_texts(call)))
+
+
+def _read_error_pattern(pattern: object, *, ignore_failed: bool) -> BoundedPattern | None:
+    if pattern is None:
+        return None
+    if not ignore_failed:
+        message = "error_pattern must be used with ignore_failed=True, which leaves the failed calls out"
+        raise ConfigurationError(message)
+    if not isinstance(pattern, str) or not pattern:
+        expected = "error_pattern must be a regular expression for the answers of failed calls"
+        raise ConfigurationError(f"{expected}, got {pattern!r}")
+    return BoundedPattern(ERROR_TEXTS if pattern == "default" else pattern)
+
+
+def _pattern_effect(effects: ToolEffects, tools: Iterable[str], want: CallPattern) -> ToolEffect:
+    """Return the effect of a call of a plan; a pattern stands for those of the tools that it accepts."""
+    return effects.of_any([want.item.name] if want.pattern is None else filter(want.named, tools))
+
+
+def _accepted_names(wants: Sequence[CallPattern], tools: set[str]) -> list[str]:
+    """Return the names of expected calls, and of the tools that their patterns accept."""
+    names = tools | {want.item.name for want in wants if not want.pattern}
+    return sorted(name for name in names if any(want.named(name) for want in wants))
+
+
+def _undone_warnings(undone: Mapping[int, ToolCall]) -> list[str]:
+    if not undone:
+        return []
+    listed = join_first([call_text(call, index) for index, call in undone.items()], MAX_LISTED, count_rest=True)
+    return [f"{plural(len(undone), 'call')} left out that did nothing: {listed}"]
+
+
+def _answer_texts(call: ToolCall) -> list[str]:
+    """Return the answers of a call, for the program and for the model; those that are not text as JSON text."""
+    answers = [call.output, call.execution and call.execution.model_output]
+    return [value if isinstance(value, str) else json_text(value) for value in answers if value is not None]

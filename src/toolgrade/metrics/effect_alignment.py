@@ -1,0 +1,318 @@
+"""Alignments of what a run changed with what it should have changed, for the effect of a task.
+
+Writes are aligned in any order, with the leaves of their arguments; reads are aligned by name alone. A list of expected
+calls gives one result. A plan gives one for each of its variants, so that no result mixes the writes of one variant
+with the reads of another; the caller takes the one with the best score.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+from toolgrade._internal.text import number_text, printable
+from toolgrade.calls import ToolCall, ToolEffect
+from toolgrade.errors import ConfigurationError
+from toolgrade.expect.plan import MOST_WAYS, Expectation
+from toolgrade.matching.align_calls import align
+from toolgrade.matching.alignment import Alignment, Pair, quotient
+from toolgrade.matching.json_compare import Path
+from toolgrade.matching.plan import Entry, Layout, forbidden_calls, places_of
+from toolgrade.matching.plan_slots import CallPattern
+from toolgrade.metrics.call_filter import ComparedCalls, EffectOf
+from toolgrade.metrics.comparable_calls import (
+    by_leaves,
+    expected_item,
+    flatten_items,
+    layout_by_meaning,
+    unflatten,
+)
+from toolgrade.metrics.plan_variants import Aligner, variants_of
+from toolgrade.metrics.tool_effects import list_names
+from toolgrade.metrics.wording import alignment_findings, arithmetic
+from toolgrade.result import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMatches:
+    """The expected calls that state their turn of the user, compared with the calls of that turn.
+
+    Attributes:
+        matched: The sum of the similarities.
+        expected: The number of expected calls that state their turn.
+        missing: For each that was not called in its turn, its position, its name and the turn.
+    """
+
+    matched: Fraction = Fraction(0)
+    expected: int = 0
+    missing: tuple[tuple[int, str, int], ...] = ()
+
+    @property
+    def recall(self) -> float:
+        """Matched weight over expected calls; 1 without any."""
+        return quotient(self.matched.numerator, self.matched.denominator * self.expected) if self.expected else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChanges:
+    """Alignments of writes and of reads, in the positions of the case or of the places of a plan."""
+
+    writes: Alignment
+    reads: Alignment
+    align_in_order: Callable[[], Alignment]
+    """Aligns the writes again, in the expected order; called only for the result that is taken."""
+    turns: Callable[[], TurnMatches]
+    """Aligns the expected calls that state their turn, of either effect, turn by turn."""
+    names: Sequence[str]
+    """The expected names by position."""
+    forbidden: Sequence[tuple[int, str]] = ()
+    """Called positions that a plan forbids, with its words for the forbidden call."""
+    warnings: Sequence[str] = ()
+
+    @property
+    def right_tools(self) -> Alignment:
+        """The alignment of the writes in which each pair counts fully, whatever its arguments."""
+        pairs = [pair for pair in self.writes.pairs if all(one.kind != "wrong_type" for one in pair.differences)]
+        return replace(self.writes, matched=Fraction(len(pairs)))
+
+    def with_unexpected(self, number: int) -> TaskChanges:
+        """Return these changes as if this many further calls had been unexpected writes."""
+        return replace(self, writes=replace(self.writes, called_count=self.writes.called_count + number))
+
+    def ordered_share(self, in_order: Alignment) -> Fraction | None:
+        """Return the share of the matched weight in the expected order; `None` for fewer than two matched writes."""
+        if len(self.writes.pairs) < 2 or not self.writes.matched:  # noqa: PLR2004 - one call has no order
+            return None
+        # The alignment in order may leave calls out, so it can break fewer rules of a plan than the free one and weigh
+        # more.
+        return min(in_order.matched / self.writes.matched, Fraction(1))
+
+    def parts(self, ordered_share: Fraction | None) -> dict[str, float]:
+        """Return the numbers that apply to this case, by name."""
+        writes, reads = self.writes, self.reads
+        rows = (
+            ("write_f1", writes.expected_count or writes.called_count, writes.f1),
+            ("write_recall", writes.expected_count, writes.recall),
+            ("write_precision", writes.called_count, writes.precision),
+            ("read_recall", reads.expected_count, reads.recall),
+            ("write_order", ordered_share is not None, float(ordered_share or 0)),
+        )
+        return {name: value for name, applies, value in rows if applies}
+
+    def steps(self, ordered_share: Fraction | None) -> list[str]:
+        """Return the arithmetic of the parts, one line for each."""
+        lines = [f"Writes: {arithmetic(self.writes, 'f1', exact=False)}."]
+        if self.reads.expected_count:
+            matched = number_text(float(self.reads.matched))
+            recall = number_text(self.reads.recall)
+            lines.append(f"Reads: {matched} of {self.reads.expected_count} expected = {recall}.")
+        if ordered_share is not None:
+            total = self.writes.matched
+            terms = f"{number_text(float(ordered_share * total))} of {number_text(float(total))}"
+            lines.append(f"Order: {terms} matched in order = {number_text(float(ordered_share))}.")
+        return lines
+
+    def findings(self, in_order: Alignment, called: Sequence[str]) -> list[Finding]:
+        """Return findings about the writes, writes out of order, and missing reads; `called` names the called tools."""
+        findings = [*alignment_findings(self.writes, self.names, called)]
+        broken_rules = {pair.expected for pair in self.writes.out_of_order}
+        # A pair that breaks a rule of a plan costs score, and already has a finding.
+        misplaced = [pair for pair in in_order.out_of_order if pair.breaks is None]
+        findings += [self._order_finding(pair) for pair in misplaced if pair.expected not in broken_rules]
+        findings += map(self._missing_read_finding, self.reads.missing)
+        return [*findings, *alignment_findings(replace(self.reads, missing=(), unexpected=()), self.names, called)]
+
+    def _missing_read_finding(self, index: int) -> Finding:
+        text = f"Missing read: expected #{index + 1} {printable(self.names[index])!r} was not called."
+        return Finding("missing", text, self.names[index], expected=index)
+
+    def _order_finding(self, pair: Pair) -> Finding:
+        name = self.names[pair.expected]
+        where = f"expected #{pair.expected + 1} {printable(name)!r} was called as #{pair.called + 1}"
+        return Finding("out_of_order", f"Out of order: {where}; it costs nothing.", name, pair.expected, pair.called)
+
+
+def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False) -> TaskChanges:
+    """Return the alignments with a list of expected calls."""
+    writes, reads = calls.with_effect(ToolEffect.WRITE), calls.with_effect(ToolEffect.READ)
+    expected, called = writes.items()
+    paths: dict[str, Path] = {}
+    if by_meaning:
+        leaves = by_leaves(_layout_of(writes.expected.values(), by_meaning=True), called)
+        expected = [entry.patterns[0].item for entry in leaves.entries]
+    else:
+        (expected, called), paths = flatten_items(expected, called)
+
+    def align_writes(*, ordered: bool) -> Alignment:
+        alignment = align(expected, called, ordered=ordered, arguments=True)
+        return writes.in_case(alignment if by_meaning else unflatten(alignment, paths))
+
+    def align_turns() -> TurnMatches:
+        layout = _layout_of(calls.expected.values(), by_meaning=by_meaning)
+        return _align_turns(layout, list(calls.expected), calls)
+
+    return TaskChanges(
+        writes=align_writes(ordered=False),
+        reads=reads.in_case(align(*reads.items())),
+        align_in_order=lambda: align_writes(ordered=True),
+        turns=align_turns,
+        names=[call.name for call in calls.expected.values()],
+    )
+
+
+def _layout_of(calls: Iterable[ToolCall], *, by_meaning: bool) -> Layout:
+    """Return a list of expected calls as the only variant of a plan."""
+    entries = [Entry((CallPattern(expected_item(call)),), call.name, turn=call.turn) for call in calls]
+    layout = Layout(tuple(entries))
+    return layout_by_meaning(layout) if by_meaning else layout
+
+
+def _align_turn(layout: Layout, turn: int, calls: ComparedCalls) -> tuple[Alignment, list[int]]:
+    """Align the calls of one turn with the entries that state it; return also the entry of each expected call."""
+    places = [place for place, entry in enumerate(layout.entries) if entry.turn == turn]
+    aligner = Aligner([call for call in calls.called.values() if call.turn == turn], arguments=True)
+    # Rules between calls of several turns cannot be checked inside of one.
+    entries = (layout.entries[place]._replace(after=frozenset(), group=None) for place in places)
+    part = by_leaves(Layout(tuple(entries)), aligner.items)
+    slots = [place for place, size in zip(places, places_of(part, aligner.items), strict=True) for _ in range(size)]
+    return aligner.align(part, ordered=False), slots
+
+
+def _align_turns(layout: Layout, positions: Sequence[int], calls: ComparedCalls) -> TurnMatches:
+    """Return the matches of the entries that state their turn; `positions` has that of each entry in the case."""
+    matched, expected = Fraction(0), 0
+    missing: list[tuple[int, str, int]] = []
+    for turn in sorted({entry.turn for entry in layout.entries if entry.turn is not None}):
+        alignment, slots = _align_turn(layout, turn, calls)
+        matched += alignment.matched
+        expected += alignment.expected_count
+        missing += [(positions[slots[index]], layout.entries[slots[index]].text, turn) for index in alignment.missing]
+    return TurnMatches(matched=matched, expected=expected, missing=tuple(missing))
+
+
+def changes_of_plan(
+    expected: Expectation, calls: ComparedCalls, effect_of: EffectOf, *, by_meaning: bool = False
+) -> Iterator[TaskChanges]:
+    """Yield the alignments with each variant of a plan, in written order.
+
+    Raises:
+        ConfigurationError: Too many places of the plan leave the choice between a write and a read.
+    """
+    sides = {effect: _CalledSide(calls.with_effect(effect), effect) for effect in ToolEffect}
+    places, (_, items) = list(calls.called), calls.items()
+    for variant in _variants_by_effect(expected, effect_of):
+        forbidden = tuple((places[index], text) for index, text in forbidden_calls(variant, items))
+        compared = layout_by_meaning(variant) if by_meaning else variant
+        yield _changes_of_variant(compared, effect_of, sides, calls, forbidden)
+
+
+class _CalledSide:
+    """The called tools of one effect, ready to be aligned with variants of a plan."""
+
+    def __init__(self, calls: ComparedCalls, effect: ToolEffect) -> None:
+        self.effect = effect
+        self.places = list(calls.called)
+        self.aligner = Aligner(calls.called.values(), arguments=effect is ToolEffect.WRITE)
+
+    def part_of(self, variant: Layout, effect_of: EffectOf) -> Layout:
+        """Return the entries of a variant that have this effect; arguments of writes are compared leaf by leaf."""
+        entries = tuple(entry for entry in variant.entries if effect_of(entry.patterns[0]) is self.effect)
+        part = replace(variant, entries=entries, forbidden=())
+        return by_leaves(part, self.aligner.items) if self.effect is ToolEffect.WRITE else part
+
+
+def _changes_of_variant(
+    variant: Layout,
+    effect_of: EffectOf,
+    sides: Mapping[ToolEffect, _CalledSide],
+    calls: ComparedCalls,
+    forbidden: tuple[tuple[int, str], ...],
+) -> TaskChanges:
+    parts = {effect: side.part_of(variant, effect_of) for effect, side in sides.items()}
+    sizes = {effect: iter(places_of(parts[effect], side.aligner.items)) for effect, side in sides.items()}
+    # An entry takes several positions if it may be called several times; positions count over writes and reads.
+    positions: dict[ToolEffect, list[int]] = {effect: [] for effect in sides}
+    names: list[str] = []
+    first_positions: list[int] = []
+    for entry in variant.entries:
+        effect = effect_of(entry.patterns[0])
+        size = next(sizes[effect])
+        first_positions.append(len(names))
+        positions[effect] += range(len(names), len(names) + size)
+        names += [entry.text] * size
+
+    def align_side(effect: ToolEffect, *, ordered: bool = False) -> Alignment:
+        alignment = sides[effect].aligner.align(parts[effect], ordered=ordered)
+        return replace(alignment.placed(positions[effect], sides[effect].places), labels=tuple(names))
+
+    return TaskChanges(
+        writes=align_side(ToolEffect.WRITE),
+        reads=align_side(ToolEffect.READ),
+        align_in_order=lambda: align_side(ToolEffect.WRITE, ordered=True),
+        turns=lambda: _align_turns(variant, first_positions, calls),
+        names=names,
+        forbidden=forbidden,
+        warnings=_ignored_rule_warnings(variant, effect_of),
+    )
+
+
+def _variants_by_effect(expected: Expectation, effect_of: EffectOf) -> Iterator[Layout]:
+    """Yield every variant of a plan; an entry that accepts writes and reads gives one variant for each effect."""
+    most = MOST_WAYS * len(expected.plans)
+    amount = 0
+    for variant in variants_of(expected):
+        options = [_entries_by_effect(entry, effect_of) for entry in variant.entries]
+        amount += prod(map(len, options))
+        if amount > most:
+            message = (
+                f"the alternatives of expected_tools have {amount} combinations or more, since a OneOf of writes and "
+                f"reads is a choice here; the limit is {most}: split the plan into several cases"
+            )
+            raise ConfigurationError(message)
+        for chosen in product(*options):
+            entries, choices = zip(*chosen, strict=True) if chosen else ((), ())
+            yield replace(variant, entries=entries, choices=(*variant.choices, *filter(None, choices)))
+
+
+def _entries_by_effect(entry: Entry, effect_of: EffectOf) -> list[tuple[Entry, str]]:
+    """Return an entry for each effect of its calls; with several effects, the choice in words."""
+    by_effect: dict[ToolEffect, list[CallPattern]] = defaultdict(list)
+    for want in entry.patterns:
+        by_effect[effect_of(want)].append(want)
+    if len(by_effect) == 1:
+        return [(entry, "")]
+    entries: list[tuple[Entry, str]] = []
+    for patterns in by_effect.values():
+        text = " or ".join(want.item.name for want in patterns)
+        entries.append((entry._replace(patterns=tuple(patterns), text=text), f"{text!r} of {entry.text!r}"))
+    return entries
+
+
+def _ignored_rule_warnings(variant: Layout, effect_of: EffectOf) -> list[str]:
+    """Return the warning that rules between a write and a read are not checked; empty without such rules."""
+    entries = [(entry, effect_of(entry.patterns[0])) for entry in variant.entries]
+    rules = [*_mixed_order_rules(entries), *_mixed_step_rules(entries)]
+    return [f"not checked, since writes and reads are compared separately: {list_names(rules)}"] if rules else []
+
+
+def _mixed_order_rules(entries: Sequence[tuple[Entry, ToolEffect]]) -> Iterator[str]:
+    """Yield the rules by which an entry comes after one of another effect."""
+    effects: dict[str, set[ToolEffect]] = defaultdict(set)  # of the entries of each label
+    for entry, effect in entries:
+        for label in entry.labels:
+            effects[label].add(effect)
+    for entry, effect in entries:
+        yield from (f"{entry.text} after {label}" for label in sorted(entry.after) if effects[label] - {effect})
+
+
+def _mixed_step_rules(entries: Sequence[tuple[Entry, ToolEffect]]) -> Iterator[str]:
+    """Yield the rules by which entries of several effects are in one step."""
+    groups: dict[int | None, dict[str, ToolEffect]] = defaultdict(dict)
+    for entry, effect in entries:
+        groups[entry.group][entry.text] = effect
+    groups.pop(None, None)
+    yield from (f"{', '.join(group)} in one step" for group in groups.values() if len(set(group.values())) > 1)

@@ -1,0 +1,195 @@
+"""Results of judged metrics: the judge's scores, findings and doubts beside what the metric measured itself.
+
+Metrics load this module only when they have a judge, since it imports most of the judge.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice, repeat
+
+from toolgrade._internal.text import join_first, number_text, plural, printable, shorten
+from toolgrade.calls import ToolSpec
+from toolgrade.judge import Judge, JudgeLike
+from toolgrade.judge.driver import Flow
+from toolgrade.judge.flow import Judgement, JudgeQuestion, judging
+from toolgrade.judge.interactions import Unit
+from toolgrade.judge.scoring import Part
+from toolgrade.metrics.base import Measurement, Metric, result_of
+from toolgrade.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult
+from toolgrade.stats.number_checks import mean_of
+
+_LONGEST_RATIONALE = 300
+_MOST_UNIT_SCORES = 10
+
+_CALL_QUESTIONS: dict[str, tuple[FindingKind, str, str]] = {
+    "tool_selection": ("wrong_tool", "Wrong tool", "whether it was the right tool"),
+    "arguments": ("wrong_arguments", "Wrong arguments", "whether its arguments are right"),
+}
+"""For each criterion about a call: the kind and title of its finding, and the question in words."""
+
+
+def judged_result(
+    metric: Metric,
+    measured: Measurement,
+    judge: JudgeLike | None,
+    units: Sequence[Unit],
+    tools: Sequence[ToolSpec],
+    *,
+    arguments: bool,
+    at_once: bool = True,
+) -> Flow[MetricResult]:
+    """Ask the judge about units of a case, and return the result: the lowest of the metric's and the judge's scores.
+
+    A score about which the judge decided nothing because it failed makes the result fail. Leaving it out of the
+    minimum would give a better score for a worse judge.
+    """
+    judgement = yield from judging(Judge.of(judge), units, tools, arguments=arguments, at_once=at_once)
+    judged = {"selection": judgement.selection, "arguments": judgement.arguments}
+    parts = {name: part for name, part in judged.items() if part is not None}
+    scores, sums = dict(measured.scores), dict(measured.sums)
+    for name, part in parts.items():
+        if part.score is not None:
+            scores[name] = part.score
+            sums[name] = _sum(name, part.score, judgement)
+    failure = "; ".join(f"{name}: {reason}" for name, reason in judgement.failures.items())
+    doubts = () if failure else _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
+    combined = measured._replace(
+        scores=scores,
+        sums=sums,
+        parts={**measured.parts, **_judge_numbers(judgement, parts)},
+        findings=(*measured.findings, *_judge_findings(judgement.questions)),
+        warnings=(*measured.warnings, *judgement.notes, *doubts),
+        skip_reason="nothing was decided",
+        failure=failure,
+    )
+    result = result_of(metric, combined)
+    return replace(result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost)
+
+
+def _questions(judgement: Judgement) -> list[QuestionResult]:
+    return [question for unit in judgement.units for question in unit.questions]
+
+
+def _sum(name: str, score: float, judgement: Judgement) -> str:
+    """Return the arithmetic of a judged score, such as `mean of 2 units (1, 0.5) = 0.75`."""
+    scores = [value for unit in judgement.units if (value := getattr(unit, name)) is not None]
+    if len(scores) == 1 and len(judgement.units) == 1:
+        return f"{_unit_sum(name, judgement.units[0].questions)} = {number_text(score)}"
+    listed = join_first([*map(number_text, scores)], _MOST_UNIT_SCORES)
+    return f"mean of {plural(len(scores), 'unit')} ({listed}) = {number_text(score)}"
+
+
+def _unit_sum(name: str, questions: Sequence[QuestionResult]) -> str:
+    if name == "arguments":
+        return _quotient("arguments", questions)
+    missing = sum(entry.missing for entry in questions)
+    if not any(entry.criterion == "tool_selection" for entry in questions):
+        return f"no call was made, and {'one' if missing else 'none'} was needed"
+    return _quotient("tool_selection", questions, f" + {missing} missing" if missing else "")
+
+
+def _quotient(criterion: str, questions: Sequence[QuestionResult], more: str = "") -> str:
+    """Return `3 yes / (3 yes + 1 no)` for the questions of a criterion."""
+    decisions = Counter(entry.decision for entry in questions if entry.criterion == criterion)
+    return f"{decisions['yes']} yes / ({decisions['yes']} yes + {decisions['no']} no{more})"
+
+
+def _judge_numbers(judgement: Judgement, parts: Mapping[str, Part]) -> dict[str, float]:
+    """Return the bounds of the judged scores, the coverage, and how often samples differed."""
+    numbers: dict[str, float] = {}
+    for name, part in parts.items():
+        numbers[f"{name}_low"], numbers[f"{name}_high"] = part.low, part.high
+    # There is always a question: whether a call is missing.
+    numbers["coverage"] = sum(part.decided for part in parts.values()) / sum(part.total for part in parts.values())
+    flip_rate = mean_of([entry.flip_rate for entry in _questions(judgement) if entry.flip_rate is not None])
+    return numbers if flip_rate is None else {**numbers, "flip_rate": flip_rate}
+
+
+def _doubts(
+    judgement: Judgement,
+    parts: Mapping[str, Part],
+    other_scores: Mapping[str, float],
+    threshold: float,
+    *,
+    has_score: bool,
+) -> Iterator[str]:
+    """Yield the warning that some questions have no decision, with the bounds that they leave for the score."""
+    open_kinds = Counter(
+        entry.decision or entry.outcome for entry in _questions(judgement) if entry.decision in {None, "cannot_tell"}
+    )
+    if not open_kinds:
+        return
+    total = sum(part.total for part in parts.values())
+    kind_counts = ", ".join(f"{amount} {kind}" for kind, amount in sorted(open_kinds.items()))
+    questions = f"{plural(total, 'question')} to the judge and to code"
+    bounds = _bounds_text(parts.values(), other_scores.values(), threshold) if has_score else ""
+    yield f"{open_kinds.total()} of {questions} have no yes or no ({kind_counts}){bounds}"
+
+
+def _bounds_text(parts: Collection[Part], other_scores: Iterable[float], threshold: float) -> str:
+    """Return between which bounds the score lies, and whether the threshold is between them."""
+    others = [1.0, *other_scores]
+    low, high = min(*others, *(part.low for part in parts)), min(*others, *(part.high for part in parts))
+    text = f"; with them the score lies between {number_text(low)} and {number_text(high)}"
+    is_uncertain = low < threshold - TOLERANCE <= high
+    return f"{text}, so it is not certain whether it passes" if is_uncertain else text
+
+
+def _judge_findings(settled: Sequence[JudgeQuestion]) -> Iterator[Finding]:
+    for entry in settled:
+        if entry.judged.decision == "yes":
+            continue
+        if entry.judged.criterion == "missing_calls":
+            yield from _missing_call_findings(entry)
+        else:
+            yield from _call_findings(entry)
+
+
+def _call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
+    judged, tool = entry.judged, entry.judged.tool or ""
+    kind, title, question = _CALL_QUESTIONS[judged.criterion]
+    where = f"{_turn_text(judged)}called #{(judged.called or 0) + 1} {printable(tool)!r}"
+    finding = partial(Finding, tool=tool, called=judged.called, turn=judged.turn)
+    if judged.decision != "no":
+        yield finding("not_judged", f"Not judged: {where}, {question}{_explanation(judged)}.")
+    elif judged.decided_by == "judge":
+        yield finding(kind, f"{title}: {where}{_explanation(judged)}.")
+    elif judged.criterion == "tool_selection":
+        yield finding("unknown_tool", f"Unknown tool: {where} was not available.")
+    for violation in entry.violations:
+        text = f"{where}: {printable(violation.path)} {printable(violation.message)}."
+        yield finding("schema_violation", text, path=violation.path)
+
+
+def _missing_call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
+    judged, where, why = entry.judged, _turn_text(entry.judged), _explanation(entry.judged)
+    if judged.decision != "no":
+        yield Finding("not_judged", f"Not judged: {where}whether a call is missing{why}.", "", turn=judged.turn)
+        return
+    # The judge counts the missing calls and may name fewer tools than that.
+    for tool in islice(chain(entry.missing, repeat("")), judged.missing):
+        call = f"a call of {printable(tool)!r}" if tool else "a call"
+        yield Finding("missing_call", f"Missing: {where}{call} was needed{why}.", tool, turn=judged.turn)
+
+
+def _turn_text(judged: QuestionResult) -> str:
+    return "" if judged.turn is None else f"turn #{judged.turn + 1}, "
+
+
+def _explanation(judged: QuestionResult) -> str:
+    text = _explanation_text(judged)
+    return f": {shorten(printable(text), _LONGEST_RATIONALE).rstrip('.')}" if text else ""
+
+
+def _explanation_text(judged: QuestionResult) -> str:
+    """Return why a question has its decision, or none; empty if that is not known."""
+    text = judged.problem or judged.rationale
+    if judged.decision == "cannot_tell" and judged.decided_by == "judge":
+        return f"the judge cannot tell: {text}" if text else "the judge cannot tell"
+    if text is None and judged.probability is not None:
+        return f"the judge says so, with probability {number_text(judged.probability)}"
+    return text or ""

@@ -1,0 +1,459 @@
+"""Task success: a metric that combines all that a case states about the task into one score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+from typing import Any, ClassVar, get_args
+
+from toolgrade._internal.options import require_one_of
+from toolgrade._internal.text import number_text, plural, printable
+from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
+from toolgrade.cases import MLLMImage, Run, RunStatus, TestCase
+from toolgrade.errors import MissingFieldError
+from toolgrade.expect import Expect, Expectation, Matcher
+from toolgrade.matching.alignment import quotient
+from toolgrade.metrics.answers import answer_credit, contains_text
+from toolgrade.metrics.base import (
+    Measurement,
+    Metric,
+    call_finding,
+    called_tools,
+    case_label,
+    check_case,
+    enabled,
+    expectation_of,
+    has_succeeded,
+    read_share,
+    read_tools,
+    result_of,
+    run_notes,
+)
+from toolgrade.metrics.call_filter import CallFilter
+from toolgrade.metrics.comparable_calls import Compare, partial_comparison_warnings
+from toolgrade.metrics.effect_alignment import TaskChanges
+from toolgrade.metrics.effect_verbs import is_hand_over
+from toolgrade.metrics.name_patterns import matches, read_patterns
+from toolgrade.metrics.plan_variants import choice_lines
+from toolgrade.metrics.task_changes import CaseChanges
+from toolgrade.metrics.wording import arithmetic
+from toolgrade.result import Finding, MetricResult, display_value
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSuccessMetric(Metric):
+    """Estimates whether the agent did its task, from all that the case states about it.
+
+    The calls give the parts of `TaskEffectMetric`, whose options these are. With m expected writes, n called writes and
+    p pairs of them, whose similarities sum to w:
+
+        effects = 2 p / (m + n), arguments = 2 w / (m + n)
+        total = (effects + arguments) / 2 x (1 - read_weight + read_weight x reads) x the product of (1 + part) / 2
+
+    over the other parts that the case states, so that one that is not met at all halves the score:
+
+    - `turns`, where expected calls have a `turn`: the matched weight of these calls, reads included, compared only with
+      the calls of the same turn, over their number;
+    - `required_texts`: the share of them that the agent said at any time;
+    - `ended`, with `must_end`: 1 if the run came to its own end, else 0;
+    - `answer`, with `expected_output`: of a text the share of its words and numbers that the answer has, of a matcher
+      its credit.
+
+    A part that the case does not state is skipped: it is neither in the `parts` of the result nor in the score.
+    `effects` and `arguments` are skipped, too, and count as 1, if no write was expected or made. After a forbidden call
+    the score is 0 (`forbidden`, stated by the option or by a plan, is then 0 and else 1). `order` is the share of w in
+    the expected order; it does not affect the score. Of a plan the variant with the best total counts. See
+    docs/metrics.md.
+
+    Args:
+        effects: `"read"` or `"write"` by name or pattern, as in `TaskEffectMetric`.
+        available_tools: Tools with their `effect`, in any form that `ToolSpec` reads.
+        guess_effects: If nothing else decides, guess from the verb in the tool's name; a warning lists the guesses.
+        error_pattern: A call has failed if its status says so, or if this regular expression matches anywhere in its
+            answer. `"default"` is `toolgrade.metrics.ERROR_TEXTS`; `None` to look at the status alone.
+        forbidden: Names or patterns of tools whose calls must not succeed.
+        read_weight: The weight of the expected reads, in [0, 1]; the default only decides between equal scores.
+        compare: `"meaning"` compares every expected argument without a matcher as `toolgrade.expect.SameMeaning`, and
+            findings list what counted as equal; `"exact"` compares JSON values.
+        threshold: The lowest score that passes, in [0, 1]. At 0.98 everything but the reads must hold.
+        strict_mode: Threshold 1, and any score below 1 becomes 0.
+        include_reason: Put the arithmetic and the findings into words.
+        verbose_mode: Print the result of each measured case.
+
+    Raises:
+        ConfigurationError: An option is out of range.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, TaskSuccessMetric, ToolCall
+        >>> case = LLMTestCase(
+        ...     expected_tools=[ToolCall(name="book_flight", input_parameters={"to": "New York", "seats": [1, 2]})],
+        ...     tools_called=[ToolCall(name="book_flight", input_parameters={"to": "new york", "seats": [2, 1]})],
+        ...     required_texts=["120", "aisle"],
+        ...     actual_output="Booked for $120.00.",
+        ... )
+        >>> TaskSuccessMetric().measure(case).score
+        0.75
+    """
+
+    _name: ClassVar[str] = "task_success"
+
+    effects: Mapping[str, ToolEffect | str] = field(default_factory=dict[str, "ToolEffect | str"])
+    available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
+    guess_effects: bool = True
+    error_pattern: str | None = "default"
+    forbidden: Sequence[str] = ()
+    read_weight: float = 0.02
+    compare: Compare = "meaning"
+    threshold: float = 0.98
+    strict_mode: bool = False
+    include_reason: bool = True
+    verbose_mode: bool = False
+    _filter: CallFilter = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the options and normalize them."""
+        super().__post_init__()
+        read_share(self.read_weight, "read_weight")
+        require_one_of("compare", self.compare, get_args(Compare))
+        tools = read_tools(self.available_tools)
+        call_filter = CallFilter(
+            ignore_failed=True,
+            effects=self.effects,
+            guess_effects=self.guess_effects,
+            error_pattern=self.error_pattern,
+            tools=tools,
+        )
+        self._set(available_tools=tools, forbidden=read_patterns(self.forbidden, "forbidden"), _filter=call_filter)
+
+    @property
+    def _options(self) -> Sequence[str]:
+        options = {
+            "not guessed": not self.guess_effects,
+            "exact arguments": self.compare == "exact",
+            "forbidden": self.forbidden,
+            f"read_weight={self.read_weight:g}": self.read_weight != 0.02,  # noqa: PLR2004 - the default
+        }
+        return enabled(options)
+
+    def _measure(self, case: TestCase) -> MetricResult:
+        metric = type(self).__name__
+        check_case(case, metric)
+        parts = [*_required_texts(case), *_ended(case), *_answer(case)]
+        if case.expected_tools is not None:
+            measured = self._with_calls(case, expectation_of(case, metric), parts)
+        elif parts:
+            measured = self._without_calls(case, parts)
+        else:
+            needs = f"{metric} needs expected_tools, expected_output, required_texts or must_end{case_label(case)}"
+            raise MissingFieldError(f"{needs}; state at least one of them, such as expected_tools=[] for no calls")
+        return result_of(self, measured._replace(warnings=(*run_notes(case), *measured.warnings)))
+
+    def _with_calls(
+        self, case: TestCase, expected: list[ToolCall] | Expectation, stated: Sequence[_Part]
+    ) -> Measurement:
+        """Return the measurement of a case that states the calls; `stated` are its other parts."""
+        calls = _with_turns(case, called_tools(case, type(self).__name__), expected)
+        case_changes = CaseChanges.of(case, expected, calls, self._filter, by_meaning=self.compare == "meaning")
+
+        def total(changes: TaskChanges) -> float:
+            parts = [*_turns(changes), *stated]
+            return 0.0 if changes.forbidden else self._calls_score(changes) * _product(parts)
+
+        changes = max(case_changes.variants, key=total)
+        rules = case_changes.broken_rules(changes, self.forbidden)
+        score = 0.0 if rules else total(changes)
+        in_order = changes.align_in_order()
+        order = changes.ordered_share(in_order)
+        parts = [*_turns(changes), *stated]
+        values = self._call_parts(changes) | _values(parts)
+        if order is not None:
+            values["order"] = float(order)
+        if case_changes.forbids(self.forbidden):
+            values["forbidden"] = float(not rules)
+        return Measurement(
+            scores={"total": score},
+            sums={"total": "a forbidden call was made = 0" if rules else self._sum(changes, parts, score)},
+            steps=[*choice_lines(changes.writes), *_call_steps(changes, order), *(part.step for part in parts)],
+            parts=values,
+            findings=[*case_changes.findings(changes, in_order, rules), *_findings(parts)],
+            warnings=[
+                *case_changes.plan_warnings(changes),
+                *case_changes.compared.warnings,
+                *case_changes.lower_bound_warnings(total, score),
+                *self._idle_warnings(changes, parts),
+                *partial_comparison_warnings(changes.writes),
+                *_warnings(parts),
+            ],
+            alignment=changes.writes,
+        )
+
+    def _without_calls(self, case: TestCase, parts: Sequence[_Part]) -> Measurement:
+        """Return the measurement of a case that does not state the calls; only forbidden ones are looked for."""
+        broken = self._forbidden_calls(case)
+        score = 0.0 if broken else _product(parts)
+        terms = " x ".join(part.term for part in parts)
+        values = _values(parts)
+        if self.forbidden:
+            values["forbidden"] = float(not broken)
+        return Measurement(
+            scores={"total": score},
+            sums={"total": "a forbidden call was made = 0" if broken else f"{terms} = {number_text(score)}"},
+            steps=[part.step for part in parts],
+            parts=values,
+            findings=[*broken, *_findings(parts)],
+            warnings=["the case states no expected_tools, so its calls were not compared", *_warnings(parts)],
+        )
+
+    def _forbidden_calls(self, case: TestCase) -> list[Finding]:
+        """Return a finding for each forbidden call that did not fail, in a case that does not state the calls."""
+        if not self.forbidden:
+            return []
+        done = self._filter.without_failed([], case.tools_called or []).called
+        broken = {index: call for index, call in done.items() if matches(call.name, self.forbidden)}
+        return [call_finding("forbidden", "Forbidden", call, index) for index, call in broken.items()]
+
+    def _calls_score(self, changes: TaskChanges) -> float:
+        """Return the score of the calls alone."""
+        recall = changes.reads.recall if changes.reads.expected_count else 1.0
+        writes = (changes.right_tools.f1 + changes.writes.f1) / 2
+        return writes * (1 - self.read_weight * (1 - recall))
+
+    def _call_parts(self, changes: TaskChanges) -> dict[str, float]:
+        """Return the parts about the calls that apply."""
+        parts: dict[str, float] = {}
+        if changes.writes.expected_count or changes.writes.called_count:
+            parts = {"effects": changes.right_tools.f1, "arguments": changes.writes.f1}
+        if changes.reads.expected_count:
+            parts["reads"] = changes.reads.recall
+        return parts
+
+    def _idle_warnings(self, changes: TaskChanges, parts: Sequence[_Part]) -> list[str]:
+        """Return the warning that a run without any call would score high; empty if the case asks for more."""
+        if (
+            changes.writes.expected_count
+            or not changes.reads.expected_count
+            or {part.name for part in parts} - {"ended"}
+        ):
+            return []
+        score = number_text(1 - self.read_weight)
+        advice = "state required_texts or expected_output if the agent must use what it reads"
+        return [f"only reads are expected, so a run without calls scores {score}; {advice}"]
+
+    def _sum(self, changes: TaskChanges, parts: Sequence[_Part], score: float) -> str:
+        """Return the arithmetic of the total."""
+        values = {name: number_text(value) for name, value in self._call_parts(changes).items()}
+        terms = ["no write expected or made 1"]
+        if "effects" in values:
+            terms = [f"(effects {values['effects']} + arguments {values['arguments']}) / 2"]
+        if "reads" in values:
+            base, weight = number_text(1 - self.read_weight), number_text(self.read_weight)
+            terms.append(f"({base} + {weight} x reads {values['reads']})")
+        return f"{' x '.join([*terms, *(part.term for part in parts)])} = {number_text(score)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A stated part besides the calls, with its evidence."""
+
+    name: str
+    value: float
+    step: str
+    """Its line of the reason."""
+    findings: Sequence[Finding] = ()
+    warnings: Sequence[str] = ()
+
+    @property
+    def term(self) -> str:
+        """Its factor in the arithmetic."""
+        return f"(1 + {self.name} {number_text(self.value)}) / 2"
+
+
+def _product(parts: Sequence[_Part]) -> float:
+    """Return the product of the factors: a part that is not met at all halves the score."""
+    return prod((1 + part.value) / 2 for part in parts)
+
+
+def _values(parts: Sequence[_Part]) -> dict[str, float]:
+    return {part.name: part.value for part in parts}
+
+
+def _findings(parts: Sequence[_Part]) -> list[Finding]:
+    return [finding for part in parts for finding in part.findings]
+
+
+def _warnings(parts: Sequence[_Part]) -> list[str]:
+    return [warning for part in parts for warning in part.warnings]
+
+
+def _call_steps(changes: TaskChanges, order: Fraction | None) -> list[str]:
+    """Return the arithmetic of the parts about the calls, one line for each."""
+    _, *others = changes.steps(order)
+    if not changes.writes.expected_count and not changes.writes.called_count:
+        return others
+    tools = arithmetic(changes.right_tools, "f1", exact=False)
+    return [f"Effects: {tools}.", f"Arguments: {arithmetic(changes.writes, 'f1', exact=False)}.", *others]
+
+
+def _with_turns(
+    case: TestCase, calls: Sequence[ToolCall], expected: list[ToolCall] | Expectation
+) -> Sequence[ToolCall]:
+    """Return the called tools with their turns if expected calls state theirs; a recorded run without turns has one.
+
+    Raises:
+        MissingFieldError: Expected calls state their turns, and no called tool does.
+    """
+    stating = expected if isinstance(expected, list) else expected.expected_calls()
+    if not calls or _state_turns(calls) or not _state_turns(stating):
+        return calls
+    if _recorded_run(case) is None:
+        needs = f"TaskSuccessMetric needs the turn of the tools_called{case_label(case)}"
+        raise MissingFieldError(f"{needs}, since its expected_tools state theirs; give each call its turn")
+    return [call.model_copy(update={"turn": 1}) for call in calls]
+
+
+def _state_turns(calls: Iterable[ToolCall | Expect]) -> bool:
+    return any(call.turn is not None for call in calls)
+
+
+def _turns(changes: TaskChanges) -> list[_Part]:
+    """Return the part of the expected calls that state their turn of the user; empty without any."""
+    matches_in_turn = changes.turns()
+    if not matches_in_turn.expected:
+        return []
+    value, missing = matches_in_turn.recall, {*changes.writes.missing, *changes.reads.missing}
+    matched = number_text(float(matches_in_turn.matched))
+    findings = [
+        Finding(
+            "wrong_turn",
+            f"Not in its turn: expected #{at + 1} {printable(name)!r} was not called in turn {turn}.",
+            name,
+            expected=at,
+        )
+        for at, name, turn in matches_in_turn.missing
+        if at not in missing
+    ]
+    expected = plural(matches_in_turn.expected, "expected call")
+    return [_Part("turns", value, f"Turns: {matched} matched in turn / {expected} = {number_text(value)}.", findings)]
+
+
+def _required_texts(case: TestCase) -> list[_Part]:
+    """Return the part of the required texts; empty without any."""
+    required = case.required_texts
+    if not required:
+        return []
+    texts, only_answer = _texts_of_agent(case)
+    absent = [text for text in required if not contains_text(text, texts)]
+    value = (len(required) - len(absent)) / len(required)
+    findings = [
+        Finding("missing_text", f"Not said: {display_value(text, None)}.", "", expected_value=text) for text in absent
+    ]
+    step = f"Required texts: {len(required) - len(absent)} of {len(required)} said = {number_text(value)}."
+    warning = "required texts were looked for in the final answer alone, since no other texts were recorded"
+    return [_Part("required_texts", value, step, findings, [warning] if only_answer else [])]
+
+
+def _ended(case: TestCase) -> list[_Part]:
+    """Return the part of the end of the run; empty if the case does not state that it must end."""
+    if not case.must_end:
+        return []
+    has_ended, warnings = _own_end(case)
+    if has_ended:
+        return [_Part("ended", 1.0, "Ended: the run came to its own end = 1.", warnings=warnings)]
+    text = "The run did not come to its own end."
+    return [_Part("ended", 0.0, "Ended: no = 0.", [Finding("not_ended", text, "")])]
+
+
+def _own_end(case: TestCase) -> tuple[bool, list[str]]:
+    """Return whether a run came to its own end, with a warning if that is a guess.
+
+    Raises:
+        MissingFieldError: Neither the case nor a recorded run says it.
+    """
+    if case.ended is not None:
+        return case.ended, []
+    run = _recorded_run(case)
+    if run is None:
+        needs = f"TaskSuccessMetric needs ended{case_label(case)}, since it states must_end"
+        raise MissingFieldError(f"{needs}; give True or False, or the run")
+    last = run.calls[-1] if run.calls else None
+    if last is not None and run.status is RunStatus.STOPPED and run.error is None and _hands_over(last):
+        return True, [f"the run counts as ended, since {printable(last.name)!r} seems to hand the conversation over"]
+    return run.status is RunStatus.OK, []
+
+
+def _hands_over(call: ToolCall) -> bool:
+    return has_succeeded(call) and is_hand_over(call.name)
+
+
+def _answer(case: TestCase) -> list[_Part]:
+    """Return the part of the final answer; empty if the case does not state the expected one."""
+    expected = case.expected_output
+    if expected is None:
+        return []
+    if not isinstance(expected, Matcher):
+        expected = _text_of(expected)
+    credit = answer_credit(expected, _final_answer(case))
+    value = quotient(credit.numerator, credit.denominator)
+    if isinstance(expected, Matcher):
+        step = f"Answer: compared with {printable(expected.describe())} = {number_text(value)}."
+    else:
+        step = f"Answer: the share of the expected words in the answer = {number_text(value)}."
+    if value == 1:
+        return [_Part("answer", value, step)]
+    text = f"The answer does not fit: expected {display_value(expected, None)}."
+    return [_Part("answer", value, step, [Finding("wrong_answer", text, "", expected_value=expected)])]
+
+
+def _final_answer(case: TestCase) -> str:
+    """Return the final answer: of a run without one the last text, or an empty text.
+
+    Raises:
+        MissingFieldError: The case says nothing about it.
+    """
+    if case.actual_output is not None:
+        return _text_of(case.actual_output)
+    texts = _recorded_texts(case)
+    if texts is None:
+        needs = f"TaskSuccessMetric needs actual_output{case_label(case)} to compare it with expected_output"
+        raise MissingFieldError(f"{needs}; give the answer, or '' for none")
+    return texts[-1] if texts else ""
+
+
+def _texts_of_agent(case: TestCase) -> tuple[list[str], bool]:
+    """Return what the agent said, and whether that is only its final answer.
+
+    Raises:
+        MissingFieldError: The case says nothing about it.
+    """
+    texts = _recorded_texts(case)
+    answer = [] if case.actual_output is None else [_text_of(case.actual_output)]
+    if texts is None and not answer:
+        needs = (
+            f"TaskSuccessMetric needs agent_texts or actual_output{case_label(case)}, since it states required_texts"
+        )
+        raise MissingFieldError(f"{needs}; give the texts, or [] for none")
+    return [*(texts or []), *answer], not texts
+
+
+def _recorded_texts(case: TestCase) -> list[str] | None:
+    """Return all texts of the agent; `None` if they are unknown."""
+    if case.agent_texts is not None:
+        return case.agent_texts
+    run = _recorded_run(case)
+    if run is None:
+        return None
+    # A recorded run without an answer and without texts said nothing that is known.
+    return run.agent_texts if run.agent_texts is not None or run.actual_output is not None else []
+
+
+def _recorded_run(case: TestCase) -> Run | None:
+    """Return the run of a case, unless it only carries the warnings of a record."""
+    run = case.run
+    return None if run is None or run.model_fields_set <= {"calls", "warnings"} else run
+
+
+def _text_of(content: str | list[str | MLLMImage]) -> str:
+    """Return the texts of a content without its images."""
+    return content if isinstance(content, str) else "\n".join(part for part in content if isinstance(part, str))

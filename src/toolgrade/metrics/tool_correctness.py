@@ -1,0 +1,305 @@
+"""Tool correctness: a metric that compares the called tools with the expected ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
+
+from toolgrade._internal.options import require_one_of
+from toolgrade.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
+from toolgrade.cases import LLMTestCase, TestCase
+from toolgrade.errors import ConfigurationError, MissingFieldError
+from toolgrade.expect.plan import Expectation, expected_names
+from toolgrade.matching.align_calls import align
+from toolgrade.matching.alignment import Alignment, Denominator
+from toolgrade.metrics.base import (
+    Measurement,
+    Metric,
+    called_tools,
+    case_label,
+    enabled,
+    expectation_of,
+    label_text,
+    read_judge,
+    read_tools,
+    result_of,
+    run_notes,
+)
+from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, Only
+from toolgrade.metrics.comparable_calls import Compare, item_by_meaning, partial_comparison_warnings
+from toolgrade.metrics.plan_variants import align_plan, choice_lines, plan_warnings
+from toolgrade.metrics.wording import alignment_findings, arithmetic
+from toolgrade.result import MetricResult
+
+if TYPE_CHECKING:
+    from toolgrade.judge import JudgeLike
+    from toolgrade.judge.driver import Flow
+
+NOT_JUDGED = "tool selection was not judged: available_tools was given without a judge"
+NO_TOOLS = "tool selection was not judged: neither the metric nor the case has available_tools"
+
+
+@dataclass(frozen=True, eq=False)
+class ToolCorrectnessMetric(Metric):
+    """Compares the tools that were called with the tools that were expected.
+
+    Expected and called tools are aligned one to one with the greatest sum w of similarities; the score is w divided by
+    the `denominator`. The similarity of two calls is 0 unless their names are equal and, if the expected call has a
+    type, their types. With `INPUT_PARAMETERS` it is the share of arguments that agree; with `OUTPUT` it is 0 unless the
+    outputs are equal. Nothing expected and nothing called scores 1; exactly one of the two scores 0. See
+    docs/scoring.md.
+
+    Args:
+        threshold: The lowest score that passes, in [0, 1].
+        evaluation_params: What is compared besides the name (`TOOL`, always on): `INPUT_PARAMETERS`, `OUTPUT`. Images
+            in outputs are compared by their bytes.
+        should_exact_match: 1 if the called tools equal the expected ones one by one, else 0. Takes precedence over
+            `should_consider_ordering`.
+        should_consider_ordering: Only calls in the expected order count (maximum-weight common subsequence).
+        denominator: `"expected"` (recall), `"called"` (precision), `"longest"`, `"f1"`. Without effect on an exact
+            match, which is 1 or 0.
+        strict_mode: Threshold 1, and any score below 1 becomes 0.
+        include_reason: Put the arithmetic and the findings into words.
+        verbose_mode: Print the alignment and the arithmetic of each measured case.
+        available_tools: The tools the agent could choose from, in any form that `ToolSpec` reads; by default those of
+            the case. Their selection is judged only by a judge; without one a warning says that it was not.
+        judge: Judges whether the right tools were selected: the name of a model, a model, a function, or a `Judge` (see
+            docs/judge.md). The score is then the lower of calling, as above, and selection. A case without available
+            tools is not judged, and a warning says so.
+        only: `"write"` or `"read"`: compare only the calls that change something, or those that do not. The others are
+            left out on both sides before anything is counted. An expected call of unknown effect counts as a write; a
+            called one is left out and reported.
+        ignore_failed: Leave out called tools that did nothing: `error`, `invalid_arguments`, `unknown_tool`,
+            `rejected`, `cancelled`, `not_executed`. A judge sees all calls.
+        effects: The effects of tools for `only`, `"read"` or `"write"` by name or pattern; otherwise the `effect` of
+            the available tools decides. See `TaskEffectMetric`.
+        guess_effects: If nothing else decides, guess from the verb in the tool's name; a warning lists the guesses.
+        error_pattern: A regular expression for the answers of failed calls; with `ignore_failed`, a call whose answer
+            it matches anywhere is left out too. `"default"` is `toolgrade.metrics.ERROR_TEXTS`.
+        compare: `"exact"`, or `"meaning"` to compare every expected argument without a matcher as
+            `toolgrade.expect.SameMeaning`; findings list what counted as equal. Used only with `INPUT_PARAMETERS`.
+        async_mode: Ask all questions about a case at the same time instead of one after the other.
+        model: Another name of `judge`.
+
+    Raises:
+        ConfigurationError: An option is out of range, both `judge` and `model` are given, or the judge is not one of
+            these.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="get_weather"), ToolCall(name="search_hotels")],
+        ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
+        ... )
+        >>> print(ToolCorrectnessMetric().measure(case).reason)
+        1 matched / 2 expected = 0.5 (passed at 0.5).
+        Missing: expected #2 'book_flight' was not called.
+        Unexpected: called #2 'search_hotels'.
+    """
+
+    _name: ClassVar[str] = "tool_correctness"
+
+    threshold: float = 0.5
+    evaluation_params: Sequence[ToolCallParams | str] = (ToolCallParams.TOOL,)
+    should_exact_match: bool = False
+    should_consider_ordering: bool = False
+    denominator: Denominator = "expected"
+    strict_mode: bool = False
+    include_reason: bool = True
+    verbose_mode: bool = False
+    available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
+    judge: JudgeLike | None = None
+    only: Only | None = None
+    ignore_failed: bool = False
+    effects: Mapping[str, ToolEffect | str] = field(default_factory=dict[str, "ToolEffect | str"])
+    guess_effects: bool = False
+    error_pattern: str | None = None
+    compare: Compare = "exact"
+    async_mode: bool = True
+    model: InitVar[JudgeLike | None] = None
+    _filter: CallFilter = field(init=False, repr=False)
+    _align_options: Mapping[str, bool] = field(init=False, repr=False)
+    _label: str = field(init=False, repr=False)
+
+    def __post_init__(self, model: JudgeLike | None) -> None:
+        """Check the options and normalize them."""
+        super().__post_init__()
+        require_one_of("denominator", self.denominator, get_args(Denominator))
+        require_one_of("compare", self.compare, get_args(Compare))
+        tools = read_tools(self.available_tools)
+        call_filter = CallFilter(
+            only=self.only,
+            ignore_failed=self.ignore_failed,
+            effects=self.effects,
+            guess_effects=self.guess_effects,
+            error_pattern=self.error_pattern,
+            tools=tools,
+        )
+        params = read_params(self.evaluation_params)
+        self._set(
+            evaluation_params=params,
+            available_tools=tools,
+            only=call_filter.only and call_filter.only.value,
+            _filter=call_filter,
+            _align_options={
+                # An exact match is an ordered one that leaves nothing out, so both come from the same alignment.
+                "ordered": self.should_exact_match or self.should_consider_ordering,
+                "arguments": ToolCallParams.INPUT_PARAMETERS in params,
+                "output": ToolCallParams.OUTPUT in params,
+            },
+        )
+        judge = read_judge(self.judge, model)
+        if judge is not None:
+            from toolgrade.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
+
+            self._set(judge=Judge.of(judge))
+        self._set(_label=self._label_text())
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is a judge to wait for."""
+        return self.judge is not None
+
+    @property
+    def label(self) -> str:
+        """`tool_correctness`, followed by the options that differ from the defaults."""
+        return self._label
+
+    def _label_text(self) -> str:
+        options = {
+            "exact": self.should_exact_match,
+            "ordered": self.should_consider_ordering and not self.should_exact_match,
+            "input_parameters": self._align_options["arguments"],
+            "by meaning": self._by_meaning,
+            "output": self._align_options["output"],
+            f"denominator={self.denominator}": self.denominator != "expected" and not self.should_exact_match,
+            f"only={self.only}": self.only is not None,
+            "without failed calls": self.ignore_failed,
+            "strict": self.strict_mode,
+            "judged": self.judge is not None,
+        }
+        return label_text(self._name, enabled(options))
+
+    @property
+    def _by_meaning(self) -> bool:
+        """Whether arguments are compared by meaning."""
+        return self.compare == "meaning" and self._align_options["arguments"]
+
+    def align(self, case: TestCase) -> Alignment:
+        """Return the alignment from which the score of this case is computed.
+
+        Raises:
+            MissingFieldError: The case has no `expected_tools` or no `tools_called`.
+            ConfigurationError: The case is not one of a single question.
+        """
+        expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
+        return self._align(case, expected, called)[0]
+
+    def _align(
+        self, case: TestCase, expected: list[ToolCall] | Expectation, called: list[ToolCall]
+    ) -> tuple[Alignment, ComparedCalls]:
+        """Return the alignment in the positions of the case, and the calls that were compared."""
+        options = self._align_options
+        if isinstance(expected, list):
+            calls = self._filter.select(expected, called, case.available_tools)
+            left, right = calls.items(output=options["output"])
+            if self._by_meaning:
+                left = list(map(item_by_meaning, left))
+            return calls.in_case(align(left, right, **options)), calls
+        calls, keep = self._filter.select_for_plan(expected, called, case.available_tools)
+        compared = calls.called.values()
+        alignment = align_plan(expected, compared, self._calling_score, keep, by_meaning=self._by_meaning, **options)
+        # Expected calls of a plan have labels instead of positions in the case, so only called ones are renumbered.
+        return alignment.placed(range(len(alignment.labels)), list(calls.called)), calls
+
+    def _calling_score(self, alignment: Alignment) -> float:
+        """Return the score of the calls; a judge may lower the score of the case."""
+        return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
+
+    def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
+        expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
+        if self.judge is None:
+            # With `only`, available tools may be set just to declare their effects, which needs no judge.
+            is_unused = self.available_tools is not None and self.only is None
+            return result_of(self, self._compare(case, expected, called, [NOT_JUDGED] if is_unused else []))
+        tools = read_tools(case.available_tools if self.available_tools is None else self.available_tools)
+        if tools is None:
+            return result_of(self, self._compare(case, expected, called, [NO_TOOLS]))
+        if case.input is None:
+            needs = f"{type(self).__name__} needs input{case_label(case)} for its judge"
+            raise MissingFieldError(f"{needs}; give the question that the agent was asked")
+        from toolgrade.judge.interactions import unit_of  # noqa: PLC0415 - loaded with the judge
+        from toolgrade.metrics.judging import judged_result  # noqa: PLC0415 - loaded with the judge
+
+        measured = self._compare(case, expected, called, [])
+        return judged_result(
+            self, measured, self.judge, [unit_of(case)], tools, arguments=False, at_once=self.async_mode
+        )
+
+    def _compare(
+        self,
+        case: TestCase,
+        expected: list[ToolCall] | Expectation,
+        called: list[ToolCall],
+        extra_warnings: Sequence[str],
+    ) -> Measurement:
+        """Return the score of the calls with its evidence."""
+        alignment, compared = self._align(case, expected, called)
+        warnings = run_notes(case)
+        if isinstance(expected, list):
+            names: Sequence[str] = [call.name for call in expected]
+        else:
+            names = alignment.labels or expected_names(expected)
+            warnings += plan_warnings(expected, alignment, arguments=self._align_options["arguments"])
+        return Measurement(
+            scores={"calling": self._calling_score(alignment)},
+            sums={"calling": arithmetic(alignment, self.denominator, exact=self.should_exact_match)},
+            steps=choice_lines(alignment),
+            parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
+            findings=(*alignment_findings(alignment, names, [call.name for call in called]), *compared.findings),
+            warnings=[*warnings, *compared.warnings, *partial_comparison_warnings(alignment), *extra_warnings],
+            alignment=alignment,
+        )
+
+    def score_batch(self, cases: Iterable[TestCase | Mapping[str, Any]]) -> list[float | None]:
+        """Return the scores of many cases, without their results.
+
+        Args:
+            cases: Cases, or objects as `json.loads` returns them, which are read as `LLMTestCase`.
+
+        Returns:
+            A score in [0, 1] for each case, in their order; `None` where `measure` gives no score.
+
+        Raises:
+            InvalidDataError: An object is not a case; `problems` has the paths.
+            ToolgradeError: What `measure` raises.
+
+        Example:
+            >>> from toolgrade import ToolCorrectnessMetric
+            >>> case = {"tools_called": [{"name": "search"}], "expected_tools": [{"name": "search"}, {"name": "book"}]}
+            >>> ToolCorrectnessMetric().score_batch([case])
+            [0.5]
+        """
+        read = (LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case for case in cases)
+        return [self._finished(self._outcome(case)).score for case in read]
+
+
+def read_params(params: object) -> tuple[ToolCallParams, ...]:
+    """Return distinct evaluation params in their usual order, with `TOOL`; texts such as "output" are accepted.
+
+    Raises:
+        ConfigurationError: A value is not an evaluation param.
+    """
+    if isinstance(params, str) or not isinstance(params, Iterable):
+        raise ConfigurationError(f"evaluation_params must be a list of ToolCallParams, got {params!r}")
+    selected = {ToolCallParams.TOOL, *map(_read_param, params)}
+    return tuple(param for param in ToolCallParams if param in selected)
+
+
+def _read_param(param: object) -> ToolCallParams:
+    try:
+        return ToolCallParams(param if isinstance(param, ToolCallParams) else str(param).lower())
+    except ValueError:
+        names = ", ".join(f"ToolCallParams.{member.name}" for member in ToolCallParams)
+        raise ConfigurationError(f"evaluation_params must contain only {names}, got {param!r}") from None

@@ -1,0 +1,197 @@
+"""Tool policy: a metric that checks the calls against rules for tools, approvals, order and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, ClassVar
+
+from toolgrade._internal.text import printable
+from toolgrade.calls import CallStatus, ToolCall
+from toolgrade.cases import TestCase
+from toolgrade.errors import ConfigurationError, InvalidDataError
+from toolgrade.metrics.argument_rules import ArgumentRule, Path, read_argument_rules
+from toolgrade.metrics.base import (
+    CallMetric,
+    Measurement,
+    call_finding,
+    case_label,
+    has_succeeded,
+    in_same_step,
+    omission_warnings,
+    share_of_calls,
+    status_of,
+)
+from toolgrade.metrics.name_patterns import first_match, matches, read_patterns
+from toolgrade.result import Finding
+
+APPROVED = "approved_calls"
+"""The key of a case's `metadata`, or of its run's, that lists the approved calls."""
+
+
+@dataclass(frozen=True, eq=False)
+class ToolPolicyMetric(CallMetric):
+    """Checks the calls against rules. A failed call that breaks a rule counts as well.
+
+    The score is 1 - violating calls / checked calls; at the default threshold any violation fails. A case without calls
+    is skipped. Tools are exact names or patterns (`*`, `?`, `[...]` as in a shell; case counts). See docs/metrics.md.
+
+    Args:
+        allowed: The tools that may be called; `None` for all.
+        denied: Tools that may not be called, even if allowed.
+        needs_approval: Tools that may not run without approval. Calls that are pending, were rejected or never ran do
+            not break this rule. A recording does not show whether a person approved a call that ran, so the `metadata`
+            of the case or of its run must list the approved calls under `approved_calls`, by id or by position from 0.
+            A call that ran and is not listed is a violation; a call without an `execution` counts as one that ran.
+        required_before: For each tool, the tools that must succeed before it: `{"change_*": ["look_up"]}` requires a
+            successful call of `look_up` before each call of a `change_*` tool. All listed tools are required. A call in
+            the same step is not earlier; a call without an `execution` counts as successful.
+        argument_rules: For each tool and each place in its arguments, the values that are allowed or denied:
+            `{"pay": {"currency": {"allowed": ["EUR"]}, "to.*.country": {"denied": ["X?"]}}}`. A place is keys joined by
+            dots (`*` is every item of a list or object, a number is an item of a list), or a tuple of keys. A place
+            that a call does not have breaks no rule. Values are compared as JSON values; texts may be patterns.
+            Arguments that were not recorded or are redacted break no rule: unless the call breaks another rule, it is
+            left out with a warning.
+        threshold: The lowest score that passes, in [0, 1].
+        strict_mode: Threshold 1, and any score below 1 becomes 0.
+        include_reason: Put the arithmetic and the findings into words.
+        verbose_mode: Print the result of each measured case.
+
+    Raises:
+        ConfigurationError: An option is out of range, or no rule is set.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolPolicyMetric
+        >>> case = LLMTestCase(tools_called=[ToolCall(name="book_flight"), ToolCall(name="get_weather")])
+        >>> ToolPolicyMetric(required_before={"book_flight": ["get_weather"]}).measure(case).score
+        0.5
+    """
+
+    _name: ClassVar[str] = "tool_policy"
+
+    allowed: Sequence[str] | None = None
+    denied: Sequence[str] = ()
+    needs_approval: Sequence[str] = ()
+    required_before: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    argument_rules: Mapping[str, Mapping[Path, Mapping[str, Sequence[Any]]]] = field(
+        default_factory=dict[str, Mapping[Path, Mapping[str, Sequence[Any]]]]
+    )
+    threshold: float = 1.0
+    strict_mode: bool = False
+    include_reason: bool = True
+    verbose_mode: bool = False
+    _rules: tuple[ArgumentRule, ...] = field(init=False, repr=False, default=())
+
+    def __post_init__(self) -> None:
+        """Check the options and normalize them."""
+        super().__post_init__()
+        if not isinstance(self.required_before, Mapping):
+            expected = "required_before must map tools to those required before them"
+            raise ConfigurationError(f"{expected}, got {self.required_before!r:.60}")
+        read_patterns(self.required_before, "required_before")  # the keys are patterns too
+        self._set(
+            allowed=None if self.allowed is None else read_patterns(self.allowed, "allowed"),
+            denied=read_patterns(self.denied, "denied"),
+            needs_approval=read_patterns(self.needs_approval, "needs_approval"),
+            required_before={
+                tool: read_patterns(patterns, f"required_before[{tool!r}]")
+                for tool, patterns in self.required_before.items()
+            },
+            _rules=read_argument_rules(self.argument_rules),
+        )
+        if not self._options:
+            names = "allowed, denied, needs_approval, required_before, argument_rules"
+            raise ConfigurationError(f"{type(self).__name__} must have at least one rule; set one of {names}")
+
+    @property
+    def _options(self) -> Sequence[str]:
+        names = ("denied", "needs_approval", "required_before", "argument_rules")
+        allowed = [] if self.allowed is None else ["allowed"]  # an empty list allows no tool
+        return [*allowed, *(name for name in names if getattr(self, name))]
+
+    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
+        approved = _approved_calls(case) if self.needs_approval else frozenset()
+        patterns = chain.from_iterable(self.required_before.values())
+        first_success = {pattern: _first_success(calls, pattern) for pattern in patterns}
+        findings: list[Finding] = []
+        undecided: set[int] = set()
+        for index, call in enumerate(calls):
+            findings += self._name_findings(index, call)
+            findings += self._approval_findings(index, call, approved)
+            findings += self._order_findings(index, calls, first_success)
+            findings += self._argument_findings(index, call, undecided)
+        violating = {finding.called for finding in findings}
+        undecided -= violating
+        checked = len(calls) - len(undecided)
+        reason = "the arguments in argument_rules were not recorded or are redacted"
+        warnings = omission_warnings(len(undecided), reason)
+        good = checked - len(violating)
+        return share_of_calls(calls, "allowed", good, checked, "checked call", findings=findings, warnings=warnings)
+
+    def _name_findings(self, index: int, call: ToolCall) -> Iterator[Finding]:
+        denied_by = first_match(call.name, self.denied)
+        if denied_by is not None:
+            yield call_finding("forbidden", "Forbidden", call, index, f", denied by {printable(denied_by)!r}")
+        elif self.allowed is not None and not matches(call.name, self.allowed):
+            yield call_finding("forbidden", "Forbidden", call, index, " is not allowed")
+
+    def _approval_findings(self, index: int, call: ToolCall, approved: Collection[str | int]) -> Iterator[Finding]:
+        is_approved = call.id in approved or index in approved
+        if matches(call.name, self.needs_approval) and _ran(call) and not is_approved:
+            detail = f" ran, and metadata[{APPROVED!r}] does not list it"
+            yield call_finding("not_approved", "Not approved", call, index, detail)
+
+    def _order_findings(
+        self, index: int, calls: Sequence[ToolCall], first_success: Mapping[str, int]
+    ) -> Iterator[Finding]:
+        call = calls[index]
+        required: dict[str, None] = {}  # a set in the order of the rules
+        for tool, patterns in self.required_before.items():
+            if matches(call.name, [tool]):
+                required.update(dict.fromkeys(patterns))
+        for pattern in required:
+            first = first_success[pattern]
+            # The model could not know of a success in the step in which it also asked for this call.
+            if first >= index or in_same_step(calls[first], call):
+                detail = f", before a call of {printable(pattern)!r} had succeeded"
+                yield call_finding("too_early", "Too early", call, index, detail)
+
+    def _argument_findings(self, index: int, call: ToolCall, undecided: set[int]) -> Iterator[Finding]:
+        """Yield the broken rules for arguments; add the call to `undecided` if one of them is not known."""
+        for rule in self._rules:
+            broken, is_hidden = rule.check(call, index)
+            if is_hidden:
+                undecided.add(index)
+            yield from broken
+
+
+def _first_success(calls: Sequence[ToolCall], pattern: str) -> int:
+    """Return the position of the first success of a required tool; the number of calls if there is none."""
+    successes = (index for index, call in enumerate(calls) if matches(call.name, [pattern]) and has_succeeded(call))
+    return next(successes, len(calls))
+
+
+def _ran(call: ToolCall) -> bool:
+    """Return whether a call ran; a call without an `execution` counts as one that ran."""
+    status = status_of(call)
+    # A result shows that the tool ran, even if the recording does not have its execution.
+    if call.execution is None or status in {CallStatus.OK, CallStatus.ERROR}:
+        return True
+    return call.execution.executed and status not in {CallStatus.PENDING, CallStatus.REJECTED}
+
+
+def _approved_calls(case: TestCase) -> frozenset[str | int]:
+    """Return the ids and positions of the approved calls, from the metadata of the case and of its run.
+
+    Raises:
+        InvalidDataError: An entry is not a list of ids or positions.
+    """
+    approved: set[str | int] = set()
+    for metadata in (case.metadata, case.run.metadata if case.run else {}):
+        entries: Any = metadata.get(APPROVED, [])
+        if not isinstance(entries, list) or not {*map(type, entries)} <= {str, int}:
+            where = f"metadata[{APPROVED!r}]{case_label(case)}"
+            raise InvalidDataError(f"{where} must be a list of ids or positions of calls, got {entries!r:.60}")
+        approved.update(entries)
+    return frozenset(approved)

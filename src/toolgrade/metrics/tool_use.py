@@ -1,0 +1,98 @@
+"""Tool use: a metric for conversations, in which a judge scores the selection of tools and their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from toolgrade.calls import ToolCall, ToolSpec
+from toolgrade.cases import ConversationalTestCase
+from toolgrade.errors import ConfigurationError
+from toolgrade.metrics.base import Measurement, Metric, needed_tools, read_judge, read_tools, result_of
+from toolgrade.result import MetricResult
+
+if TYPE_CHECKING:
+    from toolgrade.judge import JudgeLike
+    from toolgrade.judge.driver import Flow
+
+
+@dataclass(frozen=True, eq=False)
+class ToolUseMetric(Metric):
+    """Judges the tool calls of a conversation in units: a user's question and the agent's reaction to it.
+
+    The score is the lower of two means: selection over all units, arguments over the units that have calls. A mean
+    without units is left out. The judge is not asked what code can decide: an unknown tool, or arguments that do not
+    match the schema. See docs/judge.md.
+
+    Args:
+        available_tools: The tools the agent could choose from, in any form that `ToolSpec` reads; by default those of
+            the case. One of the two is required.
+        threshold: The lowest score that passes, in [0, 1].
+        judge: The name of a model, a model, a function, or a `Judge`; by default the one that the `TOOLGRADE_JUDGE_*`
+            variables configure.
+        include_reason: Put the arithmetic and the findings into words.
+        strict_mode: Threshold 1, and any score below 1 becomes 0.
+        async_mode: Ask all questions about a case at the same time instead of one after the other.
+        verbose_mode: Print the result of each measured case.
+        model: Another name of `judge`.
+
+    Raises:
+        ConfigurationError: An option is out of range, both `judge` and `model` are given, or the judge is
+            not one of these.
+
+    Example:
+        >>> import json
+        >>> from toolgrade import ConversationalTestCase, ToolCall, ToolUseMetric, Turn
+        >>> def judge(messages):
+        ...     reply = {"evidence": ["m1"], "reasoning": "The user asked for it.", "verdict": "yes"}
+        ...     return json.dumps(reply | {"missing": []} if '"missing"' in messages[0]["content"] else reply)
+        >>> turns = [
+        ...     Turn(role="user", content="What is the weather in Paris?"),
+        ...     Turn(role="assistant", content="Sunny.", tools_called=[ToolCall(name="get_weather")]),
+        ... ]
+        >>> metric = ToolUseMetric(available_tools=[{"name": "get_weather"}], judge=judge)
+        >>> print(metric.measure(ConversationalTestCase(turns=turns)).reason)
+        min(selection 1, arguments 1) = 1 (passed at 0.5).
+        Selection: 1 yes / (1 yes + 0 no) = 1.
+        Arguments: 1 yes / (1 yes + 0 no) = 1.
+    """
+
+    _name: ClassVar[str] = "tool_use"
+
+    available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
+    threshold: float = 0.5
+    judge: JudgeLike | None = None
+    include_reason: bool = True
+    strict_mode: bool = False
+    async_mode: bool = True
+    verbose_mode: bool = False
+    model: InitVar[JudgeLike | None] = None
+
+    def __post_init__(self, model: JudgeLike | None) -> None:
+        """Check the options and normalize them."""
+        from toolgrade.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
+
+        super().__post_init__()
+        self._set(judge=Judge.of(read_judge(self.judge, model)), available_tools=read_tools(self.available_tools))
+
+    @property
+    def waits(self) -> bool:
+        """True: this metric always waits for a judge."""
+        return True
+
+    def _measure(self, case: ConversationalTestCase) -> MetricResult | Flow[MetricResult]:
+        from toolgrade.judge.interactions import units_of  # noqa: PLC0415 - loaded with the judge
+        from toolgrade.metrics.judging import judged_result  # noqa: PLC0415 - loaded with the judge
+
+        name = type(self).__name__
+        if not isinstance(case, ConversationalTestCase):
+            advice = "give whole conversations; ConversationalTestCase.from_json reads one from a line of a file"
+            raise ConfigurationError(f"{name} measures a ConversationalTestCase, got {type(case).__name__}; {advice}")
+        tools = needed_tools(self.available_tools, case, name)
+        units, notes = units_of(case)
+        if not units:
+            reason = "; ".join(["the conversation has no unit interaction", *notes])
+            return result_of(self, Measurement(skip_reason=reason))
+        measured = Measurement(warnings=notes)
+        return judged_result(self, measured, self.judge, units, tools, arguments=True, at_once=self.async_mode)

@@ -1,0 +1,275 @@
+"""The pytest plugin: fixtures `toolgrade` and `toolgrade_golden`, options and a summary; see docs/pytest.md.
+
+pytest loads this module in every run of every project that has toolgrade installed. So its top imports nothing but what
+pytest imports itself; a run that uses neither fixture loads no other module of toolgrade.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from toolgrade._pytest.fixtures import Checks, GoldenChecks, Note
+    from toolgrade.report import Report
+
+__all__ = ["Checks", "GoldenChecks"]
+
+_FOLDER = "__toolgrade__"
+_COLUMNS = 80
+_FEWEST_COLUMNS = 40
+_FIXTURES = {"toolgrade", "toolgrade_golden"}
+_NOTES = pytest.StashKey["list[Note]"]()
+
+
+def __getattr__(name: str) -> object:
+    """Load the classes of the fixtures, for annotations, when they are first used."""
+    if name in __all__:
+        from toolgrade._pytest import fixtures
+
+        return getattr(fixtures, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("toolgrade", "tool calls of agents (toolgrade)")
+    group.addoption(
+        "--toolgrade-update", action="store_true", help="Rewrite goldens that differ, and show the differences."
+    )
+    group.addoption("--toolgrade-report", metavar="FILE", help="Write all results of the toolgrade fixtures as JSON.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker and the summary; under pytest-xdist only the controller has a summary."""
+    config.addinivalue_line(
+        "markers", "toolgrade: the test measures tool calls; set on every test that uses a toolgrade fixture."
+    )
+    config.addinivalue_line(
+        "markers",
+        "toolgrade_goldens(path): run the test once for each golden of a file, as its argument `golden`; the path is "
+        "relative to the file of the test.",
+    )
+    target = _report_target(config)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Summary(config, target), "toolgrade-summary")
+
+
+def _report_target(config: pytest.Config) -> Path | None:
+    """Return the file of the report: that of the option, or else that of the settings in `pyproject.toml`."""
+    option, source = config.getoption("--toolgrade-report"), "--toolgrade-report"
+    if option is None:
+        option, source = _report_setting(), "pyproject.toml: tool.toolgrade.pytest.report"
+    if option is None:
+        return None
+    target = Path(option).absolute()
+    if not target.parent.is_dir():
+        raise pytest.UsageError(f"{source}: there is no folder {str(target.parent)!r}")
+    return target
+
+
+def _may_have_settings() -> bool:
+    """Return whether toolgrade occurs in the nearest `pyproject.toml`, so that most runs need not parse it."""
+    try:
+        folder = Path.cwd()
+        paths = [place / "pyproject.toml" for place in (folder, *folder.parents)]
+        file = next((path for path in paths if path.is_file()), None)
+        return file is not None and b"toolgrade" in file.read_bytes()
+    except OSError:  # a run of tests must not fail because of a file that is none of its business
+        return False
+
+
+def _report_setting() -> str | None:
+    """Return `report` of the table `[tool.toolgrade.pytest]`."""
+    if not _may_have_settings():
+        return None
+    from toolgrade._internal.project_settings import read_project_settings
+    from toolgrade.errors import ConfigurationError
+
+    try:
+        settings = read_project_settings()
+        table = {} if settings is None else settings.table.get("pytest", {})
+        if settings is None or table == {}:
+            return None
+        if not isinstance(table, dict):
+            raise settings.error("pytest", f"must be a table, got {table!r}")
+        for key in table.keys() - {"report"}:
+            raise settings.unknown(f"pytest.{key}", key, ["report"])
+        return settings.path("pytest.report", table["report"])
+    except ConfigurationError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each golden of the file that the marker `toolgrade_goldens` names."""
+    marker = metafunc.definition.get_closest_marker("toolgrade_goldens")
+    if marker is None:
+        return
+    name = metafunc.definition.nodeid
+    if marker.kwargs or [isinstance(argument, (str, os.PathLike)) for argument in marker.args] != [True]:
+        raise pytest.UsageError(f"{name}: toolgrade_goldens must have one argument, the path of a file")
+    if "golden" not in metafunc.fixturenames:
+        raise pytest.UsageError(f"{name}: a test with toolgrade_goldens must have the argument 'golden'")
+    from toolgrade.dataset import Golden
+    from toolgrade.errors import ToolgradeError
+
+    path = metafunc.definition.path.parent / marker.args[0]
+    try:
+        goldens = Golden.load(path)
+    except (OSError, ToolgradeError) as error:
+        raise pytest.UsageError(f"{name}: {error}") from None
+    ids = [golden.id or f"golden{number}" for number, golden in enumerate(goldens, 1)]
+    metafunc.parametrize("golden", goldens, ids=ids)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use a fixture, before `-m` selects tests."""
+    for item in items:
+        if not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("toolgrade")
+
+
+@pytest.fixture
+def toolgrade(request: pytest.FixtureRequest) -> Checks:
+    """Measure cases: `toolgrade(case, metrics)` is `assert_test`, and adds the results to the summary of the run."""
+    from toolgrade._pytest.fixtures import Checks
+
+    return Checks(_note_taker(request.node))
+
+
+@pytest.fixture
+def toolgrade_golden(request: pytest.FixtureRequest, toolgrade: Checks) -> GoldenChecks:
+    """Compare calls with the golden of the test, a file next to it that the first run records."""
+    from toolgrade._pytest.fixtures import GoldenChecks, GoldenPlace, file_name
+
+    item: pytest.Item = request.node
+    names = [node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item))]
+    folder = item.path.parent / _FOLDER
+    root = item.config.rootpath
+    place = GoldenPlace(
+        folder=folder,
+        stem=file_name(".".join([item.path.stem, *names])),
+        label=(folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix(),
+        update=bool(item.config.getoption("--toolgrade-update")),
+        must_exist=os.environ.get("CI", "").lower() not in {"", "0", "false"},
+    )
+    return GoldenChecks(toolgrade, _note_taker(item), place)
+
+
+def _note_taker(item: pytest.Item) -> Callable[[Note], None]:
+    from toolgrade._pytest.summary import properties
+
+    notes = item.stash.setdefault(_NOTES, [])
+
+    def add(note: Note) -> None:
+        notes.append(note)
+        item.user_properties.extend(properties(note))
+
+    return add
+
+
+@pytest.hookimpl(hookwrapper=True)  # the older form, which every pytest from 7.0 on loads
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
+    """Attach the results to the report of a test, and show failed ones side by side."""
+    report: pytest.TestReport = (yield).get_result()
+    notes = item.stash.get(_NOTES, None)
+    if notes:
+        from toolgrade._internal.json import json_text
+
+        # Text, because pytest-xdist sends the report to another process.
+        vars(report)["toolgrade_notes"] = json_text(notes)
+        notes.clear()
+    add_section = getattr(report.longrepr, "addsection", None)
+    if call.excinfo is not None and add_section is not None:
+        width, colour = _terminal(item.config)
+        for failed in _failed_reports(call.excinfo.value):
+            from toolgrade._pytest.fixtures import difference_text
+
+            add_section("toolgrade", difference_text(failed, width=width, colour=colour))
+        _shorten_summary(report, call.excinfo.value)
+
+
+def _shorten_summary(report: pytest.TestReport, error: BaseException) -> None:
+    """Let the short summary say what is wrong in place of the name of the error."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    failed = getattr(error, "report", None)
+    if crash is not None and failed is not None and failed in _failed_reports(error):
+        from toolgrade._pytest.fixtures import failure_text
+
+        crash.message = failure_text(failed)
+
+
+def _terminal(config: pytest.Config) -> tuple[int, bool]:
+    """Return the columns of the terminal, and whether failures are coloured; not in a file of JUnit XML."""
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        columns, has_colours = worker.get("toolgrade_terminal", (_COLUMNS, False))
+        return columns, has_colours
+    writer = config.get_terminal_writer()
+    return max(writer.fullwidth, _FEWEST_COLUMNS), writer.hasmarkup and not config.getoption("xmlpath", None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist may not be installed
+    """Tell a worker of pytest-xdist about the terminal, which it does not have."""
+    node.workerinput["toolgrade_terminal"] = _terminal(node.config)
+
+
+def _failed_reports(error: BaseException) -> Iterator[Report]:
+    """Yield the reports of an error, or of the errors in an exception group."""
+    if "toolgrade.report" not in sys.modules:  # toolgrade cannot have raised the error
+        return
+    from toolgrade.errors import MetricAssertionError
+    from toolgrade.report import Report
+
+    if isinstance(error, MetricAssertionError) and isinstance(error.report, Report):
+        yield error.report
+    for inner in getattr(error, "exceptions", ()):
+        yield from _failed_reports(inner)
+
+
+class _Summary:
+    """Collects the results of all tests, in whichever process they ran, and shows them at the end."""
+
+    def __init__(self, config: pytest.Config, target: Path | None) -> None:
+        self._config = config
+        self._target = target
+        self._unsorted: list[dict[str, Any]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collect the results of a test, unless it is run again."""
+        text = getattr(report, "toolgrade_notes", None)
+        if text is not None and str(report.outcome) != "rerun":
+            self._unsorted.extend({"test": report.nodeid, **note} for note in json.loads(text))
+
+    @property
+    def _notes(self) -> list[dict[str, Any]]:
+        """The results by test, in an order that does not depend on the speed of processes."""
+        return sorted(self._unsorted, key=lambda note: note["test"])
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the report, if requested."""
+        if self._target is not None:
+            from toolgrade._pytest.summary import report_json
+
+            self._target.write_text(report_json(self._notes), encoding="utf-8")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show totals and failed results, unless -q, and always the goldens that were written."""
+        if not self._unsorted:
+            return
+        from toolgrade._pytest.summary import golden_lines, score_lines
+
+        quiet = self._config.option.verbose < 0
+        lines = [*(() if quiet else score_lines(self._notes)), *golden_lines(self._notes)]
+        if lines:
+            terminalreporter.write_sep("=", "toolgrade")
+        for line in lines:
+            terminalreporter.write_line(line)

@@ -1,0 +1,287 @@
+"""Messages of a case with their calls, values and images, and the timeline of its calls.
+
+The timeline has one bar a call, on a scale of time if all times are known, else by step.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, count
+from typing import Any, NamedTuple, TypeAlias
+
+from toolgrade._internal.images import DATA_URL, hash_images, image_type
+from toolgrade._internal.json import json_text, replace_nonfinite
+from toolgrade._internal.message_content import parts_of
+from toolgrade._internal.text import number_text, shorten
+from toolgrade.calls import CallStatus, Execution, ToolCall
+from toolgrade.cases import (
+    ConversationalTestCase,
+    Handoff,
+    LLMTestCase,
+    MLLMImage,
+    MLLMTestCase,
+    TestCase,
+    Turn,
+    input_with_images,
+)
+from toolgrade.expect import Matcher
+
+MOST_CALLS = 200
+"""Calls of one message, or inside one call, that are shown."""
+DEEPEST = 8
+"""Levels of calls inside each other that are shown."""
+
+_WIDTH = 1000
+_THINNEST = 6.0
+_FEWEST = 2
+
+LONGEST_LINE = 300
+"""Characters of a text on one line."""
+_ONE_LINE = 72
+_LARGEST_IMAGE = 2_000_000
+_ALL_IMAGES = 20_000_000
+
+Content: TypeAlias = "str | list[str | MLLMImage] | None"
+
+
+class Message(NamedTuple):
+    """A message with its calls; `turn` is its position, `None` in a case without turns.
+
+    `first` is the position of its first call among the calls of the case, or of its turn.
+    """
+
+    turn: int | None
+    role: str
+    content: Content
+    calls: Sequence[ToolCall] = ()
+    metadata: Mapping[str, Any] | None = None
+    first: int = 0
+
+
+def messages_of(case: object) -> list[Message]:
+    """Return the messages of a case; those of a case without turns are its input, and its answer with all calls."""
+    if isinstance(case, ConversationalTestCase):
+        return [
+            Message(index, turn.role, turn.content, turn.tools_called or (), turn.metadata)
+            for index, turn in enumerate(case.turns)
+        ]
+    if isinstance(case, (LLMTestCase, MLLMTestCase)):
+        if case.run is not None and case.run.dialogue:
+            return _dialogue(case, case.run.dialogue)
+        answer = Message(None, "assistant", case.actual_output, case.tools_called or ())
+        return [Message(None, "user", input_with_images(case)), answer]
+    return []
+
+
+def _dialogue(case: TestCase, dialogue: Sequence[Turn]) -> list[Message]:
+    """Return the messages of a run in which the user spoke several times, with the calls of the case in their order.
+
+    The calls that answer a message of the user stand before the last text of the agent that follows it.
+    """
+    calls = case.tools_called or []
+    numbers = list(accumulate((call.turn or 0 for call in calls), max))
+    exchanges = _exchanges(dialogue)
+    messages: list[Message] = []
+    first = 0
+    for number, turns in enumerate(exchanges, start=int(dialogue[0].role == "user")):
+        end = len(calls) if turns is exchanges[-1] else max(bisect_right(numbers, number), first)
+        messages += [Message(None, turn.role, turn.content) for turn in turns]
+        if end > first:
+            answer = messages.pop() if turns[-1].role == "assistant" else Message(None, "assistant", None)
+            messages.append(answer._replace(calls=calls[first:end], first=first))
+        first = end
+    return messages
+
+
+def _exchanges(dialogue: Sequence[Turn]) -> list[list[Turn]]:
+    """Return the turns of a dialogue in groups, each of which begins with the user, but for the first one perhaps."""
+    exchanges: list[list[Turn]] = []
+    for turn in dialogue:
+        if turn.role == "user" or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(turn)
+    return exchanges
+
+
+def problem_text(execution: Execution) -> str:
+    """Return the status of a call in words; empty if it is ok."""
+    return "" if execution.status is CallStatus.OK else execution.status.value.replace("_", " ")
+
+
+def is_failure(execution: Execution) -> bool:
+    """Return whether a call failed; one that is pending or was not executed did not."""
+    return execution.status not in {CallStatus.OK, CallStatus.PENDING, CallStatus.NOT_EXECUTED}
+
+
+def count_calls(calls: Sequence[ToolCall]) -> int:
+    """Return the number of calls at all levels; without recursion, since they may be nested deeply."""
+    queue = list(calls)
+    for call in queue:
+        if call.execution is not None:
+            queue += call.execution.children
+    return len(queue)
+
+
+def handoff_text(handoff: Handoff) -> str:
+    """Return the agents between which control passed."""
+    return f"{handoff.from_agent or '?'} to {handoff.to_agent or '?'}"
+
+
+_Step: TypeAlias = "tuple[int, str | None, int]"
+"""Turn, agent and step: calls that were requested at once have it in common."""
+
+
+class _Placed(NamedTuple):
+    """A call with its label (empty inside another call), the number of calls around it, and its step."""
+
+    name: str
+    execution: Execution
+    label: str
+    level: int
+    step: _Step
+
+
+class _Bar(NamedTuple):
+    """A bar of a call: its start and width on a scale of 1000, and the words beside it."""
+
+    call: _Placed
+    at: float
+    width: float
+    words: str
+
+
+def timeline(turns: Sequence[Sequence[ToolCall]]) -> dict[str, Any] | None:
+    """Return the template data of a timeline of the calls of each turn; `None` with fewer than two calls.
+
+    `timed` tells a scale of time from one of steps; `bars` are in the order of the calls, with the calls inside a call
+    behind it; `hidden` is the number of calls left out.
+    """
+    placed = list(_place_calls(turns))
+    if len(placed) < _FEWEST:
+        return None
+    drawn = placed[:MOST_CALLS]
+    starts = _starts(drawn)
+    bars: list[_Bar] = []
+    for bar in _bars_by_time(drawn, starts) if starts else _bars_by_step(drawn):
+        at = min(bar.at, _WIDTH - _THINNEST)
+        bars.append(bar._replace(at=round(at, 1), width=round(min(bar.width, _WIDTH - at), 1)))
+    return {"timed": bool(starts), "bars": bars, "hidden": len(placed) - len(drawn)}
+
+
+def _place_calls(turns: Sequence[Sequence[ToolCall]]) -> Iterator[_Placed]:
+    number = 0
+    for turn, calls in enumerate(turns):
+        for position, call in enumerate(calls):
+            number += 1
+            # A call without a step is alone: no recorded step is negative.
+            step: _Step = (turn, None, -1 - position)
+            if call.execution is not None and call.execution.step is not None:
+                step = (turn, call.execution.agent, call.execution.step)
+            yield from _with_inside(call, f"c{number}", 0, step)
+
+
+def _with_inside(call: ToolCall, label: str, level: int, step: _Step) -> Iterator[_Placed]:
+    execution = call.execution or Execution()
+    yield _Placed(call.name, execution, label, level, step)
+    if level < DEEPEST:
+        for child in execution.children:
+            yield from _with_inside(child, "", level + 1, step)
+
+
+def _starts(placed: Sequence[_Placed]) -> list[float]:
+    """Return when each call began, in seconds after the first; empty unless all are known."""
+    starts: list[Any] = [one.execution.started_at for one in placed]
+    try:
+        first = min(starts)
+        return [(start - first).total_seconds() for start in starts]
+    except TypeError:  # a time is unknown, or only some have a time zone, so that they cannot be compared
+        return []
+
+
+def _bars_by_time(placed: Sequence[_Placed], starts: Sequence[float]) -> Iterator[_Bar]:
+    timed = [(one, start, one.execution.duration or 0.0) for one, start in zip(placed, starts, strict=True)]
+    total = max(start + duration for _, start, duration in timed) or 1.0
+    for one, start, duration in timed:
+        took = "" if one.execution.duration is None else f", {_seconds(duration)}"
+        width = max(duration / total * _WIDTH, _THINNEST)
+        yield _Bar(one, start / total * _WIDTH, width, f"+{_seconds(start)}{took}")
+
+
+def _bars_by_step(placed: Sequence[_Placed]) -> Iterator[_Bar]:
+    steps = list(dict.fromkeys(one.step for one in placed))
+    at_once = Counter(one.step for one in placed if not one.level)
+    width = _WIDTH / len(steps)
+    for one in placed:
+        index = steps.index(one.step)
+        together = f", {at_once[one.step]} at once" if at_once[one.step] > 1 else ""
+        inside = ", inside" if one.level else ""
+        yield _Bar(one, index * width, width * 0.94, f"step {index + 1}{together}{inside}")
+
+
+def _seconds(value: float) -> str:
+    """Return a time in seconds, or in milliseconds if it is shorter than one."""
+    return f"{value * 1000:.3g} ms" if 0 < value < 1 else f"{number_text(round(value, 2))} s"
+
+
+def value_text(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    """Return a JSON value as text, on several lines if it is long; an image inside it as its type and hash."""
+    plain = hash_images(value)
+    if isinstance(plain, str) and plain.lstrip()[:1] not in {"[", "{"} and "\n" in plain:
+        return plain
+    text = json_text(plain)
+    if len(text) > _ONE_LINE:
+        return json.dumps(replace_nonfinite(plain), ensure_ascii=False, indent=2)
+    return text
+
+
+class Picture(NamedTuple):
+    """An image as a `data:` URL, which is empty if the image is not shown, with its caption."""
+
+    address: str
+    words: str
+
+
+class Pictures:
+    """Images of one page, up to a total size. Nothing is fetched from the network or read from the disk."""
+
+    def __init__(self) -> None:
+        """Begin with the whole size free."""
+        self._left = _ALL_IMAGES
+
+    def parts(self, content: str | Matcher | list[str | MLLMImage] | None, place: str) -> Iterator[str | Picture]:
+        """Yield the texts and images of a redacted message, which captions call `place`; a matcher is described."""
+        numbers = count(1)
+        if isinstance(content, Matcher):
+            content = content.describe()
+        for part in parts_of(content):
+            yield part if isinstance(part, str) else self.show(part, f"image {next(numbers)} of {place}")
+
+    def show(self, image: MLLMImage, place: str) -> Picture:
+        """Return a redacted image with its place, such as `image 1 of message 2`, as caption.
+
+        Only bytes that are PNG, JPEG, GIF or WebP are shown, whatever type the image declares.
+        """
+        match = DATA_URL.fullmatch(image.url or "")
+        data = image.data if match is None else match["data"]
+        if data is None:
+            return Picture("", f"{place}, not loaded: {shorten(image.url or image.path or '', LONGEST_LINE)}")
+        mime = _raster_type(data)
+        if mime is None:
+            return Picture("", f"{place}, not shown: not a PNG, JPEG, GIF or WebP image")
+        if len(data) > min(_LARGEST_IMAGE, self._left):
+            return Picture("", f"{place}, not shown: {mime} of {len(data):,} characters; the page has no room for it")
+        self._left -= len(data)
+        return Picture(f"data:{mime};base64,{data}", place)
+
+
+def _raster_type(data: str) -> str | None:
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return image_type(content)

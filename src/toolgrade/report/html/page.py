@@ -1,0 +1,253 @@
+"""Reports as one HTML file, which a browser opens from the disk: no network, and readable without JavaScript.
+
+All trace content is escaped. The report is redacted before anything is rendered, and Jinja escapes every text.
+`_printable` escapes invisible characters. The only URLs that contain data are the `data:` URLs of raster images. The
+Content-Security-Policy of the page allows its own style and script, by their hashes, and nothing from the network.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from toolgrade._internal.atomic_files import atomic_write
+from toolgrade._internal.json import json_text
+from toolgrade._internal.options import require
+from toolgrade._internal.text import plural, printable_lines, short_json, shorten
+from toolgrade.calls import Execution
+from toolgrade.redact import DEFAULT, Redactor
+from toolgrade.report.comparison import Comparison, MetricComparison
+from toolgrade.report.html import messages
+from toolgrade.report.html.cases import MOST_TAGS, case_anchors, case_view
+from toolgrade.report.html.totals import Places, breakable, headline, histogram, segments, shade
+from toolgrade.report.redaction import redact, redact_content
+from toolgrade.report.report import CaseResult, Report
+from toolgrade.report.text import first_problem, ordering, phrases
+from toolgrade.report.text.breakdown import changes_by_tool, warning_kinds
+
+_MAX_FILTER_TAGS = 200
+_LONGEST_NAME = 120
+_MAX_DETAIL_BYTES = 12_000_000
+"""Bytes of details, after which cases are rows only: a browser loads so many in about a second."""
+
+
+def render_html(
+    report: Report,
+    *,
+    title: str = "Evaluation",
+    baseline: Comparison | None = None,
+    limit: int = 2000,
+    redactor: Redactor = DEFAULT,
+) -> str:
+    """Return a report as one HTML page that loads no other file.
+
+    The same report gives the same page. Lone surrogates and control characters are shown as escapes, so that the page
+    can be written as UTF-8.
+
+    Args:
+        report: The report.
+        title: A heading, such as a file name.
+        baseline: How the report differs from an earlier one, with the earlier one as A.
+        limit: Maximum number of cases on the page: those that became worse than in the baseline, then other failures; 0
+            for all. The numbers always cover all cases. The first cases have details, up to 12 MB; the others are rows.
+        redactor: Redacts the content of the page; `toolgrade.redact.OFF` shows the values. Reasons and messages of
+            findings are redacted already: metrics apply the default rules.
+
+    Raises:
+        ConfigurationError: `limit` is negative.
+
+    Example:
+        >>> import re
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolgrade.report.html import render_html
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> page = render_html(evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent")
+        >>> re.search("<title>(.*)</title>", page).group(1)
+        'Weather agent'
+    """
+    require(limit >= 0, "limit must be 0 (all cases) or more", limit)
+    report = redact(report, redactor)
+    comparison = redact(baseline, redactor)
+    regressed = {change.index_b for metric in _compared(comparison) for change in (*metric.regressions, *metric.lost)}
+    ordered = sorted(report.cases, key=lambda case: (case.index not in regressed, *ordering.worst_case_first(case)))
+    cases = ordered[: limit or None]  # 0 means all
+    tags, tag_places = _tags(cases, redactor)
+    toolsets: dict[str, dict[str, Any]] = {}
+    pictures = messages.Pictures()
+    anchors = case_anchors(cases)
+    links: dict[str, Any] = {
+        "trials": trials_of(report.cases),
+        "addresses": {index: f"#{anchor}" for index, anchor in anchors.items()},
+    }
+    draw_body = page_template("case.html.jinja").make_module(links).body  # type: ignore[attr-defined]
+    room = _MAX_DETAIL_BYTES
+    rows: list[dict[str, Any]] = []
+    for case in cases:
+        anchor, body = anchors[case.index], None
+        if room > 0:
+            body = draw_body(case_view(case, redact_content(case.case, redactor), anchor, toolsets, pictures))
+            room -= len(body.encode("utf-8", "replace"))
+        rows.append({"entry": case, "anchor": anchor, "tags": tag_places[case.index], "body": body})
+    style, script = page_source("page.css"), page_source("page.js")
+    return page_template("page.html.jinja").render(
+        **totals_view(report, comparison, anchors),
+        **links,
+        title=redact(title, redactor),
+        cases=rows,
+        without_details=sum(row["body"] is None for row in rows),
+        tags=tags,
+        toolsets=list(toolsets.values()),
+        style=Markup(style),  # noqa: S704 - a file of this package
+        script=Markup(script),  # noqa: S704 - likewise
+        style_policy=_csp_hash(style),
+        script_policy=_csp_hash(script),
+    )
+
+
+def totals_view(report: Report, comparison: Comparison | None, on_page: Iterable[int]) -> dict[str, Any]:
+    """Return the template data of the totals of a report, both redacted, with the positions of the listed cases."""
+    return {
+        "report": report,
+        "headline": headline(report),
+        "segments": segments(report),
+        "metrics": [
+            (summary, histogram([case.results[place] for case in report.cases]))
+            for place, summary in enumerate(report.summaries)
+        ],
+        "comparison": comparison,
+        "warnings": warning_kinds(report),
+        "places": Places(report, on_page),
+        "regressed_tools": changes_by_tool(change for metric in _compared(comparison) for change in metric.regressions),
+    }
+
+
+def _compared(comparison: Comparison | None) -> tuple[MetricComparison, ...]:
+    """Return the compared metrics; none without a comparison."""
+    return () if comparison is None else comparison.metrics
+
+
+def trials_of(cases: Iterable[CaseResult]) -> dict[int, list[CaseResult]]:
+    """Return the trials of each golden by its position."""
+    trials: dict[int, list[CaseResult]] = {}
+    for case in cases:
+        if case.trial is not None:
+            trials.setdefault(case.cluster, []).append(case)
+    return trials
+
+
+def write_html(
+    path: str | os.PathLike[str],
+    report: Report,
+    *,
+    title: str = "Evaluation",
+    baseline: Comparison | None = None,
+    limit: int = 2000,
+    redactor: Redactor = DEFAULT,
+) -> None:
+    """Write a report as one HTML file; if this fails, an existing file does not change.
+
+    Args:
+        path: Where to write; an existing file is replaced.
+        report: The report.
+        title: See `render_html`.
+        baseline: See `render_html`.
+        limit: See `render_html`.
+        redactor: See `render_html`.
+
+    Raises:
+        ConfigurationError: `limit` is negative.
+        OSError: The file cannot be written.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolgrade.report.html import write_html
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> write_html("report.html", evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent")
+        >>> [path.name for path in Path().iterdir()]
+        ['report.html']
+    """
+    page = render_html(report, title=title, baseline=baseline, limit=limit, redactor=redactor)
+    with atomic_write(Path(path)) as draft:
+        draft.write_bytes(page.encode())
+
+
+def _tags(cases: Iterable[CaseResult], redactor: Redactor) -> tuple[list[tuple[str, int]], dict[int, list[int]]]:
+    """Return the tags of the filter and their numbers of cases, and the places of the tags of each case among them.
+
+    Tags are in the order of their names; of many, only the most frequent ones are in the filter.
+    """
+    tags_of: dict[int, tuple[str, ...]] = {}
+    for case in cases:
+        tags_of[case.index] = redact(tuple(getattr(case.case, "tags", ())), redactor)
+    counts = Counter(tag for tags in tags_of.values() for tag in set(tags))
+    by_frequency = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    listed = sorted(by_frequency[:_MAX_FILTER_TAGS])
+    place_of = {tag: place for place, (tag, _) in enumerate(listed)}
+    places = {index: [place_of[tag] for tag in tags[:MOST_TAGS] if tag in place_of] for index, tags in tags_of.items()}
+    return listed, places
+
+
+def _printable(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
+    """Return a text with every invisible character escaped; `Markup` contains escaped texts already."""
+    return printable_lines(value) if type(value) is str else value
+
+
+def page_source(name: str) -> str:
+    """Return a file of the page with newlines as line endings, as a browser reads it before it checks a hash."""
+    return (files("toolgrade.report.html") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _template_source(name: str) -> str:
+    """Return a template without its indentation, which would be a third of a large page."""
+    return "\n".join(line.lstrip(" ") for line in page_source(name).split("\n"))
+
+
+def _csp_hash(content: str) -> str:
+    """Return the hash by which the Content-Security-Policy allows a style or script."""
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+@cache
+def page_template(name: str) -> Template:
+    """Return a template with the filters and constants that all of them share."""
+    environment = Environment(
+        autoescape=True,
+        finalize=_printable,
+        loader=FunctionLoader(_template_source),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    functions: tuple[Callable[..., Any], ...] = (
+        *(ordering.case_verdict, ordering.result_verdict, first_problem.case_problem, json_text, short_json),
+        *(messages.value_text, phrases.judge_facts),
+        *(messages.problem_text, messages.is_failure, messages.count_calls, messages.handoff_text, breakable, shade),
+        *(phrases.number_or_dash, phrases.percent, phrases.interval_text, phrases.comparison_cells),
+        *(phrases.pass_at_k_rows, phrases.usage_texts, phrases.judge_totals),
+    )
+    filters: dict[str, Callable[..., Any]] = {function.__name__: function for function in functions}
+    filters["line"] = partial(shorten, limit=messages.LONGEST_LINE)
+    filters["long_line"] = partial(shorten, limit=2 * messages.LONGEST_LINE)
+    filters["name"] = partial(shorten, limit=_LONGEST_NAME)
+    environment.filters.update(filters)
+    constants = {
+        "count": plural,
+        "deepest": messages.DEEPEST,
+        "most_calls": messages.MOST_CALLS,
+        "most_tags": MOST_TAGS,
+        "no_execution": Execution(),
+        "verdicts": ordering.VERDICTS,
+    }
+    return environment.get_template(name, globals=constants)

@@ -1,0 +1,192 @@
+"""Totals on the page: the verdict on the whole report, the scores of each metric, and where cases go wrong."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from math import ceil
+from typing import Any, NamedTuple
+
+from markupsafe import Markup, escape
+
+from toolgrade._internal.text import plural, printable
+from toolgrade.report.report import Report
+from toolgrade.report.text.breakdown import Line, Matrix, Table, breakdowns, tool_matrix
+from toolgrade.report.text.ordering import VERDICTS, Verdict, case_verdict
+from toolgrade.result import MetricResult
+
+_WIDTH = 1000
+"""Width of the bar of all cases, in units of its SVG image."""
+_BINS = 10
+"""Bars of a histogram below a score of 1."""
+_HIGHEST = 40.0
+"""Height of the highest bar of a histogram, in units of its SVG image."""
+_LOWEST = 1.5
+"""Height of the lowest bar, which must stay visible."""
+_MOST_LINES = 50
+_SHADES = 5
+_BREAKS = re.compile(r"(?<=[_.(/-])")
+
+
+def headline(report: Report) -> tuple[Verdict, str, str]:
+    """Return the verdict on a report, the word shown for it, and a sentence that gives the reason.
+
+    An interrupted report never counts as passed.
+    """
+    verdicts = Counter(map(case_verdict, report.cases))
+    failed, errors, passed = verdicts["failed"], verdicts["error"], verdicts["passed"]
+    total = plural(len(report.cases), "case")
+    if failed:
+        return "failed", "failed", f"{failed:,} of {total} failed{_also(errors, 'could not be measured')}"
+    if errors:
+        return "error", "error", f"{errors:,} of {total} could not be measured"
+    sentence = f"nothing was scored: {total} skipped" if report.cases else "there were no cases"
+    if passed:
+        sentence = f"{plural(passed, 'case')} passed{_also(verdicts['skipped'], 'skipped')}"
+    if report.interrupted:
+        return "error", "interrupted", sentence
+    return ("passed", "passed", sentence) if passed else ("skipped", "no verdict", sentence)
+
+
+def _also(amount: int, words: str) -> str:
+    return f", {amount:,} {words}" if amount else ""
+
+
+def segments(report: Report) -> list[dict[str, Any]]:
+    """Return the parts of the bar that divides all cases by verdict.
+
+    A part has its `verdict`, the `amount` of cases, and its start `at` and `width` in a bar that is 1000 wide.
+    """
+    verdicts = Counter(map(case_verdict, report.cases))
+    parts: list[dict[str, Any]] = []
+    at = 0.0
+    for verdict in VERDICTS:
+        width = verdicts[verdict] / max(len(report.cases), 1) * _WIDTH
+        parts.append({"verdict": verdict, "amount": verdicts[verdict], "at": round(at, 1), "width": round(width, 1)})
+        at += width
+    return parts
+
+
+def histogram(results: Sequence[MetricResult]) -> dict[str, Any] | None:
+    """Return the distribution of scores: ten bars from 0 to 1, and one for exactly 1; `None` without scores.
+
+    `bars` has the heights of the failed and the passed part of each bar, at most 40 together; `words` describes them.
+    """
+    bins: dict[str, Counter[int]] = {"failed": Counter(), "passed": Counter()}
+    for result in results:
+        if result.score is not None:
+            bins["passed" if result.passed else "failed"][_bin(result.score)] += 1
+    sums = bins["failed"] + bins["passed"]
+    if not sums:
+        return None
+    unit = _HIGHEST / max(sums.values())
+
+    def height(amount: int) -> float:
+        return round(max(amount * unit, _LOWEST), 1) if amount else 0.0
+
+    bars = [{kind: height(amounts[place]) for kind, amounts in bins.items()} for place in range(_BINS + 1)]
+    words = "; ".join(f"{_range_text(place)}: {sums[place]:,}" for place in sorted(sums))
+    return {"bars": bars, "words": f"Scores, and how many cases have them: {words}"}
+
+
+def _bin(score: float) -> int:
+    """Return the position of the bar of a score."""
+    # The margin is for rounding: 1 - 0.9 is a float just below 0.1.
+    return _BINS if score >= 1 else max(min(int(score * _BINS + 1e-9), _BINS - 1), 0)
+
+
+def _range_text(place: int) -> str:
+    """Return the scores that the bar at a position counts."""
+    return "1" if place == _BINS else f"{place / _BINS:g} to {(place + 1) / _BINS:g}"
+
+
+class Place(NamedTuple):
+    """A place where cases go wrong: its number on the page, its name, and the first of its cases on the page.
+
+    `tool` and `argument` are empty in the matrix.
+    """
+
+    number: int
+    name: str
+    cases: int
+    first: int
+    tool: str
+    argument: str
+
+
+class Places:
+    """The tables of where a report goes wrong, and their places, by which the page filters its cases.
+
+    Only places with a case on the page have a number; the others are `None`.
+
+    Attributes:
+        tools: Lines of the table of tools with their places, at most 50.
+        arguments: Lines of the table of arguments with their places, at most 50.
+        matrix: Rows of the matrix: the expected tool, and its cells (see `_cell`).
+        groups: The places by the table that they are in.
+    """
+
+    def __init__(self, report: Report, on_page: Iterable[int]) -> None:
+        """Compute the tables of a redacted report of which some cases are on the page."""
+        self._on_page = frozenset(on_page)
+        self._numbers: defaultdict[int, list[int]] = defaultdict(list)
+        self.groups: dict[str, list[Place]] = {"Tools": [], "Arguments": [], "Expected and called tools": []}
+        self.tool_table, self.argument_table = breakdowns(report)
+        self.tools = self._lines("Tools", self.tool_table)
+        self.arguments = self._lines("Arguments", self.argument_table)
+        matrix = tool_matrix(report) or Matrix((), (), 0)
+        self.called, self.hidden_tools = matrix.called, matrix.hidden
+        self.matrix: list[tuple[str, list[dict[str, Any]]]] = []
+        for expected, cells in matrix.rows:
+            total = sum(map(len, cells))
+            row = [self._cell(expected, called, cases, total) for called, cases in zip(self.called, cells, strict=True)]
+            self.matrix.append((expected, row))
+
+    def of(self, case: int) -> list[int]:
+        """Return the numbers of the places of a case."""
+        return self._numbers[case]
+
+    def _lines(self, group: str, table: Table) -> list[tuple[Line, Place | None]]:
+        lines: list[tuple[Line, Place | None]] = []
+        for line in table.lines[:_MOST_LINES]:
+            name = f"{line.tool}({line.argument})" if line.argument else line.tool
+            lines.append((line, self._place(group, name, line.cases, line.tool, line.argument)))
+        return lines
+
+    def _cell(self, expected: str, called: str, cases: Sequence[int], total: int) -> dict[str, Any]:
+        """Return a cell of the matrix: the `amount` of calls, their `share` of the row, `is_right`, and the `place`.
+
+        `cases` has the case of each call of the cell, so that a case may occur several times.
+        """
+        if not expected:
+            name = f"{called} not expected"
+        elif not called:
+            name = f"{expected} not called"
+        else:
+            name = f"{called} in place of {expected}"
+        is_right = expected == called
+        place = None if is_right else self._place("Expected and called tools", name, sorted(set(cases)))
+        return {"amount": len(cases), "share": len(cases) / total, "is_right": is_right, "place": place}
+
+    def _place(self, group: str, name: str, cases: Sequence[int], tool: str = "", argument: str = "") -> Place | None:
+        """Add a place where these cases go wrong and number it; `None` if none of the cases is on the page."""
+        listed = [case for case in cases if case in self._on_page]
+        if not listed:
+            return None
+        number = sum(map(len, self.groups.values()))
+        for case in listed:
+            self._numbers[case].append(number)
+        place = Place(number, printable(name), len(cases), listed[0], tool, argument)
+        self.groups[group].append(place)
+        return place
+
+
+def shade(share: float) -> str:
+    """Return the class of a cell for a share in [0, 1]: `s1` for the lowest fifth to `s5`; empty for 0."""
+    return f"s{min(ceil(share * _SHADES), _SHADES)}" if share > 0 else ""
+
+
+def breakable(name: str) -> Markup:
+    """Return a name in HTML that lines break first after its punctuation, such as underscores and dots."""
+    return Markup("<wbr>").join(escape(part) for part in _BREAKS.split(printable(name)))

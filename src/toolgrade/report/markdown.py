@@ -1,0 +1,206 @@
+"""Reports in GitHub-flavoured Markdown, for the summary of a CI step or a comment: failures first, folded, and capped.
+
+All data of the cases is printed as code, so that none of it becomes markup, a link or a mention; see
+`toolgrade.report.text.gfm`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolgrade._internal.options import require
+from toolgrade._internal.text import join_first, number_text, plural
+from toolgrade.redact import DEFAULT, Redactor
+from toolgrade.report.comparison import CaseChange, Comparison
+from toolgrade.report.redaction import redact
+from toolgrade.report.report import MetricSummary, Report, TrialSummary
+from toolgrade.report.terminal.results import result_text
+from toolgrade.report.text import phrases
+from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
+from toolgrade.report.text.first_problem import first_problem
+from toolgrade.report.text.gfm import Page, code, fenced, folded, html_code
+from toolgrade.report.text.ordering import Entry, is_bad, result_verdict, worst_first
+from toolgrade.report.text.phrases import number_or_dash, one_line
+
+__all__ = ["render_markdown"]
+
+MAX_BYTES = 1_000_000
+"""Size that fits the summary of a step on GitHub, which may have 1 MiB; a comment may have 65,536 characters."""
+
+_MIN_BYTES = 4_000
+_MAX_NAME = 200
+_MOST_EXAMPLES = 3
+_SIGNS = {"failed": "❌", "passed": "✅", "interrupted": "⚠️", "error": "⚠️", "skipped": "⚪"}
+
+
+def render_markdown(
+    report: Report,
+    *,
+    title: str,
+    limit: int = 100,
+    max_bytes: int = MAX_BYTES,
+    baseline: Comparison | None = None,
+    redactor: Redactor = DEFAULT,
+) -> str:
+    """Return a report as Markdown.
+
+    It has the totals, what changed, the findings by tool, every failure with its first divergence, and then the rest.
+
+    Args:
+        report: The report.
+        title: A heading, such as a file name.
+        limit: Maximum number of failures whose calls are shown side by side, folded; 0 for all.
+        max_bytes: Maximum size in bytes of UTF-8, at least 4,000. Whatever does not fit is left out as a whole and
+            counted at the top: the calls of failures first, then the end of the page.
+        baseline: How the report differs from an earlier one, `toolgrade.compare(before, report)`.
+        redactor: Redacts values and texts.
+
+    Raises:
+        ConfigurationError: `max_bytes` or `limit` is too small.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolgrade.report.markdown import render_markdown
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> page = render_markdown(evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent")
+        >>> [line for line in page.splitlines() if line.startswith("#")]
+        ['# `Weather agent`', '## Findings by tool', '## 1 failure']
+    """
+    require(max_bytes >= _MIN_BYTES, f"max_bytes must be {_MIN_BYTES} or more", max_bytes)
+    require(limit >= 0, "limit must be 0 or more", limit)
+    report = redact(report, redactor)
+    page = Page(max_bytes)
+    word = phrases.verdict(report)
+    page.add(f"# {_name(redact(title, redactor)) or 'toolgrade'}")
+    amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {plural(len(report.cases), 'case')}"
+    page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {phrases.counts_text(report)}, of {amount}.")
+    if report.interrupted:
+        page.add(f"> **{phrases.INTERRUPTED}**")
+    _add_totals(page, report.summaries)
+    _add_trials(page, report.trial_summaries)
+    if baseline is not None:
+        _add_comparison(page, redact(baseline, redactor))
+    bad, rest = list[Entry](), list[Entry]()
+    for entry in sorted(report.results(), key=worst_first):
+        (bad if is_bad(entry[1]) else rest).append(entry)
+    tools = [(_name(tool), f"{cases:,}", problems) for tool, cases, problems in problem_rows(report)]
+    if tools:
+        page.add("## Findings by tool")
+        page.add_table(["tool", "cases", "findings of all metrics"], "lrl", tools, what="tool")
+    _add_failures(page, bad, limit)
+    _add_rest(page, rest)
+    return page.text()
+
+
+def _add_totals(page: Page, summaries: Sequence[MetricSummary]) -> None:
+    header = ["metric", "passes from", "mean", "pass rate", "passed", "failed", "not measured", "skipped"]
+    rows = [
+        (
+            _name(summary.metric),
+            f"{summary.threshold:g}",
+            phrases.with_interval(summary.mean, summary.mean_interval),
+            phrases.with_interval(summary.rate, summary.rate_interval),
+            *(f"{amount:,}" for amount in (summary.passed, summary.failed, summary.errored, summary.skipped)),
+        )
+        for summary in summaries
+    ]
+    page.add_table(header, "lrrrrrrr", rows, what="metric")
+    if any(map(phrases.estimates_text, summaries)):
+        page.add(phrases.INTERVALS)
+    judged = [f"- {_name(summary.metric)}: {text}" for summary in summaries if (text := phrases.judging_text(summary))]
+    page.add_list(judged, what="judge line")
+
+
+def _add_trials(page: Page, summaries: Sequence[TrialSummary]) -> None:
+    if not summaries:
+        return
+    page.add("## Trials")
+    rows = [(_name(summary.metric), *row) for summary in summaries for row in phrases.pass_at_k_rows(summary)]
+    page.add_table(["metric", "k", "pass@k", "pass^k", "goldens"], "lrrrr", rows, what="trial row")
+    page.add(phrases.PASS_AT_K_LEGEND)
+    flaky = [
+        f"- {_name(summary.metric)}: {code(phrases.flaky_text(golden))}"
+        for summary in summaries
+        for golden in summary.flaky
+    ]
+    page.add_list(flaky, what="flaky golden", title="### Flaky: some trials passed, some did not")
+
+
+def _add_comparison(page: Page, comparison: Comparison) -> None:
+    page.add(f"## Against the baseline\n\n{plural(comparison.in_both, 'case')} in both.")
+    header = ["metric", "pairs", "before", "now", "difference", "95 % interval", "worse", "better", "p"]
+    rows = [(_name(metric.metric), *phrases.comparison_cells(metric)) for metric in comparison.metrics]
+    page.add_table(header, "lrrrrrrrr", rows, what="compared metric")
+    changes = changes_by_tool(change for metric in comparison.metrics for change in metric.regressions)
+    tools: list[tuple[str, ...]] = []
+    for tool, kind, cases in changes:
+        examples = join_first([_name(change.label) for change in cases], _MOST_EXAMPLES)
+        tools.append((_name(tool), kind or "no finding", f"{len(cases):,}", examples))
+    if tools:
+        page.add("### ❌ Regressions by tool")
+        page.add_table(["tool", "first finding", "cases", "such as"], "llrl", tools, what="tool that became worse")
+    for metric in comparison.metrics:
+        for listed, title, what in (
+            (metric.regressions, "❌ Regressions: passed before, fail now", "regression"),
+            (metric.improvements, "✅ Improvements: failed before, pass now", "improvement"),
+        ):
+            page.add_list(list(map(_change_line, listed)), what=what, title=f"### {title}\n\n{_name(metric.metric)}")
+    gone = [f"- {_name(name)}" for name in comparison.only_a]
+    page.add_list(gone, what="gone case", title="### Measured before, and not now")
+    page.add_list([f"- {code(note)}" for note in comparison.notes], what="note", title="### Notes")
+
+
+def _change_line(change: CaseChange) -> str:
+    finding = f": {code(one_line(change.finding))}" if change.finding else ""
+    return f"- {_name(change.label)} {number_text(change.score_a)} → {number_text(change.score_b)}{finding}"
+
+
+def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
+    """Add a line for each failure; the first ones unfold to their calls side by side, as long as there is room.
+
+    Lines come before calls: if the page is short, it is better to list every failure than to show the calls of a few.
+    """
+    if not bad:
+        return
+    title = f"## {plural(len(bad), 'failure')}"
+    if 0 < limit < len(bad):
+        title += f"\n\nThe first {limit} can be unfolded."
+    lines = [f"<p>{_failure_line(entry)}</p>" for entry in bad]
+    lines = lines[: max(page.fitting([title, *lines]) - 1, 0)]  # one of the fitting blocks is the title
+    page.leave_out("failure", len(bad) - len(lines))
+    room = page.room_beside([title, *lines])
+    unfolded = bad[: min(limit or len(lines), len(lines))]
+    for place, (case, result) in enumerate(unfolded):
+        calls = fenced(result_text(result, case.case, case.label))
+        block = folded(_failure_line((case, result)), calls)
+        room -= len(block.encode()) - len(lines[place].encode())
+        if room < 0:
+            page.leave_out("side-by-side view", len(unfolded) - place)
+            break
+        lines[place] = block
+    if lines:
+        for block in (title, *lines):
+            page.add(block)
+
+
+def _failure_line(entry: Entry) -> str:
+    case, result = entry
+    names = " ".join(html_code(one_line(name, _MAX_NAME)) for name in (case.label, result.metric))
+    sign = _SIGNS[result_verdict(result)]
+    return f"{sign} {names} {number_or_dash(result.score)} {html_code(first_problem(result))}"
+
+
+def _add_rest(page: Page, rest: Sequence[Entry]) -> None:
+    """Add a folded table of the results that did not fail."""
+    rows: list[tuple[str, ...]] = []
+    for case, result in rest:
+        word = result_verdict(result)
+        names = (_name(case.label), _name(result.metric))
+        rows.append((*names, number_or_dash(result.score), f"{_SIGNS[word]} {word}", code(first_problem(result))))
+    if rows:
+        header = ["case", "metric", "score", "", "first problem"]
+        page.add_table(header, "llrll", rows, what="other result", summary=plural(len(rows), "other result"))
+
+
+def _name(name: str) -> str:
+    return code(one_line(name, _MAX_NAME))

@@ -1,0 +1,158 @@
+"""A comparison in a terminal: one line per metric, the cases that changed, and a key to the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from toolgrade._internal.text import join_first, number_text, plural, printable
+from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
+from toolgrade.report.terminal.console import FIRST_COLUMN, Name, Screen, alarm, interval_cell, make_table
+from toolgrade.report.terminal.tool_table import print_changes_by_tool
+from toolgrade.report.text.phrases import comparison_cells, one_line
+from toolgrade.result import ResultStatus
+
+_FEW = 10
+_MAX_NAMES = 3
+_TEXT = 200
+
+
+def print_comparison(
+    comparison: Comparison, *, title_a: str, title_b: str, limit: int = 20, console: Console | None = None
+) -> None:
+    """Print how two evaluations differ.
+
+    Args:
+        comparison: The comparison.
+        title_a: A heading for the earlier evaluation, such as a file name.
+        title_b: A heading for the later one.
+        limit: Maximum number of regressions, and of improvements, listed for each metric; 0 for all.
+        console: Where to print; standard output by default.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
+        >>> from toolgrade.report.terminal import print_comparison
+        >>> weather, metrics = ToolCall(name="get_weather"), [ToolCorrectnessMetric()]
+        >>> a = evaluate([LLMTestCase(id="weather", tools_called=[weather], expected_tools=[weather])], metrics)
+        >>> b = evaluate([LLMTestCase(id="weather", tools_called=[], expected_tools=[weather])], metrics)
+        >>> print_comparison(compare(a, b), title_a="before", title_b="after")
+        A  before: 1 case
+        B  after: 1 case
+        1 case in both
+         metric                   pairs    A    B B - A 95 % interval worse better     p
+         tool_correctness             1 1.00 0.00 -1.00             -     1      0 1.000
+        ...
+    """
+    screen = Screen(console)
+    for name, title, cases in (("A", title_a, comparison.cases_a), ("B", title_b, comparison.cases_b)):
+        screen.line(f"{name}  {printable(title)}: {plural(cases, 'case')}", "bold")
+    screen.line(f"{plural(comparison.in_both, 'case')} in both")
+    screen.print(_table(comparison))
+    regressions = [change for metric in comparison.metrics for change in metric.regressions]
+    print_changes_by_tool(screen, regressions, "passed in A, failed in B, by tool")
+    for metric in comparison.metrics:
+        name = f"{printable(metric.metric)}: " if len(comparison.metrics) > 1 else ""
+        heading = f"{name}{plural(len(metric.regressions), 'case')} passed in A, failed in B"
+        _print_changes(screen, metric.regressions, Text(heading, "bold red"), "B", limit)
+        heading = f"{name}{plural(len(metric.improvements), 'case')} failed in A, passed in B"
+        _print_changes(screen, metric.improvements, Text(heading, "bold green"), "A", limit)
+    screen.blank()
+    screen.lines(_column_key(comparison), "dim")
+    screen.lines((*_caveats(comparison), *map(printable, comparison.notes)))
+
+
+def _table(comparison: Comparison) -> Table:
+    interval = f"{comparison.confidence * 100:g} % interval"
+    columns = ("pairs", "A", "B", "B - A", interval, "worse", "better", "p")
+    table = make_table(*columns, first="metric", padding=(0, 0, 0, 1))
+    for metric in comparison.metrics:
+        names = dict.fromkeys((printable(metric.metric), printable(metric.metric_b)))
+        pairs, mean_a, mean_b, difference, interval, _, better, p_value = comparison_cells(metric)
+        table.add_row(
+            Name(" -> ".join(names)),
+            Text(pairs, style="yellow" if metric.unscored else ""),
+            *(mean_a, mean_b, difference),
+            interval_cell(interval, metric.interval, neutral=0),
+            alarm(len(metric.regressions)),
+            Text(better, style="green" if metric.improvements else ""),
+            p_value,
+        )
+    return table
+
+
+def _print_changes(screen: Screen, changes: Sequence[CaseChange], heading: Text, failed: str, limit: int) -> None:
+    """Print the cases that changed one way, with both scores and the first finding; nothing without any."""
+    if not changes:
+        return
+    screen.blank()
+    screen.print(heading)
+    table = make_table("A", "B", first="case", last=f"first finding in {failed}")
+    listed = changes[: limit or None]
+    for change in listed:
+        label, finding = Name(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
+        table.add_row(label, number_text(change.score_a), number_text(change.score_b), finding)
+    screen.print(table)
+    screen.more(len(changes) - len(listed), "(--limit 0 lists all)")
+
+
+def _column_key(comparison: Comparison) -> Iterator[str]:
+    unit, test = "single cases", "McNemar's exact test"
+    if comparison.repeated:
+        unit, test = "ids, each with all its cases", "exact sign-flip test, over ids,"
+    yield f"A, B: mean scores of the pairs. interval: of B - A, by {comparison.resamples:,} resamples of {unit}."
+    tests = sum(metric.p_value is not None for metric in comparison.metrics)
+    holm = f", corrected for {tests} metrics (Holm)" if tests > 1 else ""
+    yield f"p: {test} of worse against better, two-sided{holm}."
+
+
+def _caveats(comparison: Comparison) -> Iterator[str]:
+    for side, cases in (("A", comparison.only_a), ("B", comparison.only_b)):
+        if cases:
+            yield f"{plural(len(cases), 'case')} ({_few(cases)}) {_are(cases)} only in {side}, and not compared"
+    for side, metrics in (("A", comparison.metrics_only_a), ("B", comparison.metrics_only_b)):
+        if metrics:
+            yield f"{', '.join(map(printable, metrics))} {_are(metrics)} only in {side}, and not compared"
+    for metric in comparison.metrics:
+        yield from (f"{printable(metric.metric)}: {text}" for text in _metric_caveats(metric))
+
+
+def _gap_texts(metric: MetricComparison) -> Iterator[str]:
+    """Yield the cases that have a score on one side at most, by their outcomes; lost scores first."""
+    gaps: dict[str, list[CaseGap]] = {}
+    for gap in sorted(metric.unscored, key=lambda gap: not gap.lost):
+        outcomes = f"{_outcome(gap.passed_a, gap.status_a)} in A, {_outcome(gap.passed_b, gap.status_b)} in B"
+        gaps.setdefault(outcomes, []).append(gap)
+    for outcomes, cases in gaps.items():
+        reason = f": {one_line(cases[0].reason, _TEXT)}" if cases[0].reason else ""
+        yield f"{plural(len(cases), 'case')} {outcomes} ({_few([gap.label for gap in cases])}){reason}"
+
+
+def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
+    yield from _gap_texts(metric)
+    interval = metric.interval
+    if not metric.paired:
+        yield "no case has a score in both"
+    elif interval is None:
+        yield "no interval, since all pairs are of one id"
+    elif interval.low == interval.high:
+        yield "all pairs differ by the same amount, which tells nothing about cases that were not run"
+    elif interval.clusters < _FEW:
+        yield f"{interval.clusters:,} ids: with so few, the interval is a rough guess"
+    if metric.warned_a or metric.warned_b:
+        yield f"{metric.warned_a:,} results of A and {metric.warned_b:,} of B have warnings, which their reports list"
+
+
+def _outcome(passed: bool | None, status: ResultStatus) -> str:
+    names = {ResultStatus.SCORED: "passed" if passed else "failed", ResultStatus.FAILED: "not measured"}
+    return names.get(status, status.value)
+
+
+def _are(things: Sequence[str]) -> str:
+    return "is" if len(things) == 1 else "are"
+
+
+def _few(names: Sequence[str]) -> str:
+    return join_first([one_line(name, 2 * FIRST_COLUMN) for name in names], _MAX_NAMES)

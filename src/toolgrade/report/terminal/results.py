@@ -1,0 +1,302 @@
+"""Reports and single results in a terminal: 80 columns are enough, and pipes get plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from toolgrade._internal.text import join_first, plural, printable
+from toolgrade.cases import AnyCase
+from toolgrade.report.redaction import redact, redact_entry
+from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
+from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, Name, Screen, alarm, make_table
+from toolgrade.report.terminal.tool_table import print_tools
+from toolgrade.report.text import phrases
+from toolgrade.report.text.breakdown import warning_kinds
+from toolgrade.report.text.first_problem import first_problem
+from toolgrade.report.text.ordering import Entry, Verdict, result_verdict, worst_first
+from toolgrade.report.text.phrases import number_or_dash, one_line
+from toolgrade.report.text.side_by_side import Mark, Row, rows
+from toolgrade.result import MetricResult
+
+_LABEL = 72
+_REASON = 1000
+_ROWS = 60
+_FINDINGS = 10
+_WARNINGS = 5
+_MAX_FLAKY = 20
+
+_MARKS: dict[Mark, tuple[str, str]] = {
+    "same": ("=", "dim"),
+    "differs": ("~", "yellow"),
+    "moved": ("<", "yellow"),
+    "missing": ("-", "red"),
+    "unexpected": ("+", "magenta"),
+    "detail": ("", ""),
+}
+_VERDICTS: dict[Verdict, str] = {"error": "bold red", "failed": "bold red", "passed": "green", "skipped": "dim"}
+_KEYS = (
+    "= same  ~ differs  < out of order  - not called  + not expected",
+    "c2: the second call made  e2: the second expected",
+)
+
+
+def print_report(
+    report: Report,
+    *,
+    title: str,
+    limit: int = 20,
+    details: int = 3,
+    quiet: bool = False,
+    full: bool = False,
+    console: Console | None = None,
+) -> None:
+    """Print a report: one line per case, worst first; the worst ones side by side; the findings by tool; the totals.
+
+    Secrets are redacted with the default rules.
+
+    Args:
+        report: The report.
+        title: A heading, such as a file name.
+        limit: Maximum number of cases listed; 0 for all.
+        details: Maximum number of cases shown side by side; only cases that lost score are.
+        quiet: Print only the totals.
+        full: List all cases, and show every result side by side and in full, those that passed too.
+        console: Where to print; standard output by default.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolgrade.report.terminal import print_report
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> print_report(evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent", quiet=True)
+        Weather agent: 1 case
+         metric                                   mean  passed  failed  skipped  errors
+         tool_correctness (threshold=0.5)            0       0       1        0       0
+        <BLANKLINE>
+         mean 0, pass rate 0 (0.00 to 0.79)
+         In parentheses: 95 % intervals.
+    """
+    screen = Screen(console)
+    heading = f"{printable(title)}: {plural(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
+    screen.line(heading if quiet else f"{heading}, worst first", "bold")
+    if not quiet:
+        entries = sorted(report.results(), key=worst_first)
+        _print_lists(screen, report.metrics, entries, 0 if full else limit)
+        _print_details(screen, entries if full else _worst_per_case(entries)[:details], full=full)
+        print_tools(screen, report)
+        screen.blank()
+    _print_summary(screen, report)
+
+
+def print_result(result: MetricResult, case: AnyCase, console: Console | None = None) -> None:
+    """Print one result: its reason, and expected and called calls side by side.
+
+    Secrets are redacted with the default rules.
+
+    Args:
+        result: The result.
+        case: The case it was measured on.
+        console: Where to print; standard output by default.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolgrade.report.terminal import print_result
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> print_result(ToolCorrectnessMetric().measure(case), case)
+        weather  tool_correctness  FAILED
+         1 call expected, none made = 0 (failed at 0.5).
+              expected                               called
+         -  1 get_weather                            (not called)
+    """
+    entry, result = redact_entry((CaseResult(0, case, ()), result))
+    _print_result(Screen(console), result, case, entry.case.id or entry.case.name or "case")
+
+
+def result_text(result: MetricResult, case: AnyCase, label: str, *, width: int = 80, colour: bool = False) -> str:
+    """Return a redacted result as `print_result` prints it, by default at 80 columns and without colours."""
+    file = StringIO()
+    console = Console(
+        file=file,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        legacy_windows=False,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+    _print_result(Screen(console), result, case, label)
+    return file.getvalue().rstrip("\n")
+
+
+def _print_result(screen: Screen, result: MetricResult, case: AnyCase, label: str) -> None:
+    _print_entry(screen, label, case, result)
+    screen.lines(f"note: {one_line(text, _REASON)}" for text in result.warnings)
+
+
+def _worst_per_case(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the worst result of each case that lost score, in their order."""
+    worst: dict[int, Entry] = {}
+    for case, result in entries:
+        if result.score not in (None, 1) and result.findings:
+            worst.setdefault(case.index, (case, result))
+    return list(worst.values())
+
+
+def _print_lists(screen: Screen, metrics: Sequence[str], entries: Sequence[Entry], limit: int) -> None:
+    """Print the cases of each metric, below its name if there are several."""
+    for metric in metrics:
+        if len(metrics) > 1:
+            screen.line(f"\n{printable(metric)}", "bold")
+        _print_cases(screen, [entry for entry in entries if entry[1].metric == metric], limit)
+
+
+def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
+    """Print a line for each result of one metric; in a narrow console, lines below each other."""
+    table = make_table("score", "", first="case", last="first problem")
+    is_narrow = screen.width < NARROW
+    listed = entries[: limit or None]
+    for case, result in map(redact_entry, listed):
+        label, score, problem = one_line(case.label, _LABEL), number_or_dash(result.score), first_problem(result)
+        if is_narrow:
+            screen.print(Text.assemble(_verdict(result), f" {score} ", label), indent=1)
+            screen.line(problem, indent=3)
+        else:
+            table.add_row(Name(label), score, _verdict(result), Text(problem))
+    if not is_narrow:
+        screen.print(table)
+    screen.more(len(entries) - len(listed), "(--limit 0 lists all)")
+
+
+def _verdict(result: MetricResult) -> Text:
+    verdict = result_verdict(result)
+    return Text("FAILED" if verdict == "failed" else verdict, style=_VERDICTS[verdict], justify="left")
+
+
+def _print_details(screen: Screen, entries: Sequence[Entry], *, full: bool) -> None:
+    for case, result in map(redact_entry, entries):
+        screen.blank()
+        _print_entry(screen, case.label, case.case, result, full=full)
+    if any(result.alignment is not None for _, result in entries):
+        screen.blank()
+        screen.lines(_KEYS, "dim")
+
+
+def _print_entry(screen: Screen, label: str, case: AnyCase, result: MetricResult, *, full: bool = False) -> None:
+    """Print a redacted result: its verdict, its reason, and both sides, or its findings if it has no alignment."""
+    name = (one_line(label, _LABEL), "bold")
+    screen.print(Text.assemble(name, "  ", printable(result.metric), "  ", _verdict(result)))
+    reason = result.reason or phrases.score_text(result)
+    screen.line(one_line(reason.split("\n", 1)[0], _REASON), indent=1)
+    lines = rows(result, case)
+    listed = lines if full else lines[:_ROWS]
+    if listed:
+        screen.print(_call_table(listed), indent=1)
+    screen.more(len(lines) - len(listed), "lines (all calls are in the JSON report)")
+    if result.alignment is None:
+        findings = result.findings if full else result.findings[:_FINDINGS]
+        screen.lines(one_line(finding.message) for finding in findings)
+        screen.more(len(result.findings) - len(findings), "(all of them are in the JSON report)")
+
+
+def _call_table(lines: Sequence[Row]) -> Table:
+    digits = max(max(len(row.expected_at), len(row.called_at)) for row in lines)
+    table = Table(box=None, padding=(0, 1, 0, 0), show_edge=False, header_style="dim", expand=True)
+    table.add_column("", no_wrap=True, width=1)
+    for side in ("expected", "called"):
+        table.add_column("", no_wrap=True, width=digits + 1, justify="right")
+        table.add_column(side, overflow="fold", ratio=1)
+    for row in lines:
+        mark, style = _MARKS[row.mark]
+        cells = (mark, row.expected_at, row.expected, row.called_at, row.called)
+        table.add_row(*(Text(cell, style) for cell in cells))
+    return table
+
+
+def _print_summary(screen: Screen, report: Report) -> None:
+    """Print the totals over all results, why cases could not be measured, trials, and warnings."""
+    summaries = report.summaries
+    if report.interrupted:
+        screen.line(phrases.INTERRUPTED, "bold red", indent=1)
+    _print_totals(screen, summaries)
+    for one in summaries:
+        if one.error is not None:
+            screen.line(f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
+    _print_estimates(screen, summaries)
+    _print_trials(screen, report.trial_summaries)
+    _print_warnings(screen, report)
+
+
+def _print_totals(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
+    """Print the mean and the counts of each metric; in a narrow console, below its name."""
+    table = make_table("mean", "passed", "failed", "skipped", "errors", first="metric")
+    is_narrow = screen.width < NARROW
+    for one in summaries:
+        title = f"{printable(one.metric)} (threshold={one.threshold:g})"
+        mean, failed, errored = number_or_dash(one.mean), alarm(one.failed), alarm(one.errored)
+        if is_narrow:
+            screen.line(title, "bold", indent=1)
+            words = (f"mean {mean}, {one.passed:,} passed, ", (f"{failed} failed", failed.style))
+            errors = (plural(one.errored, "error"), errored.style)
+            screen.print(Text.assemble(*words, f", {one.skipped:,} skipped, ", errors), indent=2)
+        else:
+            table.add_row(Name(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
+    if not is_narrow:
+        screen.print(table)
+
+
+def _print_estimates(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
+    """Print intervals and the cost of judging, for the metrics that have them."""
+    estimates = list(map(phrases.estimates_text, summaries))
+    judging = list(map(phrases.judging_text, summaries))
+    if any((*estimates, *judging)):
+        screen.blank()
+    for summary, *texts in zip(summaries, estimates, judging, strict=True):
+        _print_block(screen, summary.metric if len(summaries) > 1 else "", texts)
+    if any(estimates):
+        screen.line(phrases.INTERVALS, "dim", indent=1)
+
+
+def _print_block(screen: Screen, metric: str, texts: Sequence[str]) -> None:
+    """Print texts below the name of their metric; the name is empty if there is only one metric."""
+    if any(texts):
+        screen.line(printable(metric), indent=1)
+    screen.lines(texts, indent=3 if metric else 1)
+
+
+def _print_trials(screen: Screen, summaries: Sequence[TrialSummary]) -> None:
+    """Print the chances that one or all of k trials pass, and the flaky goldens."""
+    for trials in summaries:
+        screen.blank()
+        amount = f"{plural(trials.trials, 'trial')} of each of {plural(trials.goldens, 'golden')}"
+        _print_block(screen, trials.metric if len(summaries) > 1 else "", [amount])
+        table = make_table("k", "pass@k", "pass^k", "goldens")
+        for row in phrases.pass_at_k_rows(trials):
+            table.add_row(*row)
+        screen.print(table)
+        if trials.flaky:
+            names = join_first([redact(phrases.flaky_text(one)) for one in trials.flaky], _MAX_FLAKY, count_rest=True)
+            screen.line(f"{len(trials.flaky)} flaky: {names}", "yellow", indent=1)
+    if summaries:
+        screen.line(phrases.PASS_AT_K_LEGEND, "dim", indent=1)
+        screen.blank()
+
+
+def _print_warnings(screen: Screen, report: Report) -> None:
+    kinds = warning_kinds(report)
+    if not kinds:
+        return
+    amount = sum(bool(result.warnings) for _, result in report.results())
+    heading = f"{plural(amount, 'result')} with warnings (incomplete recordings or parts not judged):"
+    screen.line(heading, indent=1)
+    for kind in kinds[:_WARNINGS]:
+        label = one_line(redact(kind.cases[0].label), FIRST_COLUMN)
+        others = "more" if len(kind.texts) == 1 else "similar"
+        more = f" and {len(kind.cases) - 1:,} {others}" if len(kind.cases) > 1 else ""
+        screen.line(f"- {one_line(redact(next(iter(kind.texts))))} ({label}{more})", indent=2)
+    screen.more(len(kinds) - _WARNINGS, "kinds (the HTML and JSON reports have all)", indent=2)

@@ -1,0 +1,185 @@
+"""Wording of numbers, values and names, shared by the terminal, Markdown, JUnit XML and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from toolgrade._internal.text import hundredths_text, number_text, printable, short_json, shorten
+from toolgrade.matching.argument_pattern import ValuePattern, json_of
+from toolgrade.report.comparison import MetricComparison
+from toolgrade.report.report import Flaky, MetricSummary, Report, TrialSummary
+from toolgrade.result import MetricResult
+from toolgrade.stats import Interval
+
+INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers cover the cases measured until then."
+INTERVALS = "In parentheses: 95 % intervals."
+PASS_AT_K_LEGEND = "pass@k: at least one of k trials passes. pass^k: all k do. goldens: those with k scored trials."  # noqa: S105 - not a password
+
+_ALWAYS_COUNTED = ("passed", "failed")
+_ALL_K = 10
+"""Up to so many trials, the table of pass@k has a row for every k."""
+_SOME_K = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
+"""The rows of that table with more trials, besides the last k."""
+_LEAST_P = 0.001
+_DECIMALS, _MOST_DECIMALS = 2, 17
+"""Decimals of a mean, and those with which any two numbers up to 1 differ."""
+_LONGEST_NAME = 60
+_LONGEST_LINE = 300
+
+
+def one_line(text: str, limit: int = _LONGEST_LINE) -> str:
+    """Return a text on one line, shortened, with every character that does not print as an escape."""
+    return shorten(printable(text), limit)
+
+
+def value_text(value: Any, limit: int) -> str:  # noqa: ANN401 - a JSON value or a matcher
+    """Return a value as JSON on one line, shortened; a matcher in its own words, in full."""
+    return printable(value.describe()) if isinstance(value, ValuePattern) else short_json(json_of(value), limit)
+
+
+def counts_text(report: Report) -> str:
+    """Return the counts of all results: `12 passed, 3 failed, 1 not measured, 2 skipped`."""
+    names = {"passed": "passed", "failed": "failed", "errored": "not measured", "skipped": "skipped"}
+    summaries = report.summaries
+    amounts = {words: sum(getattr(one, name) for one in summaries) for name, words in names.items()}
+    return ", ".join(f"{amount:,} {words}" for words, amount in amounts.items() if amount or words in _ALWAYS_COUNTED)
+
+
+def verdict(report: Report) -> str:
+    """Return one word for the whole report: `failed`, `passed`, or `interrupted` if nothing failed so far."""
+    if not report.passed:
+        return "failed"
+    return "interrupted" if report.interrupted else "passed"
+
+
+def number_or_dash(value: object, text: Callable[[Any], str] = number_text) -> str:
+    """Return a number as text, `-` if it is `None`; by default it is formatted like a score."""
+    return "-" if value is None else text(value)
+
+
+def score_text(result: MetricResult) -> str:
+    """Return the score of a result after the word: `score 0.5`; an empty text if it has no score."""
+    return "" if result.score is None else f"score {number_text(result.score)}"
+
+
+def interval_text(interval: tuple[float, float]) -> str:
+    """Return an interval as text: `0.31 to 0.69`."""
+    return f"{hundredths_text(interval[0])} to {hundredths_text(interval[1])}"
+
+
+def with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
+    """Return a number with its interval in parentheses: `0.5 (0.31 to 0.69)`; `-` for `None`."""
+    text = number_or_dash(value)
+    return text if interval is None else f"{text} ({interval_text(interval)})"
+
+
+def signed_text(value: float) -> str:
+    """Return a difference with its sign and two decimals: `+0.25`; only an exact 0 is written as `0.00`."""
+    return "0.00" if value == 0 else f"{'-' if value < 0 else '+'}{hundredths_text(abs(value))}"
+
+
+def ends_text(interval: Interval | None, text: Callable[[float], str]) -> str:
+    """Return both ends of an interval as texts: `-0.19 to +0.07`; `-` for `None`."""
+    return "-" if interval is None else f"{text(interval.low)} to {text(interval.high)}"
+
+
+def p_text(value: float | None) -> str:
+    """Return a p-value with three decimals: `0.034`, `< 0.001`; `-` for `None`."""
+    if value is None:
+        return "-"
+    return f"< {_LEAST_P:g}" if value < _LEAST_P else f"{value:.3f}"
+
+
+def _mean_texts(metric: MetricComparison) -> tuple[str, str]:
+    """Return both means with two decimals, or if they differ, with as many as it takes to see it."""
+    mean_a, mean_b = metric.mean_a, metric.mean_b
+    texts = number_or_dash(mean_a, hundredths_text), number_or_dash(mean_b, hundredths_text)
+    if not metric.difference:
+        return texts
+    for digits in range(_DECIMALS + 1, _MOST_DECIMALS + 1):
+        if texts[0] != texts[1]:
+            break
+        texts = f"{mean_a:.{digits}f}", f"{mean_b:.{digits}f}"
+    return texts
+
+
+def comparison_cells(metric: MetricComparison) -> tuple[str, ...]:
+    """Return the figures of a compared metric: pairs, both means, difference, interval, worse, better, and p."""
+    return (
+        f"{metric.paired:,}",
+        *_mean_texts(metric),
+        number_or_dash(metric.difference, signed_text),
+        ends_text(metric.interval, signed_text),
+        f"{len(metric.regressions):,}",
+        f"{len(metric.improvements):,}",
+        p_text(metric.corrected),
+    )
+
+
+def estimates_text(summary: MetricSummary) -> str:
+    """Return the mean and the pass rate with their intervals; an empty text if neither has one."""
+    if summary.mean_interval is None and summary.rate_interval is None:
+        return ""
+    mean = with_interval(summary.mean, summary.mean_interval)
+    return f"mean {mean}, pass rate {with_interval(summary.rate, summary.rate_interval)}"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage; only exactly 0 and 1 are shown as 0 % and 100 %."""
+    text = f"{share * 100:.1f}".removesuffix(".0")
+    return f"{number_text(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
+
+
+def usage_texts(usage: Mapping[str, int]) -> list[str]:
+    """Return numbers of tokens and requests with what they count."""
+    return [f"{amount:,} {name.replace('_', ' ')}" for name, amount in usage.items()]
+
+
+def usage_facts(usage: Mapping[str, int], cost: float | None) -> list[str]:
+    """Return the tokens and requests of judging, and its cost.
+
+    A cost of 0 is listed too; an unknown cost only if there are tokens or requests.
+    """
+    unknown = ["cost not known"] if any(usage.values()) else []
+    return usage_texts(usage) + (unknown if cost is None else [f"cost {number_text(cost)}"])
+
+
+def judge_totals(summary: MetricSummary) -> list[str]:
+    """Return the share of the questions that the judge of a metric decided, and what judging used and cost.
+
+    Empty if the judge was asked nothing and used nothing.
+    """
+    if summary.coverage is None:
+        return usage_facts(summary.usage, summary.cost) if summary.usage else []
+    return [f"{percent(summary.coverage)} decided", *usage_facts(summary.usage, summary.cost)]
+
+
+def judge_facts(result: MetricResult) -> list[str]:
+    """Return the judge of a result and what judging used and cost."""
+    if result.judge is None:
+        return []
+    return [*(f"{name} {value}" for name, value in result.judge.items()), *usage_facts(result.usage, result.cost)]
+
+
+def judging_text(summary: MetricSummary) -> str:
+    """Return `judge_totals` on one line: `judge: 100 % decided, ...`; an empty text if there are none."""
+    facts = judge_totals(summary)
+    return f"judge: {', '.join(facts)}" if facts else ""
+
+
+def pass_at_k_rows(summary: TrialSummary) -> Iterator[tuple[str, str, str, str]]:
+    """Yield one row per k: k, pass@k, pass^k, and the number of goldens with at least k scored trials.
+
+    With more than ten trials only some k have a row, among them the last.
+    """
+    some = {*range(1, _ALL_K + 1)} if summary.trials <= _ALL_K else {*_SOME_K}
+    for k, at_least_one in summary.pass_at.items():
+        if k in some or k == summary.trials:
+            all_of_them, goldens = summary.pass_hat.get(k), summary.counted.get(k, 0)
+            yield str(k), number_or_dash(at_least_one), number_or_dash(all_of_them), f"{goldens:,}"
+
+
+def flaky_text(flaky: Flaky) -> str:
+    """Return a golden with how many of its trials passed: `refund (3 of 5 passed)`."""
+    return f"{one_line(flaky.name, _LONGEST_NAME)} ({flaky.passed} of {flaky.scored} passed)"

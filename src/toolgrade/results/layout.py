@@ -1,0 +1,163 @@
+"""Rows and columns of the report of an evaluation.
+
+A row is a case that was measured, and a column is a metric. If the components of an app are scored beside its answers,
+each component has its own columns, named `component: metric`. One run of the app then gives several rows: one for the
+whole answer, and one each time a component ran. They form a unit. If a column does not apply to a row, the result is
+skipped; if the app failed before it reached a component, the row of the whole answer has a failed result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from toolgrade._internal.text import unique_labels
+from toolgrade.cases import AnyCase, RunStatus
+from toolgrade.report import CaseResult
+from toolgrade.result import MetricResult, ResultStatus
+
+
+class LinePlace(NamedTuple):
+    """The first byte of a line in its file, the number of its bytes, and their CRC-32."""
+
+    start: int
+    size: int
+    checksum: int
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A case that was measured, with a result for each metric that applies to it.
+
+    `place` is the position of the case or golden in the evaluation, from 0, and `trial` counts from 1. `component` is
+    the name of a component, `None` for a whole answer; `source` distinguishes components of equal names. `line` is the
+    position of the row in the file that it was read from.
+    """
+
+    case: AnyCase
+    place: int
+    trial: int | None = None
+    component: str | None = None
+    source: str = ""
+    results: tuple[MetricResult, ...] = ()
+    line: LinePlace | None = None
+
+    @property
+    def unit(self) -> tuple[int, int]:
+        """Place and trial, which all rows of one run of the app share."""
+        return self.place, self.trial or 0
+
+    @property
+    def error(self) -> str | None:
+        """The exception that ended the run, if one did."""
+        run = getattr(self.case, "run", None)
+        return run.error if run is not None and run.status is RunStatus.ERROR else None
+
+
+def sorted_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return rows in the order of a report."""
+    return sorted(rows, key=lambda row: row.unit)
+
+
+class ReportLayout:
+    """The columns of a report; `metrics` are their names."""
+
+    def __init__(self, rows: Sequence[Row], metrics: Sequence[str], trials: int | None) -> None:
+        """Derive the columns from the sorted rows, the unique names of the metrics of whole answers, and the trials."""
+        self._trials = trials
+        has_components = any(row.component is not None for row in rows)
+        self._columns = _columns(rows) if has_components else None
+        self.metrics = tuple(metrics if self._columns is None else (column.name for column in self._columns))
+
+    def case_result(self, index: int, row: Row) -> CaseResult:
+        """Return the results of a row; `index` is its position among the sorted rows."""
+        if self._columns is None:
+            # The position in the whole evaluation: in a file that was interrupted, rows before this one may be missing.
+            trials = self._trials or 1
+            trial = row.trial or 1
+            return CaseResult(
+                index=row.place * trials + trial - 1,
+                case=row.case,
+                results=tuple(result.renamed(name) for result, name in zip(row.results, self.metrics, strict=True)),
+                trial=row.trial,
+                golden=None if row.trial is None else row.place,
+            )
+        return CaseResult(
+            index=index,
+            case=row.case,
+            results=tuple(column.result(row) for column in self._columns),
+            apart=frozenset(number for number, column in enumerate(self._columns) if column.is_apart(row)),
+            trial=row.trial,
+            golden=row.place,
+        )
+
+
+def report_table(
+    rows: Sequence[Row], metrics: Sequence[str], trials: int | None
+) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
+    """Return the names of the columns and the rows of a report.
+
+    `metrics` are the unique names of the metrics of whole answers; the rows of one unit are already in order.
+    """
+    ordered = sorted_rows(rows)
+    layout = ReportLayout(ordered, metrics, trials)
+    return layout.metrics, tuple(layout.case_result(index, row) for index, row in enumerate(ordered))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A metric of whole answers (`component` is `None`) or of one component.
+
+    `position` is that of the metric among the results of its rows; `units` are those that have such rows.
+    """
+
+    component: str | None
+    source: str
+    position: int
+    name: str
+    threshold: float
+    units: frozenset[tuple[int, int]]
+
+    def applies(self, row: Row) -> bool:
+        """Return whether the metric measures a row."""
+        return (row.component, row.source) == (self.component, self.source)
+
+    def is_apart(self, row: Row) -> bool:
+        """Return whether the metric measures only other rows than this one, so that its result must not count here.
+
+        The row of a whole answer stands in for a component that has no row in the unit because it did not run.
+        """
+        return not self.applies(row) and (row.component is not None or row.unit in self.units)
+
+    def result(self, row: Row) -> MetricResult:
+        """Return the result of a row, skipped if the metric does not apply or its component did not run."""
+        if self.applies(row):
+            return row.results[self.position].renamed(self.name)
+        if self.component is None or self.is_apart(row):
+            subject = "whole answers" if self.component is None else repr(self.component)
+            return self._no_score(ResultStatus.SKIPPED, f"Skipped: this metric is about {subject}.")
+        if row.error is None:
+            return self._no_score(ResultStatus.SKIPPED, f"Skipped: {self.component!r} did not run.")
+        reason = f"Not measured: the app failed before it reached {self.component!r}: {row.error}"
+        return self._no_score(ResultStatus.FAILED, reason, row.error)
+
+    def _no_score(self, status: ResultStatus, reason: str, error: str | None = None) -> MetricResult:
+        return MetricResult(metric=self.name, status=status, threshold=self.threshold, reason=reason, error=error)
+
+
+def _columns(rows: Sequence[Row]) -> list[_Column]:
+    """Return the columns of whole answers, then those of each component."""
+    groups: dict[tuple[str | None, str], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.component is not None):  # whole answers first
+        groups.setdefault((row.component, row.source), []).append(row)
+    labels = iter(unique_labels([component for component, _ in groups if component is not None]))
+    columns: list[_Column] = []
+    for (component, source), members in groups.items():
+        prefix = "" if component is None else f"{next(labels)}: "
+        units = frozenset(row.unit for row in members)
+        # All members have results of the same metrics. Whole answers without metrics add no column.
+        for position, sample in enumerate(members[0].results):
+            name = prefix + sample.metric
+            columns.append(_Column(component, source, position, name, sample.threshold, units))
+    return columns

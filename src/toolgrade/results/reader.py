@@ -1,0 +1,246 @@
+"""Readers of reports: from a file of results, or from the JSON of a report."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue
+
+from toolgrade._internal.file_kinds import unreadable_kind
+from toolgrade._internal.json import parse_json, short_repr, within_limits
+from toolgrade._internal.model import drop_none
+from toolgrade.calls import ToolCall
+from toolgrade.cases import LLMTestCase, Run
+from toolgrade.dataset import Source, file_error, problems_of, read_bytes, source_name, torn_text
+from toolgrade.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
+from toolgrade.report import CaseResult, Report
+from toolgrade.result import MetricResult, ResultStatus
+from toolgrade.results.jsonl import WrittenMetric, is_header, read_lines
+from toolgrade.results.layout import report_table
+from toolgrade.results.schema import Position, Written, WrittenResult, results_contradictions
+
+
+class WrittenTools(Written):
+    """Names of the tools of a case: those that were called, and unless it has a plan, those that were expected."""
+
+    called: list[str] = Field(default_factory=list[str])
+    expected: list[str] | None = None
+
+    def calls(self) -> dict[str, list[ToolCall] | None]:
+        """Return the fields of a case with these names."""
+        expected = None if self.expected is None else [ToolCall(name=name) for name in self.expected]
+        return {"tools_called": [ToolCall(name=name) for name in self.called], "expected_tools": expected}
+
+
+class WrittenCase(Written):
+    """The results of one case. `apart` names the metrics that measure other cases and have no result here."""
+
+    index: int
+    id: str | None = None
+    name: str | None = None
+    key: str | None = None
+    run_id: str | None = None
+    trial: Annotated[int, Field(ge=1)] | None = None
+    golden: Position | None = None
+    tools: WrittenTools | None = None
+    apart: list[str] = Field(default_factory=list[str])
+    results: list[WrittenResult]
+
+    def contradictions(self, metrics: list[str], *path: str | int) -> Iterator[Problem]:
+        """Return what contradicts the names of the metrics; `path` leads to the results."""
+        expected = sorted(set(metrics) - set(self.apart))
+        is_complete = sorted(result.metric for result in self.results) == expected
+        return results_contradictions(self.results, metrics, *path, is_complete=is_complete)
+
+    def to_case_result(self, metrics: list[WrittenMetric]) -> CaseResult:
+        """Convert to a `CaseResult`, with the results in the order of the metrics."""
+        by_name = {metric.metric: _result_apart(metric) for metric in metrics}
+        by_name |= {result.metric: result.to_result() for result in self.results}
+        # The JSON of a report does not have the content of cases, but for the names of tools.
+        fields: dict[str, Any] = {"id": self.id, "name": self.name}
+        if self.tools is not None:
+            fields |= self.tools.calls()
+        if self.run_id is not None:
+            fields["run"] = Run(run_id=self.run_id)
+        return CaseResult(
+            index=self.index,
+            case=LLMTestCase(**drop_none(fields)),
+            results=tuple(by_name[metric.metric] for metric in metrics),
+            apart=frozenset(place for place, metric in enumerate(metrics) if metric.metric in self.apart),
+            trial=self.trial,
+            golden=self.golden,
+            key=self.key,
+        )
+
+
+def _result_apart(metric: WrittenMetric) -> MetricResult:
+    """Return the skipped result of a metric that measures other cases."""
+    reason = "Skipped: this metric is about other cases."
+    return MetricResult(metric=metric.metric, status=ResultStatus.SKIPPED, threshold=metric.threshold, reason=reason)
+
+
+class WrittenReport(Written):
+    """The JSON form of a report, as `Report.to_dict` returns it."""
+
+    metrics: list[WrittenMetric]
+    cases: list[WrittenCase]
+    trials: Annotated[int, Field(ge=1)] | None = None
+    interrupted: bool = False
+    about: dict[str, JsonValue] = Field(default_factory=dict[str, Any])
+
+    def to_report(self) -> Report:
+        """Convert to a `Report`."""
+        return Report(
+            metrics=tuple(metric.metric for metric in self.metrics),
+            cases=tuple(case.to_case_result(self.metrics) for case in self.cases),
+            trials=self.trials,
+            interrupted=self.interrupted,
+            about=self.about,
+        )
+
+
+def read_results(source: Source) -> Report:
+    """Read a report that `evaluate(results=...)`, `toolgrade score` or `Report.to_json` wrote.
+
+    A file of results (JSON Lines) has the cases with their content, without secrets; `interrupted` is true if cases of
+    the evaluation are missing. An incomplete line is left out with a `TornLineWarning`. The JSON of a report has no
+    content: its cases have ids, names and the names of tools only.
+
+    Args:
+        source: A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their
+            content.
+
+    Raises:
+        DataFileError: The file is of another kind, which the message names, or parts of it are wrong; `problems` has
+            all of them.
+        MissingPackageError: The file is compressed with zstd, and zstandard is not installed.
+        OSError: The file cannot be opened or read.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
+        >>> from toolgrade.results import read_results
+        >>> case = LLMTestCase(id="paris", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
+        >>> _ = evaluate([case], [ToolCorrectnessMetric()], results="results.jsonl")
+        >>> [(one.case.id, one.results[0].score) for one in read_results("results.jsonl").cases]
+        [('paris', 0.0)]
+    """
+    name = source_name(source)
+    data = read_bytes(source)
+    try:
+        value = parse_json(data)
+    except InvalidDataError as error:
+        # Several lines of JSON are not one JSON value.
+        first = _first_line(data)
+        if is_header(first):
+            return _report_of_lines(data, name)
+        if first is not None:
+            raise _not_a_report(name, f"JSON Lines that begin with {_describe(first)}") from None
+        raise _not_json(name, data, error) from None
+    if is_header(value):  # a file of results with its header line only
+        return _report_of_lines(data, name)
+    return report_of(value, name)
+
+
+def _report_of_lines(data: bytes, name: str) -> Report:
+    content = read_lines(io.BytesIO(data), name)
+    for problem in content.torn:
+        warnings.warn(torn_text(name, problem), TornLineWarning, stacklevel=3)
+    header = content.header
+    rows = [row for unit in content.units.values() for row in unit]
+    names, cases = report_table(rows, [metric.metric for metric in header.metrics], header.trials)
+    return Report(
+        metrics=names,
+        cases=cases,
+        trials=header.trials,
+        interrupted=len(content.units) < header.units,
+        about=content.about,
+    )
+
+
+@within_limits
+def report_of(value: object, name: str) -> Report:
+    """Return a report from its JSON form, which messages call `name`.
+
+    Raises:
+        DataFileError: See `read_results`.
+    """
+    if not isinstance(value, Mapping) or not all(isinstance(value.get(key), list) for key in ("metrics", "cases")):
+        raise _not_a_report(name, _describe(value))
+    try:
+        report = WrittenReport.model_validate(dict(value))
+    except InvalidDataError as error:
+        raise file_error(name, problems_of(error)) from None
+    problems = tuple(_contradictions(report))
+    if problems:
+        raise file_error(name, problems)
+    return report.to_report()
+
+
+def _contradictions(report: WrittenReport) -> Iterator[Problem]:
+    """Yield what contradicts other parts of the report."""
+    names = [summary.metric for summary in report.metrics]
+    for place, metric in enumerate(names):
+        if metric in names[:place]:
+            yield Problem(f"$.metrics[{place}].metric", f"{metric!r} occurs twice")
+    for place, case in enumerate(report.cases):
+        yield from case.contradictions(names, "cases", place, "results")
+
+
+_EXPECTED = "a report (JSON) or a file of results (JSON Lines) that toolgrade wrote"
+
+
+def _not_json(name: str, data: bytes, error: InvalidDataError) -> DataFileError:
+    """Return the error of a file that holds no JSON; it names the kind of file, such as CSV, if that is known."""
+    line, _, following = data.lstrip().partition(b"\n")
+    kind = "is empty" if not line else unreadable_kind(line, following)
+    if kind is None or line.startswith(b"{"):  # broken JSON: the error has the place
+        return DataFileError(f"{name}: {error}", problems_of(error))
+    message = f"{kind.partition(';')[0]}; expected {_EXPECTED}"
+    return DataFileError(f"{name} {message}", [Problem("", message)])
+
+
+def _not_a_report(name: str, description: str) -> DataFileError:
+    message = f"expected {_EXPECTED}, got {description}"
+    return DataFileError(f"{name}: {message}", [Problem("$", message)])
+
+
+_KINDS = {
+    "tools_called": "a test case, which must be scored first",
+    "toolsCalled": "a test case, which must be scored first",
+    "expected_tools": "a test case, which must be scored first",
+    "messages": "a record of messages, which must be scored first",
+    "turns": "a conversation, which must be scored first",
+    "positive_from": "the output of `toolgrade validate`",
+    "metrics_only_a": "the output of `toolgrade compare`",
+    "findings": "the output of `toolgrade lint`",
+}
+"""Kind of an object by a key that only this kind has, for messages."""
+
+
+def _describe(value: object) -> str:
+    """Return the kind of a value, for a message."""
+    if isinstance(value, list) and value:
+        return f"a list that begins with {_describe(value[0])}"
+    if isinstance(value, Mapping):
+        return _describe_object(value)
+    return short_repr(value)
+
+
+def _describe_object(value: Mapping[str, Any]) -> str:
+    for key, kind in _KINDS.items():
+        if key in value:
+            return kind
+    return f"an object with {', '.join(map(repr, list(value)[:5]))}" if value else "an empty object"
+
+
+def _first_line(data: bytes) -> Mapping[str, Any] | None:
+    """Return the JSON object in the first line, if it is one and there are further lines."""
+    line, _, rest = data.strip().partition(b"\n")
+    try:
+        value = parse_json(line) if rest else None
+    except InvalidDataError:
+        return None
+    return value if isinstance(value, Mapping) else None

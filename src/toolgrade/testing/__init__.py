@@ -1,0 +1,50 @@
+"""Helpers for tests of agents and adapters: scripted models, a fake OpenAI endpoint, tool doubles, sample runs.
+
+```python
+from toolgrade.testing import ADD, AdapterContract, AskFor, Recorded, Scene, ScriptedModel, sample_runs
+
+model = ScriptedModel([AskFor("add", {"a": 1}, "c1")], "three")
+assert model.next_step().calls[0].name == "add"
+assert model.next_step().text == "three"
+assert sample_runs()["parallel"].tools_called[0].name == "slow"
+
+
+class TestMyAdapter(AdapterContract):  # pytest collects the inherited tests
+    async def arun(self, scene: Scene) -> Recorded: ...
+```
+"""
+
+from toolgrade.testing.adapter_hooks import AgentTool, NotSupportedError, Recorded, Scene
+from toolgrade.testing.contract import AdapterContract
+from toolgrade.testing.fake_openai.batches import BatchPlan
+from toolgrade.testing.fake_openai.http import ReceivedRequest
+from toolgrade.testing.fake_openai.replies import HttpFault, Reply
+from toolgrade.testing.fake_openai.server import FakeOpenAI
+from toolgrade.testing.samples import VERDICT_SCHEMA, sample_prompt, sample_runs
+from toolgrade.testing.scripted_model import AskFor, HandOff, ScriptedModel, ScriptEndedError, Step
+from toolgrade.testing.tool_doubles import ADD, BOOM, ToolDouble, flaky_tool
+
+__all__ = [
+    "ADD",
+    "BOOM",
+    "VERDICT_SCHEMA",
+    "AdapterContract",
+    "AgentTool",
+    "AskFor",
+    "BatchPlan",
+    "FakeOpenAI",
+    "HandOff",
+    "HttpFault",
+    "NotSupportedError",
+    "ReceivedRequest",
+    "Recorded",
+    "Reply",
+    "Scene",
+    "ScriptEndedError",
+    "ScriptedModel",
+    "Step",
+    "ToolDouble",
+    "flaky_tool",
+    "sample_prompt",
+    "sample_runs",
+]

@@ -1,0 +1,7 @@
+"""`@observe` under DeepEval's import path: `from toolgrade.tracing import observe`."""
+
+from __future__ import annotations
+
+from toolgrade.capture.observation.decorator import observe, update_current_span
+
+__all__ = ["observe", "update_current_span"]

@@ -1,1 +1,0 @@
-"""Plumbing of toolmark: JSON values, text, files and imports. Private; nothing here is part of the public API."""

@@ -1,5 +1,0 @@
-"""Reports as one HTML file that needs no network."""
-
-from toolmark.report.html.page import render_html, write_html
-
-__all__ = ["render_html", "write_html"]

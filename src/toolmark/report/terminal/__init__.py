@@ -1,7 +1,0 @@
-"""Reports in a terminal."""
-
-from toolmark.report.terminal.comparison_table import print_comparison
-from toolmark.report.terminal.results import print_report, print_result
-from toolmark.report.terminal.validity_table import print_validity
-
-__all__ = ["print_comparison", "print_report", "print_result", "print_validity"]
