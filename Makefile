@@ -36,7 +36,7 @@ validity: $(TEST_READY) ## Measure which scores tell good runs from bad, beside 
 	@cd benchmarks && ../.venv/bin/python -m validity --write $(ARGS)
 
 .PHONY: speed
-speed: $(TEST_READY) ## Measure scoring, beside other libraries, and recording, into docs/speed.md
+speed: $(TEST_READY) ## Measure scoring, beside other libraries, and recording, into benchmarks/speed.md
 	@.venv/bin/python benchmarks/scoring.py --peers --write $(ARGS)
 	@.venv/bin/python benchmarks/recording.py --write
 

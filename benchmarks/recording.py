@@ -31,7 +31,7 @@ from validity.table import write_section
 from toolgrade.testing import ADD, AskFor, Scene
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "speed.md"
+PAGE = ROOT / "benchmarks" / "speed.md"
 BEGIN = "<!-- written by benchmarks/recording.py -->\n"
 
 Start: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
@@ -204,7 +204,7 @@ def main() -> None:
     parser.add_argument(
         "--memory-runs", type=int, default=10_000, metavar="N", help="runs for the memory (default: 10,000)"
     )
-    parser.add_argument("--write", action="store_true", help="write the table into docs/speed.md")
+    parser.add_argument("--write", action="store_true", help="write the table into benchmarks/speed.md")
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.json:

@@ -24,7 +24,7 @@ from workloads import Family, Workload, all_workloads, find_airline
 console = Console(width=None if sys.stdout.isatty() else 132)
 
 BEGIN = "<!-- written by make speed -->\n"
-PAGE = REPOSITORY / "docs" / "speed.md"
+PAGE = REPOSITORY / "benchmarks" / "speed.md"
 
 DEFAULT_UP_TO = 100
 """Calls per case up to which a library's usual call is measured beside its leanest: beyond, they hardly differ."""
@@ -83,7 +83,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", choices=get_args(Family), help="this family of workloads; repeatable"
     )
-    parser.add_argument("--write", action="store_true", help=f"write them into {PAGE.name} of the documentation")
+    parser.add_argument("--write", action="store_true", help="write them into benchmarks/speed.md")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there too")
     options = parser.parse_args()
     if options.rounds < 1 or options.budget <= 0:

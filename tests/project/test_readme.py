@@ -29,7 +29,6 @@ METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 EXPECTATIONS = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
 VALIDITY = (ROOT / "docs" / "validity.md").read_text(encoding="utf-8")
 COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
-SPEED = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
 OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
 SCALE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
 TRIALS = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
@@ -76,7 +75,6 @@ PROGRAMS = [
         ("docs/validity.md", VALIDITY),
         ("docs/comparison.md", COMPARISON),
         ("docs/reports.md", REPORTS),
-        ("docs/speed.md", SPEED),
         *COMING_FROM,
         ("docs/runners.md", (ROOT / "docs" / "runners.md").read_text(encoding="utf-8")),
         ("docs/errors.md", (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")),
@@ -229,7 +227,7 @@ def test_the_page_of_lint_names_everything() -> None:
         ((ROOT / "SECURITY.md").read_text(encoding="utf-8"), ROOT),
         *(
             (page, ROOT / "docs")
-            for page in (GUIDE, SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS, REPORTS, SPEED)
+            for page in (GUIDE, SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS, REPORTS)
         ),
     ],
     ids=[
@@ -243,7 +241,6 @@ def test_the_page_of_lint_names_everything() -> None:
         "comparison",
         "trials",
         "reports",
-        "speed",
     ],
 )
 def test_links_are_valid(page: str, folder: Path) -> None:
