@@ -218,6 +218,59 @@ def test_a_pipe_with_a_name_stays_one(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
+# In a browser
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a browser that is a script")
+@pytest.mark.parametrize(("options", "page"), [([], "toolgrade-report.html"), (["--html", "a b.html"], "a b.html")])
+def test_the_page_is_opened_in_the_browser(streamed: Path, tmp_path: Path, options: list[str], page: str) -> None:
+    """The browser of the environment gets the address of the written page."""
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/opened\n', encoding="utf-8")
+    browser.chmod(0o700)
+    settings = {"BROWSER": f"{browser} %s"}
+    done = run_python([*COMMAND, "report", streamed.name, "--open", *options], tmp_path, settings=settings)
+
+    assert done == (0, "", f"wrote {page}\n")
+    assert (tmp_path / "opened").read_text(encoding="utf-8") == (tmp_path / page).as_uri()
+    assert "<html" in (tmp_path / page).read_text(encoding="utf-8")
+
+
+def test_without_a_browser_the_page_is_named(streamed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page is still written, and other formats beside it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", lambda _address: False)
+    done = run("report", streamed, "--open", "--md", "-")
+
+    assert done.exit_code == 0
+    assert done.stdout.startswith("# `")
+    assert done.stderr == (
+        "wrote toolgrade-report.html\nwarning: no browser could be started; open toolgrade-report.html yourself\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["results.jsonl", "--html", "-"], "--open needs a file; name one with --html"),
+        (["toolgrade-report.html"], "toolgrade-report.html is also an input and would be overwritten"),
+    ],
+)
+def test_a_page_that_cannot_be_opened_is_refused(
+    streamed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
+) -> None:
+    """Nothing is written, and no browser is started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", None)
+    results = Path("toolgrade-report.html")
+    results.write_bytes(streamed.read_bytes())
+    done = run("report", "--open", *options)
+
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert results.read_bytes() == streamed.read_bytes()
+
+
 # Exit codes
 
 
@@ -397,5 +450,5 @@ def plain_options(command: str) -> set[Any]:
 
 
 def test_both_commands_have_the_same_options() -> None:
-    """Whoever knows one knows the other."""
-    assert plain_options("report") <= plain_options("score")
+    """Whoever knows one knows the other; a browser is opened by `report` only."""
+    assert plain_options("report") - plain_options("score") == {"--open"}

@@ -221,8 +221,8 @@ def test_commands_that_send_take_no_settings(table: str) -> None:
 
 
 @pytest.mark.parametrize("option", sorted(ONLY_ON_COMMAND_LINE))
-def test_no_setting_asks_a_model(option: str) -> None:
-    """Options with which cases are sent to an endpoint are not settings."""
+def test_no_setting_asks_a_model_or_starts_a_browser(option: str) -> None:
+    """Such options are only on the command line."""
     assert f"{option} is not a setting" in problem(f"[tool.toolgrade.validate]\n{option} = 'x'\n", "validate", "x")
 
 

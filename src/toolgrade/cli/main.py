@@ -43,7 +43,6 @@ _SECTIONS = {
     "Score and look": {
         "score": "Score the cases of FILE.",
         "report": "Show results that were written to a file.",
-        "view": "Browse results of any size in a browser.",
         "compare": "Compare two reports of the same cases and show what changed from A to B.",
         "batch": "Judge cases with OpenAI's Batch API, at half the price and within a day.",
     },

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
+from toolgrade._internal.text import printable
 from toolgrade.cli.help import command
-from toolgrade.cli.io import exit_on_error
-from toolgrade.cli.path_types import Source
-from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, report_options
+from toolgrade.cli.io import exit_on_error, warn
+from toolgrade.cli.path_types import Source, Target
+from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, option, report_options
 from toolgrade.results import read_results
 
+_PAGE = "toolgrade-report.html"
 
-@command("toolgrade report results.jsonl", "toolgrade report results.jsonl --html report.html --baseline before.jsonl")
+
+@command(
+    "toolgrade report results.jsonl",
+    "toolgrade report results.jsonl --open",
+    "toolgrade report results.jsonl --html report.html --baseline before.jsonl",
+)
 @click.argument("results", type=Source(allow_dash=True))
 @fail_under_option("Exit with 1 if the mean of a metric is below X, or not every case was measured.")
 @report_options
-def report(*, results: str, fail_under: float | None, display: ReportOptions) -> None:
+@option("--open", "opens", is_flag=True, help=f"Open the HTML page in a browser; it is {_PAGE} without --html.")
+def report(*, results: str, fail_under: float | None, display: ReportOptions, opens: bool) -> None:
     """Show results that were written to a file.
 
     RESULTS is a file of `toolgrade score --results` or --json, or of `toolgrade.evaluate`; "-" is standard input. The
@@ -25,7 +35,28 @@ def report(*, results: str, fail_under: float | None, display: ReportOptions) ->
 
     Exit code 0 whatever the scores are, 1 only with --fail-under, 2 if the command line or RESULTS is wrong.
     """
+    if opens:
+        display = _with_page(display)
     with exit_on_error(results, "nothing was shown"):
         evaluation = read_results(results)
     display.show(evaluation, results, always=False)
+    if opens:
+        _open_page(display.targets["html"])
     sys.exit(int(fail_under is not None and (evaluation.interrupted or is_below(evaluation.summaries, fail_under))))
+
+
+def _with_page(display: ReportOptions) -> ReportOptions:
+    """Return the options with a file for the page."""
+    path = display.targets.get("html")
+    if path == "-":
+        raise click.UsageError("--open needs a file; name one with --html")
+    if path is None:
+        path = str(Target().convert(_PAGE, None, click.get_current_context()))
+    return replace(display, targets={**display.targets, "html": path})
+
+
+def _open_page(path: str) -> None:
+    import webbrowser  # noqa: PLC0415 - loaded only with --open
+
+    if not webbrowser.open(Path(path).resolve().as_uri()):
+        warn(f"no browser could be started; open {printable(path)} yourself")

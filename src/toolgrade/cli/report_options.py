@@ -153,24 +153,25 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     return {**arguments, "display": ReportOptions(targets=targets, **others)}
 
 
-_option = options_in("Report")
+option = options_in("Report")
+"""An option in the section of a report."""
 
 report_options: Decorator = bundle(
     (
         *(
-            _option(f"--{kind}", f"{kind}_path", type=Target(allow_dash=True), metavar="FILE", help=text)
+            option(f"--{kind}", f"{kind}_path", type=Target(allow_dash=True), metavar="FILE", help=text)
             for kind, text in _FORMATS.items()
         ),
-        _option("--title", metavar="TEXT", help="Title of the report.  [default: the name of the file]"),
-        _option(
+        option("--title", metavar="TEXT", help="Title of the report.  [default: the name of the file]"),
+        option(
             "--limit",
             type=click.IntRange(0),
             help=f"Cases shown, 0 for all.  [default: {_LIMIT} in the terminal, 2000 in HTML, 100 in Markdown]",
         ),
-        _option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side."),
-        _option("--baseline", type=Source(), metavar="FILE", help="Also show what changed since these results."),
-        _option("-q", "--quiet", is_flag=True, help="Print totals only."),
-        _option("-v", "--verbose", is_flag=True, help="Print every case side by side, in full."),
+        option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side."),
+        option("--baseline", type=Source(), metavar="FILE", help="Also show what changed since these results."),
+        option("-q", "--quiet", is_flag=True, help="Print totals only."),
+        option("-v", "--verbose", is_flag=True, help="Print every case side by side, in full."),
     ),
     _collect,
 )

@@ -14,10 +14,10 @@ from toolgrade.cli.io import stop
 from toolgrade.errors import ConfigurationError
 
 COMMANDS = ("approve", "compare", "convert", "extrapolate", "lint", "report", "sample", "score", "validate")
-"""Commands whose options a project may set. A command that sends something or opens a port does not belong here."""
+"""Commands whose options a project may set. A command that sends something does not belong here."""
 
-ONLY_ON_COMMAND_LINE = frozenset({"cache", "judge", "judged-metric", "samples"})
-"""Options of these commands that a project may not set, because with them cases are sent to a model."""
+ONLY_ON_COMMAND_LINE = frozenset({"cache", "judge", "judged-metric", "open", "samples"})
+"""Options of these commands that a project may not set: they send cases to a model, or start a browser."""
 
 _TABLES = frozenset({*COMMANDS, "pytest"})
 """Tables inside of `[tool.toolgrade]`; the pytest plugin reads its own."""

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Annotated, Any, BinaryIO, Final, TypeAlias, TypeGuard
+from typing import Annotated, Any, BinaryIO, Final, TypeGuard
 
 from pydantic import Field, JsonValue
 
@@ -23,7 +22,7 @@ from toolgrade._internal.markers import RESULTS_MARK
 from toolgrade.dataset import Document, FileProblems, file_error, problems_of, read_documents
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.results.case_json import case_from_json
-from toolgrade.results.layout import LinePlace, Row
+from toolgrade.results.layout import Row
 from toolgrade.results.schema import Position, Written, WrittenResult, results_contradictions
 
 FORMAT: Final = 1
@@ -123,15 +122,15 @@ class Line(Written):
         """Place and trial (0 without trials), which the rows of a unit share."""
         return self.place, self.trial or 0
 
-    def to_row(self, line: LinePlace | None = None) -> Row:
-        """Convert to a row that was read from a line at this place.
+    def to_row(self) -> Row:
+        """Convert to a row.
 
         Raises:
             InvalidDataError: The content is not a case.
         """
         case = case_from_json(self.type, self.content, id=self.id, name=self.name)
         results = tuple(result.to_result() for result in self.results)
-        return Row(case, self.place, self.trial, self.component, self.source, results, line)
+        return Row(case, self.place, self.trial, self.component, self.source, results)
 
 
 @dataclass
@@ -172,82 +171,62 @@ def is_header(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping) and RESULTS_MARK in value
 
 
-_PlacedLine: TypeAlias = tuple[Line, LinePlace]
-
-
-class _LinePlaces:
-    """The place of the line that was read last, and whether it has changed since it was written."""
+class _LastLine:
+    """Where the line ends that was read last, and whether it has changed since it was written."""
 
     def __init__(self) -> None:
-        self.last = LinePlace(0, 0, 0)
+        self.end = 0
         self.has_changed = False
-
-    @property
-    def end(self) -> int:
-        """The number of bytes up to the end of the last line."""
-        return self.last.start + self.last.size
 
     def select(self, line: bytes) -> bool:
         """Take the next line; none is left out."""
-        self.last = LinePlace(self.end, len(line), zlib.crc32(line))
+        self.end += len(line)
         self.has_changed = _has_changed(line)
         return True
 
 
 @within_limits
-def read_lines(
-    file: BinaryIO,
-    name: str,
-    *,
-    line_type: type[Line] = Line,
-    to_row: Callable[[Any, LinePlace], Row] = Line.to_row,
-) -> ResultsContent:
+def read_lines(file: BinaryIO, name: str) -> ResultsContent:
     """Parse a file of results of this name, which is open at its beginning; its lines are read one after the other.
-
-    Args:
-        file: The file.
-        name: Its name for messages.
-        line_type: How a line is validated.
-        to_row: Returns the row of a validated line of this type at its place in the file.
 
     Raises:
         DataFileError: Lines cannot be read; `problems` has all of them.
     """
     file_problems = FileProblems()
     content = ResultsContent(torn=file_problems.torn)
-    pending: list[_PlacedLine] = []  # the lines of a unit whose last line was not read yet, and their places
-    places = _LinePlaces()
+    pending: list[Line] = []  # the lines of a unit whose last line was not read yet
+    last_line = _LastLine()
     last = Document()
 
     def checked_documents() -> Iterator[Document]:
         nonlocal last
-        for document in read_documents(file, select=places.select):
+        for document in read_documents(file, select=last_line.select):
             last = document
             is_whole = document.line is not None and not document.problems
-            if is_whole and places.has_changed:
+            if is_whole and last_line.has_changed:
                 yield document._replace(problems=(Problem("$", _CHANGED, document.line),))
             else:
                 yield document
 
-    for document, entry in file_problems.read(checked_documents(), partial(_read_entry, line_type=line_type)):
+    for document, entry in file_problems.read(checked_documents(), _read_entry):
         if isinstance(entry, Header) or not _continues(entry, pending):
             _drop_incomplete(pending, content, document)
         if isinstance(entry, Header):
             content.headers.append(entry)
         else:
-            problems = _add_line((entry, places.last), pending, content, to_row)
+            problems = _add_line(entry, pending, content)
             file_problems.problems += map(document.placed, problems)
         if not pending:
-            content.size = places.end
+            content.size = last_line.end
     _drop_incomplete(pending, content, last)
     if file_problems.problems:
         raise file_error(name, file_problems.problems)
     return content
 
 
-def _read_entry(value: object, _place: str, *, line_type: type[Line]) -> Header | Line:
+def _read_entry(value: object, _place: str) -> Header | Line:
     if not is_header(value):
-        return line_type.model_validate(value)
+        return Line.model_validate(value)
     version = value[RESULTS_MARK]
     if version != FORMAT:
         message = f"format {version!r} cannot be read, only {FORMAT}; use the version of toolgrade that wrote the file"
@@ -255,27 +234,21 @@ def _read_entry(value: object, _place: str, *, line_type: type[Line]) -> Header 
     return Header.model_validate(value)
 
 
-def _continues(line: Line, pending: Sequence[_PlacedLine]) -> bool:
+def _continues(line: Line, pending: Sequence[Line]) -> bool:
     """Return whether a line is the next one of the pending unit."""
-    return bool(pending) and line.row == len(pending) + 1 and line.unit == pending[0][0].unit
+    return bool(pending) and line.row == len(pending) + 1 and line.unit == pending[0].unit
 
 
-def _drop_incomplete(pending: list[_PlacedLine], content: ResultsContent, document: Document) -> None:
+def _drop_incomplete(pending: list[Line], content: ResultsContent, document: Document) -> None:
     """Drop the lines of a unit that has fewer than it should, and note it."""
     if pending:
-        message = f"{len(pending)} of {pending[0][0].of} rows of a golden: the writer was stopped before the last one"
+        message = f"{len(pending)} of {pending[0].of} rows of a golden: the writer was stopped before the last one"
         content.torn.append(Problem("$", message, document.line))
         pending.clear()
 
 
-def _add_line(
-    placed: _PlacedLine,
-    pending: list[_PlacedLine],
-    content: ResultsContent,
-    to_row: Callable[[Any, LinePlace], Row],
-) -> Iterator[Problem]:
+def _add_line(line: Line, pending: list[Line], content: ResultsContent) -> Iterator[Problem]:
     """Add a line to its unit, and the unit to the content if it is complete; yield what is wrong with it."""
-    line = placed[0]
     yield from _contradictions(line, content)
     session = len(content.headers)
     content.session_seconds[session] = max(content.session_seconds.get(session, 0.0), line.seconds)
@@ -283,10 +256,10 @@ def _add_line(
         message = f"row {line.row} of {line.of} is here, but row {len(pending) + 1} is missing"
         yield Problem("$.row", message)
         return
-    pending.append(placed)
+    pending.append(line)
     if len(pending) == line.of:
         try:
-            content.units[line.unit] = [to_row(*one) for one in pending]
+            content.units[line.unit] = [one.to_row() for one in pending]
         except InvalidDataError as error:
             yield from problems_of(error)
         content.fingerprints[line.place] = line.fingerprint

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from toolgrade._internal.text import unique_labels
 from toolgrade.cases import AnyCase, RunStatus
@@ -18,21 +17,12 @@ from toolgrade.report import CaseResult
 from toolgrade.result import MetricResult, ResultStatus
 
 
-class LinePlace(NamedTuple):
-    """The first byte of a line in its file, the number of its bytes, and their CRC-32."""
-
-    start: int
-    size: int
-    checksum: int
-
-
 @dataclass(frozen=True, eq=False)
 class Row:
     """A case that was measured, with a result for each metric that applies to it.
 
     `place` is the position of the case or golden in the evaluation, from 0, and `trial` counts from 1. `component` is
-    the name of a component, `None` for a whole answer; `source` distinguishes components of equal names. `line` is the
-    position of the row in the file that it was read from.
+    the name of a component, `None` for a whole answer; `source` distinguishes components of equal names.
     """
 
     case: AnyCase
@@ -41,7 +31,6 @@ class Row:
     component: str | None = None
     source: str = ""
     results: tuple[MetricResult, ...] = ()
-    line: LinePlace | None = None
 
     @property
     def unit(self) -> tuple[int, int]:
@@ -55,54 +44,43 @@ class Row:
         return run.error if run is not None and run.status is RunStatus.ERROR else None
 
 
-def sorted_rows(rows: Iterable[Row]) -> list[Row]:
-    """Return rows in the order of a report."""
-    return sorted(rows, key=lambda row: row.unit)
-
-
-class ReportLayout:
-    """The columns of a report; `metrics` are their names."""
-
-    def __init__(self, rows: Sequence[Row], metrics: Sequence[str], trials: int | None) -> None:
-        """Derive the columns from the sorted rows, the unique names of the metrics of whole answers, and the trials."""
-        self._trials = trials
-        has_components = any(row.component is not None for row in rows)
-        self._columns = _columns(rows) if has_components else None
-        self.metrics = tuple(metrics if self._columns is None else (column.name for column in self._columns))
-
-    def case_result(self, index: int, row: Row) -> CaseResult:
-        """Return the results of a row; `index` is its position among the sorted rows."""
-        if self._columns is None:
-            # The position in the whole evaluation: in a file that was interrupted, rows before this one may be missing.
-            trials = self._trials or 1
-            trial = row.trial or 1
-            return CaseResult(
-                index=row.place * trials + trial - 1,
-                case=row.case,
-                results=tuple(result.renamed(name) for result, name in zip(row.results, self.metrics, strict=True)),
-                trial=row.trial,
-                golden=None if row.trial is None else row.place,
-            )
-        return CaseResult(
-            index=index,
-            case=row.case,
-            results=tuple(column.result(row) for column in self._columns),
-            apart=frozenset(number for number, column in enumerate(self._columns) if column.is_apart(row)),
-            trial=row.trial,
-            golden=row.place,
-        )
-
-
 def report_table(
-    rows: Sequence[Row], metrics: Sequence[str], trials: int | None
+    rows: Iterable[Row], metrics: Sequence[str], trials: int | None
 ) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
     """Return the names of the columns and the rows of a report.
 
     `metrics` are the unique names of the metrics of whole answers; the rows of one unit are already in order.
     """
-    ordered = sorted_rows(rows)
-    layout = ReportLayout(ordered, metrics, trials)
-    return layout.metrics, tuple(layout.case_result(index, row) for index, row in enumerate(ordered))
+    ordered = sorted(rows, key=lambda row: row.unit)
+    if all(row.component is None for row in ordered):
+        return tuple(metrics), tuple(_case_result(row, metrics, trials or 1) for row in ordered)
+    columns = _columns(ordered)
+    names = tuple(column.name for column in columns)
+    return names, tuple(_component_result(index, row, columns) for index, row in enumerate(ordered))
+
+
+def _case_result(row: Row, metrics: Sequence[str], trials: int) -> CaseResult:
+    """Return the results of a row of an evaluation without components."""
+    return CaseResult(
+        # The position in the whole evaluation: in a file that was interrupted, rows before this one may be missing.
+        index=row.place * trials + (row.trial or 1) - 1,
+        case=row.case,
+        results=tuple(result.renamed(name) for result, name in zip(row.results, metrics, strict=True)),
+        trial=row.trial,
+        golden=None if row.trial is None else row.place,
+    )
+
+
+def _component_result(index: int, row: Row, columns: Sequence[_Column]) -> CaseResult:
+    """Return the results of a row of an evaluation with components; `index` is its position among the sorted rows."""
+    return CaseResult(
+        index=index,
+        case=row.case,
+        results=tuple(column.result(row) for column in columns),
+        apart=frozenset(number for number, column in enumerate(columns) if column.is_apart(row)),
+        trial=row.trial,
+        golden=row.place,
+    )
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def render_html(
     pictures = messages.Pictures()
     anchors = case_anchors(cases)
     links: dict[str, Any] = {
-        "trials": trials_of(report.cases),
+        "trials": _trials(report.cases),
         "addresses": {index: f"#{anchor}" for index, anchor in anchors.items()},
     }
     draw_body = page_template("case.html.jinja").make_module(links).body  # type: ignore[attr-defined]
@@ -98,10 +98,20 @@ def render_html(
             body = draw_body(case_view(case, redact_content(case.case, redactor), anchor, toolsets, pictures))
             room -= len(body.encode("utf-8", "replace"))
         rows.append({"entry": case, "anchor": anchor, "tags": tag_places[case.index], "body": body})
-    style, script = page_source("page.css"), page_source("page.js")
+    style, script = _page_source("page.css"), _page_source("page.js")
     return page_template("page.html.jinja").render(
-        **totals_view(report, comparison, anchors),
         **links,
+        report=report,
+        headline=headline(report),
+        segments=segments(report),
+        metrics=[
+            (summary, histogram([case.results[place] for case in report.cases]))
+            for place, summary in enumerate(report.summaries)
+        ],
+        comparison=comparison,
+        warnings=warning_kinds(report),
+        places=Places(report, anchors),
+        regressed_tools=changes_by_tool(change for metric in _compared(comparison) for change in metric.regressions),
         title=redact(title, redactor),
         cases=rows,
         without_details=sum(row["body"] is None for row in rows),
@@ -114,29 +124,12 @@ def render_html(
     )
 
 
-def totals_view(report: Report, comparison: Comparison | None, on_page: Iterable[int]) -> dict[str, Any]:
-    """Return the template data of the totals of a report, both redacted, with the positions of the listed cases."""
-    return {
-        "report": report,
-        "headline": headline(report),
-        "segments": segments(report),
-        "metrics": [
-            (summary, histogram([case.results[place] for case in report.cases]))
-            for place, summary in enumerate(report.summaries)
-        ],
-        "comparison": comparison,
-        "warnings": warning_kinds(report),
-        "places": Places(report, on_page),
-        "regressed_tools": changes_by_tool(change for metric in _compared(comparison) for change in metric.regressions),
-    }
-
-
 def _compared(comparison: Comparison | None) -> tuple[MetricComparison, ...]:
     """Return the compared metrics; none without a comparison."""
     return () if comparison is None else comparison.metrics
 
 
-def trials_of(cases: Iterable[CaseResult]) -> dict[int, list[CaseResult]]:
+def _trials(cases: Iterable[CaseResult]) -> dict[int, list[CaseResult]]:
     """Return the trials of each golden by its position."""
     trials: dict[int, list[CaseResult]] = {}
     for case in cases:
@@ -203,14 +196,14 @@ def _printable(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
     return printable_lines(value) if type(value) is str else value
 
 
-def page_source(name: str) -> str:
+def _page_source(name: str) -> str:
     """Return a file of the page with newlines as line endings, as a browser reads it before it checks a hash."""
     return (files("toolgrade.report.html") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _template_source(name: str) -> str:
     """Return a template without its indentation, which would be a third of a large page."""
-    return "\n".join(line.lstrip(" ") for line in page_source(name).split("\n"))
+    return "\n".join(line.lstrip(" ") for line in _page_source(name).split("\n"))
 
 
 def _csp_hash(content: str) -> str:

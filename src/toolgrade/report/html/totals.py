@@ -102,17 +102,12 @@ def _range_text(place: int) -> str:
 
 
 class Place(NamedTuple):
-    """A place where cases go wrong: its number on the page, its name, and the first of its cases on the page.
-
-    `tool` and `argument` are empty in the matrix.
-    """
+    """A place where cases go wrong: its number on the page, its name, and the first of its cases on the page."""
 
     number: int
     name: str
     cases: int
     first: int
-    tool: str
-    argument: str
 
 
 class Places:
@@ -151,7 +146,7 @@ class Places:
         lines: list[tuple[Line, Place | None]] = []
         for line in table.lines[:_MOST_LINES]:
             name = f"{line.tool}({line.argument})" if line.argument else line.tool
-            lines.append((line, self._place(group, name, line.cases, line.tool, line.argument)))
+            lines.append((line, self._place(group, name, line.cases)))
         return lines
 
     def _cell(self, expected: str, called: str, cases: Sequence[int], total: int) -> dict[str, Any]:
@@ -169,7 +164,7 @@ class Places:
         place = None if is_right else self._place("Expected and called tools", name, sorted(set(cases)))
         return {"amount": len(cases), "share": len(cases) / total, "is_right": is_right, "place": place}
 
-    def _place(self, group: str, name: str, cases: Sequence[int], tool: str = "", argument: str = "") -> Place | None:
+    def _place(self, group: str, name: str, cases: Sequence[int]) -> Place | None:
         """Add a place where these cases go wrong and number it; `None` if none of the cases is on the page."""
         listed = [case for case in cases if case in self._on_page]
         if not listed:
@@ -177,7 +172,7 @@ class Places:
         number = sum(map(len, self.groups.values()))
         for case in listed:
             self._numbers[case].append(number)
-        place = Place(number, printable(name), len(cases), listed[0], tool, argument)
+        place = Place(number, printable(name), len(cases), listed[0])
         self.groups[group].append(place)
         return place
 
