@@ -11,7 +11,6 @@ ToolgradeError                     catch this to catch all of them
 ├── NothingRecordedError (LookupError)      a run was asked for where none was recorded
 ├── MissingPackageError (ImportError)       an option needs a package that is not installed
 ├── WorkerDiedError (RuntimeError)    a worker process ended before it had scored its part
-├── NotSentError                      results could not be sent to a collector, or not all of them
 ├── JudgeError                        a judge gave no answer; `outcome` is the reason
 └── MetricAssertionError (AssertionError)   `assert_test` found a metric that did not pass
 
@@ -45,7 +44,6 @@ __all__ = [
     "MissingFieldError",
     "MissingPackageError",
     "NotMeasuredError",
-    "NotSentError",
     "NothingRecordedError",
     "Problem",
     "ToolgradeError",
@@ -158,10 +156,6 @@ class MissingPackageError(ToolgradeError, ImportError):
 
 class WorkerDiedError(ToolgradeError, RuntimeError):
     """A worker process ended before it had scored its part; the results of other workers are kept."""
-
-
-class NotSentError(ToolgradeError):
-    """Results could not be sent to a collector, or not all of them; the message says how many, and why."""
 
 
 class JudgeOutcome(str, Enum):

@@ -33,7 +33,6 @@ READ_AND_WRITTEN = [
     ("compare results new-results --json new-results", "new-results"),
     ("convert messages --to messages", "messages"),
     ("approve cases --out cases", "cases"),
-    ("feedback results --as langfuse --out results", "results"),
     ("lint cases --json cases", "cases"),
     ("lint cases --tools tools --json tools", "tools"),
     ("validate cases --label ok --json cases", "cases"),

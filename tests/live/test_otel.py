@@ -27,7 +27,7 @@ from toolgrade.formats.traces.read import read_trace_documents
 from tracing import CONVENTIONS, Convention, Script, histories, otlp_spans
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed here")
-pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the exporter of OTLP is not installed here")
+pytest.importorskip("opentelemetry.exporter.otlp.proto.common", reason="the encoder of OTLP is not installed here")
 
 from opentelemetry import trace
 from opentelemetry._logs import LogRecord

@@ -17,7 +17,6 @@ from toolgrade.cli.main import main
 from toolgrade.formats.messages.read import FORMATS as MESSAGES
 from toolgrade.formats.traces.read import TRACE_FORMATS
 from toolgrade.linting import LintKind
-from toolgrade.report import feedback, otel
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
@@ -305,36 +304,10 @@ def test_the_page_of_traces_is_true(tmp_path: Path) -> None:
     )
 
     assert run_python(["program.py"], tmp_path) == (0, "", "")
-    assert set(re.findall(r"--[a-z][a-z-]+", TRACES)) <= options_of("convert", "feedback", "score").keys()
-    assert re.findall(r"`--as ([a-z-]+)` \|$", TRACES, re.MULTILINE) == list(
-        options_of("feedback")["--as"].type.choices
-    )
-    assert all(
-        hasattr(feedback, name)
-        for name in re.findall(r"^\| `(\w+)` \| (?:OTLP|feedback|scores|annotations)", TRACES, re.MULTILINE)
-    )
+    assert set(re.findall(r"--[a-z][a-z-]+", TRACES)) <= options_of("convert", "score").keys()
     assert re.findall(r"^\| .* \| `([a-z][a-z-]+)` \|$", TRACES, re.MULTILINE) == list(TRACE_FORMATS)
     assert warnings
     assert [text for text in warnings if text.replace("the arguments are", "are") not in code] == []
-
-
-def test_traces_page_sends_an_event(tmp_path: Path) -> None:
-    """The program sends to the collector in the environment, and its functions exist."""
-    pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed here")
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the exporter of OTLP is not installed here")
-    from collectors import collecting
-
-    programs = [
-        block for block in blocks(TRACES) if block.language == "python" or "import OTLPLogExporter" in block.text
-    ]
-    (tmp_path / "program.py").write_text("".join(block.text for block in programs), encoding="utf-8")
-    with collecting() as collector:
-        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address}
-        assert run_python(["program.py"], tmp_path, settings=settings) == (0, "", "")
-
-    (event,) = collector.accepted
-    assert event["eventName"] == "gen_ai.evaluation.result"
-    assert re.findall(r"^\| `(emit_\w+)` \|", TRACES, re.MULTILINE) == sorted(otel.__all__)
 
 
 # docs/scoring.md

@@ -68,7 +68,7 @@ def _turns_of(run: Run, calls: list[ToolCall]) -> list[Turn]:
 
 
 def _metadata_of(run: Run) -> JsonObject:
-    """Return the metadata of the assistant turn of a run; the span is that of its trace, to which scores go back."""
+    """Return the metadata of the assistant turn of a run; the span is the outermost one of its trace."""
     warnings = list(run.warnings)
     if run.input_parts:
         warnings.append("the images of the input were left out; a turn has text only")

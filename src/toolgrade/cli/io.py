@@ -16,7 +16,7 @@ import click
 from toolgrade._internal import atomic_files
 from toolgrade._internal.json import json_text, replace_nonfinite
 from toolgrade._internal.text import plural, printable, printable_lines
-from toolgrade.errors import DataFileError, NotSentError, ToolgradeError, TornLineWarning
+from toolgrade.errors import DataFileError, ToolgradeError, TornLineWarning
 
 if TYPE_CHECKING:
     from toolgrade.cases import TestCase
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 WRONG_INPUT = 2
 """Exit code if the command line or a file is wrong."""
-
-_EXIT_CODES: Mapping[type[ToolgradeError], int] = {NotSentError: 1}
-"""Exit codes of errors that are not about the input."""
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of the signal, as in shells."""
@@ -54,9 +51,7 @@ def reason_of(error: OSError) -> str:
 def exit_on_error(
     path: str, consequence: str = "", *, action: str = "read"
 ) -> Generator[Sequence[warnings.WarningMessage], None, None]:
-    """Exit with a message if the library raises one of its errors or a file cannot be opened.
-
-    The exit code is 2 if the input is wrong, and 1 if results could not be sent (`NotSentError`).
+    """Exit with a message and code 2 if the library raises one of its errors or a file cannot be opened.
 
     Yields the list of warnings, which grows while the block runs; they are printed at the end.
 
@@ -72,7 +67,7 @@ def exit_on_error(
         except DataFileError as error:
             stop(f"{_problem_lines(error)}; {consequence}")
         except ToolgradeError as error:
-            stop(str(error), _EXIT_CODES.get(type(error), WRONG_INPUT))
+            stop(str(error))
         except OSError as error:
             stop(f"cannot {action} {printable(str(error.filename or path))}: {reason_of(error)}")
     warn(*dict.fromkeys(str(warning.message) for warning in caught))

@@ -52,7 +52,6 @@ _SECTIONS = {
     },
     "Check the metrics, pass scores on": {
         "validate": "Measure how well scores separate good runs from bad ones, by a label in the cases.",
-        "feedback": "Export scores to the tracing tools that the cases came from.",
         "annotate": "Print the cases that did not pass as annotations for GitHub Actions.",
     },
 }

@@ -1,1 +1,0 @@
-"""Scores as records for tracing backends, and sending them with OpenTelemetry."""
