@@ -24,6 +24,7 @@ from toolgrade import (
     read_cases,
     write_cases,
 )
+from toolgrade.dataset import read_goldens
 
 CASE = b'{"id": "a", "tools_called": [{"name": "look"}], "expected_tools": []}'
 RECORD = {
@@ -151,6 +152,29 @@ def test_cases_without_a_name_are_called_by_their_place() -> None:
 
     assert [case.name for case in lines] == ["line 1", "mine", "line 4"]
     assert [(case.id, case.name) for case in items] == [(None, "item 1"), ("7", None), (None, "item 3")]
+
+
+def test_the_key_that_names_a_schema_is_ignored() -> None:
+    """In cases, conversations, records and goldens, in lines and in arrays; it is not in their metadata."""
+    mark = {"$schema": "./x.json"}
+    values = [
+        {"input": "q", "tools_called": [{"name": "a"}]},
+        {"turns": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "x"}]},
+        {"query": "q", "metadata": {"a": 1}},
+        {"input": ["see"], "tools_called": []},
+    ]
+    marked = [mark | value for value in values]
+    golden = {"input": "q", "id": "1"}
+
+    assert read(_lines(marked)) == read(_lines(values))
+    assert read(json.dumps(marked).encode()) == read(json.dumps(values).encode())
+    assert read_goldens(io.BytesIO(_lines([mark | golden]))) == read_goldens(io.BytesIO(_lines([golden])))
+    assert case_from_record(marked[2]) == case_from_record(values[2])
+
+
+def _lines(values: list[dict[str, Any]]) -> bytes:
+    """Return values as JSON Lines."""
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
 
 
 def test_an_empty_array_has_no_cases() -> None:

@@ -23,7 +23,7 @@ def test_error_in_toolgrade_is_one_line_and_exit_code_70(monkeypatch: pytest.Mon
         raise KeyError("a\n::error::b")
 
     monkeypatch.setattr("toolgrade.cli.main._load_command", lambda name: click.Command(name, callback=callback))
-    done = RUNNER.invoke(main, ["schema"])
+    done = RUNNER.invoke(main, ["lint"])
 
     assert done.exit_code == 70
     assert done.stdout == ""

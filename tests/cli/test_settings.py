@@ -210,7 +210,7 @@ def test_paths_stay_inside_of_the_folder(folder: Path, option: str, path: str) -
     assert sorted(folder.rglob("*")) == sorted([*before, project / "pyproject.toml"])
 
 
-@pytest.mark.parametrize("table", ["batch", "batch.submit", "init", "schema"])
+@pytest.mark.parametrize("table", ["batch", "batch.submit", "init"])
 def test_commands_that_send_take_no_settings(table: str) -> None:
     """A table for them is an error wherever settings are read, and they read none."""
     settings = f"[tool.toolgrade.{table}]\nsend = true\n"

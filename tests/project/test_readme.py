@@ -37,7 +37,6 @@ COMING_FROM = [
     (path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
     for path in sorted((ROOT / "docs" / "coming-from").glob("*.md"))
 ]
-SCHEMAS = (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8")
 REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 
 
@@ -78,7 +77,6 @@ PROGRAMS = [
         ("docs/runners.md", (ROOT / "docs" / "runners.md").read_text(encoding="utf-8")),
         ("docs/errors.md", (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")),
         ("docs/extend.md", (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")),
-        ("docs/schemas.md", SCHEMAS),
     )
     for block, after in pairwise(blocks(page))
     if block.language == "python"

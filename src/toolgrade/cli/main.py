@@ -38,7 +38,6 @@ _SECTIONS = {
         "mcp-record": "Stand between an MCP client and a server, and record the calls.",
         "approve": "Turn recorded cases or runs into goldens that expect the calls they made.",
         "lint": "Check the expectations of cases or goldens without scoring them.",
-        "schema": "Print the JSON Schema of a file of cases, goldens or records, for an editor.",
     },
     "Score and look": {
         "score": "Score the cases of FILE.",

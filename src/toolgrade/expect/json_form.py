@@ -35,26 +35,27 @@ T = TypeVar("T")
 Path: TypeAlias = "tuple[str | int, ...]"
 
 
-PLAN_ITEMS: Final[dict[str, type[Any]]] = {"expect": Expect, "one_of": OneOf, "parallel": Parallel, "forbid": Forbid}
+_PLAN_ITEMS: Final[dict[str, type[Any]]] = {"expect": Expect, "one_of": OneOf, "parallel": Parallel, "forbid": Forbid}
 """The items of a plan by their first key, which has the first field of the class."""
-KINDS: Final[dict[str, type[Any]]] = {**PLAN_ITEMS, "plan": Plan, "alternatives": Alternatives}
+_KINDS: Final[dict[str, type[Any]]] = {**_PLAN_ITEMS, "plan": Plan, "alternatives": Alternatives}
 
 
-def keys_of(name: str) -> list[str]:
+def _keys_of(name: str) -> list[str]:
     """Return the keys of a kind of object in the order in which they are written, which is that of the fields."""
-    return [name, *(entry.name for entry in fields(KINDS[name])[1:])]
+    return [name, *(entry.name for entry in fields(_KINDS[name])[1:])]
 
 
 _CONDITIONS: Final = ("optional", "times", "after", "extra_arguments")
 """Keys that a `ToolCall` does not have; a call with one of them must be written as `expect`."""
-ALIASES: Final = {
-    **{to_camel(key): key for name in KINDS for key in keys_of(name)},
+_ALIASES: Final = {
+    **{to_camel(key): key for name in _KINDS for key in _keys_of(name)},
     "args": "input_parameters",
     "arguments": "input_parameters",
 }
 """Canonical key of each accepted alias."""
 _PLAN_ITEM_KEYS: Final = frozenset(
-    {*PLAN_ITEMS, *_CONDITIONS} | {alias for alias, key in ALIASES.items() if key in PLAN_ITEMS or key in _CONDITIONS}
+    {*_PLAN_ITEMS, *_CONDITIONS}
+    | {alias for alias, key in _ALIASES.items() if key in _PLAN_ITEMS or key in _CONDITIONS}
 )
 """Keys, and their aliases, that only an item of a plan has."""
 
@@ -133,9 +134,9 @@ def expectation_json(value: Expectation) -> dict[str, Any]:
 def _object_json(value: Expectation | PlanItem) -> dict[str, Any]:
     if isinstance(value, ToolCall):
         return value.to_dict()
-    name = next(name for name, kind in KINDS.items() if isinstance(value, kind))
+    name = next(name for name, kind in _KINDS.items() if isinstance(value, kind))
     plain: dict[str, Any] = {}
-    for key, entry in zip(keys_of(name), fields(value), strict=True):
+    for key, entry in zip(_keys_of(name), fields(value), strict=True):
         item = getattr(value, entry.name)
         default = entry.default if entry.default_factory is MISSING else entry.default_factory()
         if item != default:
@@ -161,7 +162,7 @@ def _tools_json(tools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def _key(key: object) -> str:
     """Return the canonical key of a key or of its alias."""
-    return ALIASES.get(str(key), str(key))
+    return _ALIASES.get(str(key), str(key))
 
 
 def _hint(word: str, options: Iterable[str]) -> str:
@@ -260,8 +261,8 @@ class _Reader:
         if isinstance(value, (ToolCall, Expect, OneOf, Parallel, Forbid)):
             return value
         if not isinstance(value, Mapping) or len(path) > MAX_DEPTH:
-            raise InvalidDataError(f"expected a call, or one of {', '.join(PLAN_ITEMS)}; got {short_repr(value)}")
-        names = [key for key in map(_key, value) if key in PLAN_ITEMS]
+            raise InvalidDataError(f"expected a call, or one of {', '.join(_PLAN_ITEMS)}; got {short_repr(value)}")
+        names = [key for key in map(_key, value) if key in _PLAN_ITEMS]
         if len(names) > 1:
             raise InvalidDataError(f"must have only one of the keys {' and '.join(names)}")
         return self.build(names[0], value, path) if names else _plain_call(value)
@@ -269,12 +270,12 @@ class _Reader:
     def build(self, name: str, value: Mapping[Any, Any], path: Path) -> Any:
         """Return the object of a kind; unknown and repeated keys are problems."""
         options: dict[str, Any] = {}
-        for key, entry in self.entries(value, keys_of(name), path).items():
+        for key, entry in self.entries(value, _keys_of(name), path).items():
             form = _KEYS.get(key, _PLAIN)
             if entry is not None or form.takes_null:
                 options[key] = form.read(self, entry, (*path, key))
         first = options.pop(name)
-        return KINDS[name](*(first if name in ("one_of", "parallel") else [first]), **options)
+        return _KINDS[name](*(first if name in ("one_of", "parallel") else [first]), **options)
 
     def entries(self, value: Mapping[Any, Any], keys: Sequence[str], path: Path) -> dict[str, Any]:
         """Return the values of an object by their canonical keys."""

@@ -30,13 +30,13 @@ _T = TypeVar("_T")
 
 _SYNONYMS = {"query": "input", "generated_response": "actual_output", "expected_response": "expected_output"}
 _TRAJECTORIES = ("agent_trajectory", "expected_agent_trajectory")
-RECORD_ONLY = frozenset({*_SYNONYMS, *_TRAJECTORIES})
+_RECORD_ONLY = frozenset({*_SYNONYMS, *_TRAJECTORIES})
 _PLAIN_FIELDS = (
     *("id", "name", "input", "actual_output", "agent_texts", "ended"),
     *("expected_output", "required_texts", "must_end", "tags", "metadata"),
 )
-RECORD_KEYS = (*_SYNONYMS, *_PLAIN_FIELDS, *_TRAJECTORIES, "tools_called", "expected_tools", "available_tools")
-_BY_SPELLING = {spelling: key for key in RECORD_KEYS for spelling in (key, to_camel(key))}
+_RECORD_KEYS = (*_SYNONYMS, *_PLAIN_FIELDS, *_TRAJECTORIES, "tools_called", "expected_tools", "available_tools")
+_BY_SPELLING = {spelling: key for key in _RECORD_KEYS for spelling in (key, to_camel(key))}
 
 
 def looks_like_record(value: object) -> bool:
@@ -45,7 +45,7 @@ def looks_like_record(value: object) -> bool:
     These are `query`, `generated_response`, `expected_response`, `agent_trajectory` and `expected_agent_trajectory`,
     in snake_case or camelCase. Anything that is not an object is not a record.
     """
-    return isinstance(value, Mapping) and any(_BY_SPELLING.get(key) in RECORD_ONLY for key in value)
+    return isinstance(value, Mapping) and any(_BY_SPELLING.get(key) in _RECORD_ONLY for key in value)
 
 
 @within_limits
