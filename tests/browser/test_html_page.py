@@ -487,19 +487,10 @@ def test_hostile_text_does_nothing_without_scripts(opened: Opened) -> None:
 # Many cases
 
 
-def test_two_thousand_cases_open(opened: Opened, record_testsuite_property: Callable[[str, object], None]) -> None:
-    """In a second or two; the bound is generous, for busy machines."""
-    report = many_cases(2000)
-    begin = time.perf_counter()
-    tab = opened(report)
+def test_two_thousand_cases_open(opened: Opened) -> None:
+    """The first is at the top, and the search finds the last."""
+    tab = opened(many_cases(2000))
     assert tab.locator("#matches").inner_text() == "2,000 of 2,000 shown"
-    spent = time.perf_counter() - begin
-    record_testsuite_property("seconds to write and open 2,000 cases", round(spent, 1))
-
-    assert spent < 30
-    loaded = tab.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd / 1000")
-    record_testsuite_property("seconds to open 2,000 cases", round(loaded, 2))
-    assert loaded < 10
     assert visible_cases(tab)[0] == "case-0000"
     tab.get_by_label("Search").fill("question 1999")
     until(tab, ["case-1999"])

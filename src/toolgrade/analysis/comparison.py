@@ -82,7 +82,7 @@ def compare(
     check_bootstrap(resamples, confidence)
     allowed = _check_allowed(allow_different)
     before, after = _read(a, "A"), _read(b, "B")
-    cases = pair_cases(before, after)
+    cases = _pair_cases(before, after)
     names, differences = _pair_names(before.metrics, after.metrics, match="options" in allowed)
     metrics = [_pair_metric(before, after, pair, cases.both) for pair in names.items()]
     differences += chain.from_iterable(map(_differences, metrics))
@@ -184,7 +184,7 @@ class CasePair(NamedTuple):
         return self.key.name if self.a.golden is None else ("golden", str(self.a.golden))
 
 
-class PairedCases(NamedTuple):
+class _PairedCases(NamedTuple):
     """The cases that are in both reports, those of A alone, and those of B alone."""
 
     both: list[CasePair]
@@ -192,7 +192,7 @@ class PairedCases(NamedTuple):
     only_b: list[_KeyedCase]
 
 
-def pair_cases(before: Report, after: Report) -> PairedCases:
+def _pair_cases(before: Report, after: Report) -> _PairedCases:
     """Pair the cases of two reports by their identities, and those of equal identities in their order."""
     cases_b = dict(_keyed_cases(after))
     both: list[CasePair] = []
@@ -202,7 +202,7 @@ def pair_cases(before: Report, after: Report) -> PairedCases:
             both.append(CasePair(key, case, cases_b.pop(key)))
         else:
             only_a.append((key, case))
-    return PairedCases(both, only_a, list(cases_b.items()))
+    return _PairedCases(both, only_a, list(cases_b.items()))
 
 
 def _keyed_cases(report: Report) -> Iterator[_KeyedCase]:

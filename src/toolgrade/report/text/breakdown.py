@@ -133,8 +133,8 @@ def breakdowns(report: Report) -> tuple[Table, Table]:
                 continue
             counted.add(key)
             if one.tool and one.kind != "equal_by_meaning":
-                tools[one.tool, ""].append((case.index, group_of(one.kind), one))
-            place = argument_of(one)
+                tools[one.tool, ""].append((case.index, _group_of(one.kind), one))
+            place = _argument_of(one)
             if place:
                 arguments[one.tool, place].append((case.index, _ARGUMENT_GROUPS[one.kind], one))
     return _table(tuple(_GROUPS), tools, called), _table(tuple(_ARGUMENT_GROUPS.values()), arguments, called)
@@ -191,12 +191,12 @@ def _table(groups: Sequence[str], tallies: Mapping[tuple[str, str], _Tally], cal
     return Table(columns, tuple(lines))
 
 
-def group_of(kind: FindingKind) -> str:
+def _group_of(kind: FindingKind) -> str:
     """Return the column of a finding, such as `wrong arguments`."""
     return _GROUP_OF.get(kind, "other")
 
 
-def argument_of(finding: Finding) -> str:
+def _argument_of(finding: Finding) -> str:
     """Return the place of the argument that a finding is about, such as `stops[]`; empty if it is about none."""
     return _POSITION.sub("[]", _INPUT.sub("", finding.path or "")) if finding.kind in _ARGUMENT_GROUPS else ""
 
@@ -209,7 +209,7 @@ def changes_by_tool(changes: Iterable[CaseChange]) -> list[tuple[str, str, tuple
     """
     groups: defaultdict[tuple[str, str], dict[str, CaseChange]] = defaultdict(dict)
     for change in changes:
-        group = "" if change.kind is None else group_of(change.kind)
+        group = "" if change.kind is None else _group_of(change.kind)
         groups[change.tool or "", group].setdefault(change.label, change)
     ordered = sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     return [(one_line(tool, _LONGEST_NAME), group, tuple(cases.values())) for (tool, group), cases in ordered]
