@@ -705,15 +705,6 @@ def test_the_policy_names_the_very_style_and_script(page: str) -> None:
     assert page.index("Content-Security-Policy") < page.index("<title>") < page.index("<style>")
 
 
-def test_the_script_is_small() -> None:
-    """What the page does can be read in one go."""
-    import toolgrade.report.html as home
-
-    folder = Path(str(home.__file__)).parent / "templates"
-
-    assert len((folder / "page.js").read_text(encoding="utf-8").splitlines()) < 400
-
-
 def test_the_file_is_written(tmp_path: Path) -> None:
     """As UTF-8 with plain line ends, and no other file is left."""
     target = tmp_path / "report.html"
