@@ -30,7 +30,6 @@ from seeds import (
     GOLDEN,
     MESSAGES,
     PLAN,
-    POSSIBLE_ANSWER,
     RECORD,
     STEPS,
     STREAM,
@@ -41,7 +40,6 @@ from seeds import (
 from toolgrade import ArgumentSchemaMetric, LLMTestCase, Report, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade._internal.budget import CaseBudget
 from toolgrade.cases import ConversationalTestCase, TestCase
-from toolgrade.compat.bfcl import read_possible_answers
 from toolgrade.compat.gllm_evals import ToolCallParser
 from toolgrade.convert import read_transcripts
 from toolgrade.dataset import Golden, read_case, read_cases
@@ -189,13 +187,6 @@ def _check_fields(data: bytes) -> None:
 
 def _check_steps(data: bytes) -> None:
     ToolCallParser().create_tool_call_object(_decoded(data))
-
-
-def _check_possible_answers(data: bytes) -> None:
-    value = _decoded(data)
-    if isinstance(value, dict) and isinstance(value.get("functions"), list):
-        plan = read_possible_answers(value.get("answer"), value["functions"])
-        assert expectation_json(read_expectation(expectation_json(plan))) == expectation_json(plan)
 
 
 def _check_tools(data: bytes) -> None:
@@ -502,7 +493,6 @@ GROUPS: dict[str, dict[str, Door]] = {
         "cases": Door(lambda chance: _mutated_json(chance, chance.choice([CASE, CONVERSATION, GOLDEN])), _check_fields),
         "tools": Door(lambda chance: _mutated_lines(chance, TOOLS), _check_tools),
         "steps": Door(lambda chance: _mutated_json(chance, STEPS), _check_steps),
-        "possible answers": Door(lambda chance: _mutated_json(chance, POSSIBLE_ANSWER), _check_possible_answers),
         "records": Door(lambda chance: _mutated_json(chance, RECORD), _check_record),
         "scores": Door(lambda chance: _mutated_json(chance, RECORD), _check_scores),
         "case files": Door(lambda chance: _mutated_lines(chance, RECORD, RECORD), _check_case_file),

@@ -100,13 +100,6 @@ STEPS: list[Any] = [
     {"name": "add", "args": {"a": 1}, "output": "1", "tool_call_id": "x"},
     {"name": "add_xg7c", "args": '{"a": 1}', "tool_call_id": "x"},
 ]
-#: An answer of BFCL with the functions that it is about.
-POSSIBLE_ANSWER: dict[str, Any] = {
-    "answer": {"id": "simple_0", "ground_truth": [{"f": {"a": [1, ""], "b": [{"x": [1]}]}}]},
-    "functions": [
-        {"name": "f", "parameters": {"type": "dict", "properties": {"a": {"type": "integer", "default": 1}}}}
-    ],
-}
 TOOLS: list[Any] = [
     {"name": "add", "parameters": {"type": "object"}},
     {"type": "function", "function": {"name": "b", "parameters": {}}},

@@ -18,7 +18,6 @@ from seeds import CASES, MESSAGES, RECORD, lines, results_of
 from toolgrade import ToolCorrectnessMetric, evaluate, read_cases
 from toolgrade._internal.atomic_files import atomic_write, write_text
 from toolgrade._internal.text import printable
-from toolgrade.compat.bfcl import read_possible_answers
 from toolgrade.compat.gllm_evals import ToolCallParser
 from toolgrade.convert import read_transcripts
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError, ToolgradeError
@@ -54,21 +53,12 @@ def deep_value(depth: int) -> Any:
         lambda value: read_expectation([{"expect": "a", "input_parameters": {"x": {"$is": value}}}]),
         lambda value: read_expectation([{"expect": "a", "input_parameters": {"x": {"$is": "exact", "value": value}}}]),
         lambda value: ToolCallParser().create_tool_call_object([{"name": "a", "tool_call_id": value}]),
-        lambda value: read_possible_answers({"ground_truth": [{"f": {}}]}, [{"name": value}]),
-        lambda value: read_possible_answers({"ground_truth": [{"f": {"a": [value]}}]}),
     ],
 )
 def test_values_beyond_the_limits_are_refused(door: Callable[[Any], object], value: Any) -> None:
     """Readers of Python values raise an error of toolgrade, wherever Python first meets the value, or read it."""
     with suppress(InvalidDataError):
         door(value)
-
-
-@pytest.mark.parametrize(("record", "functions"), [("x", []), ({"ground_truth": []}, ["x"])])
-def test_answers_of_bfcl_that_are_not_objects_are_refused(record: Any, functions: Any) -> None:
-    """The error has their place."""
-    with pytest.raises(InvalidDataError, match="expected an object"):
-        read_possible_answers(record, functions)
 
 
 @pytest.mark.parametrize("depth", [500, 5000])

@@ -9,10 +9,17 @@ from typing import Any
 
 import pytest
 
-from toolgrade import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric
+from toolgrade import (
+    ConfigurationError,
+    LLMTestCase,
+    Run,
+    ToolCall,
+    ToolCorrectnessMetric,
+    ToolEfficiencyMetric,
+    ToolRecoveryMetric,
+)
 from toolgrade.compat._host_evaluators import case_of, feedback_of
 from toolgrade.compat.langsmith import evaluator
-from toolgrade.compat.pydantic_evals import ArgumentCorrectness
 from toolgrade.redact import DEFAULT
 from toolgrade.result import MetricResult, ResultStatus
 
@@ -116,7 +123,7 @@ def test_warnings_of_the_expectation_are_kept() -> None:
 
 def test_a_skipped_metric_without_reasons_still_says_so() -> None:
     """A score of None always has a comment."""
-    (actual,) = evaluator(ArgumentCorrectness("pay", include_reason=False))({}, {"tools_called": [ADD]}, EXPECTED)
+    (actual,) = evaluator(ToolRecoveryMetric(include_reason=False))({}, {"tools_called": [ADD]}, EXPECTED)
     assert actual["score"] is None
     assert actual["comment"]
     bare = MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5)
@@ -125,12 +132,12 @@ def test_a_skipped_metric_without_reasons_still_says_so() -> None:
 
 def test_every_metric_has_its_entry() -> None:
     """Including skipped and repeated metrics."""
-    metrics = METRIC, METRIC, ArgumentCorrectness("pay")
+    metrics = METRIC, METRIC, ToolRecoveryMetric()
     actual = evaluator(*metrics)({}, {"tools_called": [ADD]}, EXPECTED)
 
     assert [one["score"] for one in actual] == [1, 1, None]
     assert len({one["key"] for one in actual}) == 3
-    assert "expects no first call of 'pay'" in actual[2]["comment"]
+    assert "the outcome of the calls was not recorded" in actual[2]["comment"]
     assert "value" not in actual[2]
     unread = evaluator(*metrics)({}, {}, EXPECTED)
     assert [one["key"] for one in unread] == [one["key"] for one in actual]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolgrade import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric
+from toolgrade import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolRecoveryMetric
 from toolgrade.compat import pydantic_evals
-from toolgrade.compat.pydantic_evals import ArgumentCorrectness, evaluator
+from toolgrade.compat.pydantic_evals import evaluator
 from toolgrade.errors import MissingPackageError
 
 ADD = [{"name": "add", "args": {"a": 1}}]
@@ -61,12 +61,12 @@ def test_an_expected_output_of_another_kind_leaves_the_metadata_to_say(right: An
 
 def test_skipped_case_has_a_label(right: Any) -> None:
     """No score, so that it does not enter a mean."""
-    metric = ArgumentCorrectness("pay")
+    metric = ToolRecoveryMetric()
     result = evaluated(right, {"tools_called": ADD}, evaluator(metric), expected_output={"expected_tools": ADD})
 
     label = result.labels[metric.label]
     assert label.value == "skipped"
-    assert "expects no first call of 'pay'" in label.reason
+    assert "the outcome of the calls was not recorded" in label.reason
     assert (result.scores, result.assertions, result.evaluator_failures) == ({}, {}, [])
 
 

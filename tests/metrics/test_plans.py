@@ -16,8 +16,6 @@ from toolgrade import (
     ToolEffect,
     evaluate,
 )
-from toolgrade.compat.adk import TrajectoryMatch
-from toolgrade.errors import ConfigurationError
 from toolgrade.expect import Alternatives, Approx, Expect, Forbid, Glob, Ignore, OneOf, Parallel, Plan, Regex
 
 EXACT = {"should_exact_match": True}
@@ -168,11 +166,3 @@ def test_effects_of_a_plan() -> None:
     assert measured(plan, "look book pay", **options).score == pytest.approx(2 / 3)
     assert measured(plan, "book drop", **options).score == 0
     assert measured(Plan([Expect("look")]), "look", **options).score == 1
-
-
-def test_a_metric_of_lists_says_that_it_does_not_understand_a_plan() -> None:
-    """A plan that is equivalent to a list is accepted."""
-    metric = TrajectoryMatch()
-    with pytest.raises(ConfigurationError, match=r"TrajectoryMatch compares lists of ToolCall, .* is a Plan"):
-        metric.measure(LLMTestCase(tools_called=AB, expected_tools=Plan([Expect("a")])))
-    assert metric.measure(LLMTestCase(tools_called=AB, expected_tools=Plan(AB))).score == 1

@@ -415,21 +415,6 @@ def _list_or_plan(plan: Plan) -> list[ToolCall] | Plan:
     return plan if has_rules else calls
 
 
-def expected_calls(case: TestCase, metric: str) -> list[ToolCall]:
-    """Return the expected tools of a case for a metric that compares lists of calls.
-
-    Raises:
-        MissingFieldError: The case has no `expected_tools`.
-        ConfigurationError: They are a plan that a list of calls cannot express.
-    """
-    expected = expectation_of(case, metric)
-    if isinstance(expected, list):
-        return expected
-    kind = f"expected_tools{case_label(case)} is a {type(expected).__name__}"
-    message = f"{metric} compares lists of ToolCall, and {kind}; use ToolCorrectnessMetric or TaskEffectMetric"
-    raise ConfigurationError(message)
-
-
 def read_tools(option: Iterable[object] | None) -> tuple[ToolSpec, ...] | None:
     """Return available tools as specs; `None` if they are not set."""
     return None if option is None else tuple(map(read_tool_spec, option))
