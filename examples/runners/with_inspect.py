@@ -11,7 +11,7 @@ from inspect_ai.solver import generate, use_tools
 from inspect_ai.tool import Tool, tool
 
 from toolgrade import ToolCorrectnessMetric  # 1
-from toolgrade.compat.inspect import scorer  # 2
+from toolgrade.compat.hosts.inspect import scorer  # 2
 
 
 @tool

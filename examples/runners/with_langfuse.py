@@ -8,7 +8,7 @@ from typing import Any
 from langfuse import Langfuse
 
 from toolgrade import ToolCorrectnessMetric  # 1
-from toolgrade.compat.langfuse import evaluator  # 2
+from toolgrade.compat.hosts.langfuse import evaluator  # 2
 
 
 def agent(*, item: Any, **_: Any) -> dict[str, Any]:  # noqa: ANN401

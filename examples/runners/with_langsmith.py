@@ -11,7 +11,7 @@ from langsmith import Client, evaluate
 from langsmith.schemas import Example
 
 from toolgrade import ToolCorrectnessMetric  # 1
-from toolgrade.compat.langsmith import evaluator  # 2
+from toolgrade.compat.hosts.langsmith import evaluator  # 2
 
 
 def agent(inputs: dict[str, Any]) -> dict[str, Any]:

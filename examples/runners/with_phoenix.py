@@ -14,7 +14,7 @@ from phoenix.client import Client
 from phoenix.client.resources.datasets import Dataset
 
 from toolgrade import ToolCorrectnessMetric  # 1
-from toolgrade.compat.phoenix import evaluator  # 2
+from toolgrade.compat.hosts.phoenix import evaluator  # 2
 
 TIMES = {"created_at": "2026-01-01T00:00:00+00:00", "updated_at": "2026-01-01T00:00:00+00:00"}
 EXAMPLE = {"id": "e1", "node_id": "e1", "input": {}, "output": {}, "metadata": {}, **TIMES}

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_evals import Case, Dataset
 
 from toolgrade import ToolCorrectnessMetric  # 1
-from toolgrade.compat.pydantic_evals import evaluator  # 2
+from toolgrade.compat.hosts.pydantic_evals import evaluator  # 2
 
 
 def agent(inputs: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from readme_code import run_page
 from toolgrade import ToolCorrectnessMetric, ToolErrorRate
 from toolgrade.calls import CallStatus, ToolCallType
 from toolgrade.cases import LLMTestCase
-from toolgrade.compat.inspect import scorer
+from toolgrade.compat.hosts.inspect import scorer
 from toolgrade.result import MetricResult, ResultStatus
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
@@ -213,7 +213,7 @@ def test_a_call_that_was_not_approved_is_rejected() -> None:
 
 def read(state: Any, target: Any) -> LLMTestCase:
     """Return the case that is read by default."""
-    from toolgrade.compat.inspect import _case_of
+    from toolgrade.compat.hosts.inspect import _case_of
 
     return _case_of(state, target)
 

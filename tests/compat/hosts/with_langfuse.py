@@ -14,7 +14,7 @@ from library_examples import printed_by
 from processes import ROOT
 from readme_code import run_page
 from toolgrade import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolErrorRate
-from toolgrade.compat.langfuse import evaluator
+from toolgrade.compat.hosts.langfuse import evaluator
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 CALLED = {"tools_called": [{"name": "add", "args": {"a": 1}}]}

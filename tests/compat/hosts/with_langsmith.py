@@ -1,4 +1,4 @@
-"""toolgrade's metrics as evaluators of LangSmith; `tests/compat/test_langsmith.py` has the rest."""
+"""toolgrade's metrics as evaluators of LangSmith; `test_langsmith.py` has the rest."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from phoenix.client.resources.experiments.types import AnnotatorKind
 
 from library_examples import load, printed_by
 from toolgrade import LLMTestCase, ToolCorrectnessMetric, ToolErrorRate, ToolUseMetric
-from toolgrade.compat.phoenix import evaluator
+from toolgrade.compat.hosts.phoenix import evaluator
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 CALLED = {"tools_called": [{"name": "add", "args": {"a": 1}}]}

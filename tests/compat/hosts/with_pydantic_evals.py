@@ -1,4 +1,4 @@
-"""toolgrade's metrics as evaluators of pydantic-evals; `tests/compat/test_pydantic_evaluator.py` has the rest."""
+"""toolgrade's metrics as evaluators of pydantic-evals; `test_pydantic_evaluator.py` has the rest."""
 
 from __future__ import annotations
 

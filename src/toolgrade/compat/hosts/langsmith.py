@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from toolgrade._internal.model import drop_none
 from toolgrade.cases import AnyCase
-from toolgrade.compat._host_evaluators import Feedback, case_of, host_metrics
+from toolgrade.compat.hosts._evaluators import Feedback, case_of, host_metrics
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT, Redactor
 
@@ -49,7 +49,7 @@ def evaluator(
 
     Example:
         >>> from toolgrade import ToolCorrectnessMetric
-        >>> from toolgrade.compat.langsmith import evaluator
+        >>> from toolgrade.compat.hosts.langsmith import evaluator
         >>> tools = evaluator(ToolCorrectnessMetric())
         >>> called = [{"name": "get_weather", "args": {"city": "Paris"}}]
         >>> [feedback] = tools({}, {"tools_called": called}, {"expected_tools": called})

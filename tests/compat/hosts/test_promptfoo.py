@@ -1,4 +1,4 @@
-"""toolgrade's metrics as an assertion of promptfoo; `tests/compat/hosts/with_promptfoo.py` runs the real tool."""
+"""toolgrade's metrics as an assertion of promptfoo; `with_promptfoo.py` runs the real tool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolgrade import ConfigurationError, LLMTestCase, ToolCorrectnessMetric, ToolErrorRate
-from toolgrade.compat.promptfoo import _case_of, assertion
+from toolgrade.compat.hosts.promptfoo import _case_of, assertion
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
 EXPECTED = {"expected_tools": [{"name": "add", "args": {"a": 1, "b": 2}}]}

@@ -4,7 +4,7 @@ A file beside the configuration, named by `type: python`, `value: file://toolgra
 
 ```python
 from toolgrade import ToolCorrectnessMetric
-from toolgrade.compat.promptfoo import assertion
+from toolgrade.compat.hosts.promptfoo import assertion
 
 get_assert = assertion(ToolCorrectnessMetric(evaluation_params=["input_parameters"]))
 ```
@@ -18,7 +18,7 @@ from typing import Any
 from toolgrade._internal.message_content import object_of
 from toolgrade.capture import Request
 from toolgrade.cases import AnyCase, Run
-from toolgrade.compat._host_evaluators import Feedback, case_of, host_metrics
+from toolgrade.compat.hosts._evaluators import Feedback, case_of, host_metrics
 from toolgrade.formats import read
 from toolgrade.formats.messages.content_parts import call_of, piece_of
 from toolgrade.formats.messages.field_readers import Notes, decoded
@@ -54,7 +54,7 @@ def assertion(
 
     Example:
         >>> from toolgrade import ToolCorrectnessMetric
-        >>> from toolgrade.compat.promptfoo import assertion
+        >>> from toolgrade.compat.hosts.promptfoo import assertion
         >>> get_assert = assertion(ToolCorrectnessMetric())
         >>> calls = [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}]
         >>> result = get_assert(calls, {"config": {"expected_tools": [{"name": "add"}]}})

@@ -3,7 +3,7 @@
 ```python
 from inspect_ai import Task
 from toolgrade import ToolCorrectnessMetric
-from toolgrade.compat.inspect import scorer
+from toolgrade.compat.hosts.inspect import scorer
 
 Task(
     dataset=[Sample(input="What is 1 + 2?", metadata={"expected_tools": [{"name": "add"}]})],
@@ -23,7 +23,7 @@ from typing import Any
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.cases import AnyCase, LLMTestCase, Run
-from toolgrade.compat._host_evaluators import Feedback, case_of, host_metrics, import_host
+from toolgrade.compat.hosts._evaluators import Feedback, case_of, host_metrics, import_host
 from toolgrade.evaluation.measuring import waits
 from toolgrade.expect import AnyOf
 from toolgrade.formats.messages.field_readers import Notes, arguments_of, output_of
@@ -59,7 +59,7 @@ def scorer(
         >>> from inspect_ai.dataset import Sample
         >>> from inspect_ai.model import ModelOutput, ModelUsage, get_model
         >>> from toolgrade import ToolCorrectnessMetric
-        >>> from toolgrade.compat.inspect import scorer
+        >>> from toolgrade.compat.hosts.inspect import scorer
         >>> sample = Sample(
         ...     input="What is the weather in Paris?", metadata={"expected_tools": [{"name": "get_weather"}]}
         ... )

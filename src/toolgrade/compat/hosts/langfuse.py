@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolgrade.cases import AnyCase
-from toolgrade.compat._host_evaluators import Feedback, case_of_item, host_metrics, import_host
+from toolgrade.compat.hosts._evaluators import Feedback, case_of_item, host_metrics, import_host
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT, Redactor
 
@@ -37,7 +37,7 @@ def evaluator(
         >>> import asyncio
         >>> from langfuse import Evaluation
         >>> from toolgrade import ToolCorrectnessMetric
-        >>> from toolgrade.compat.langfuse import evaluator
+        >>> from toolgrade.compat.hosts.langfuse import evaluator
         >>> evaluate_tools = evaluator(ToolCorrectnessMetric())
         >>> output, expected = {"tools_called": [{"name": "add"}]}, {"expected_tools": [{"name": "add"}]}
         >>> [evaluation] = asyncio.run(evaluate_tools(input={}, output=output, expected_output=expected))

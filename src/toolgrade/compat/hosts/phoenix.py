@@ -8,7 +8,7 @@ from typing import Any
 
 from toolgrade._internal.model import drop_none
 from toolgrade.cases import AnyCase
-from toolgrade.compat._host_evaluators import Feedback, HostMetrics, case_of_item, host_metrics
+from toolgrade.compat.hosts._evaluators import Feedback, HostMetrics, case_of_item, host_metrics
 from toolgrade.evaluation.measuring import waits
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT, Redactor
@@ -65,7 +65,7 @@ def evaluator(
 
     Example:
         >>> from toolgrade import ToolCorrectnessMetric
-        >>> from toolgrade.compat.phoenix import evaluator
+        >>> from toolgrade.compat.hosts.phoenix import evaluator
         >>> tools = evaluator(ToolCorrectnessMetric())
         >>> expected = {"expected_tools": [{"name": "add"}]}
         >>> [entry] = tools.evaluate(input={}, output={"tools_called": [{"name": "add"}]}, expected=expected)

@@ -18,8 +18,8 @@ from toolgrade import (
     ToolEfficiencyMetric,
     ToolRecoveryMetric,
 )
-from toolgrade.compat._host_evaluators import case_of, feedback_of
-from toolgrade.compat.langsmith import evaluator
+from toolgrade.compat.hosts._evaluators import case_of, feedback_of
+from toolgrade.compat.hosts.langsmith import evaluator
 from toolgrade.redact import DEFAULT
 from toolgrade.result import MetricResult, ResultStatus
 

@@ -1,4 +1,4 @@
-"""Adapters for runners whose packages are not installed; `tests/compat/hosts` has those that are."""
+"""Adapters for runners whose packages are not installed; `with_*.py` has those that are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolgrade import ToolCorrectnessMetric
-from toolgrade.compat import inspect, langfuse
+from toolgrade.compat.hosts import inspect, langfuse
 from toolgrade.errors import MissingPackageError
 
 

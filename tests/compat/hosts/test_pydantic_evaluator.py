@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from toolgrade import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolRecoveryMetric
-from toolgrade.compat import pydantic_evals
-from toolgrade.compat.pydantic_evals import evaluator
+from toolgrade.compat.hosts import pydantic_evals
+from toolgrade.compat.hosts.pydantic_evals import evaluator
 from toolgrade.errors import MissingPackageError
 
 ADD = [{"name": "add", "args": {"a": 1}}]

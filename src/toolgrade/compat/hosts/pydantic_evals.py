@@ -9,7 +9,7 @@ from typing import Any
 
 from toolgrade._internal.text import printable
 from toolgrade.cases import AnyCase
-from toolgrade.compat._host_evaluators import HostMetrics, case_of_item, host_metrics, import_host
+from toolgrade.compat.hosts._evaluators import HostMetrics, case_of_item, host_metrics, import_host
 from toolgrade.errors import NotMeasuredError
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT, Redactor
@@ -41,7 +41,7 @@ def evaluator(
         >>> import asyncio
         >>> from pydantic_evals import Case, Dataset
         >>> from toolgrade import ToolCorrectnessMetric
-        >>> from toolgrade.compat.pydantic_evals import evaluator
+        >>> from toolgrade.compat.hosts.pydantic_evals import evaluator
         >>> async def agent(question: str) -> dict:
         ...     return {"tools_called": [{"name": "get_weather", "args": {"city": "Paris"}}]}
         >>> expected = {"expected_tools": [{"name": "get_weather"}]}

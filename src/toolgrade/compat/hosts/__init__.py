@@ -1,0 +1,1 @@
+"""Metrics as evaluators inside other libraries: one module per library."""
