@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from toolgrade import Golden, Report, ToolCall, ToolCorrectnessMetric, evaluate, observe, update_current_span
+from toolgrade import Golden, Report, ToolCall, ToolCorrectnessMetric, evaluate, observe
+from toolgrade.compat.deepeval.tracing import update_current_span
 from toolgrade.report.terminal import print_report
 
 PRICES = {"tea": 4.5, "coffee": 7.0}

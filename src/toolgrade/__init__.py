@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         ToolEffect,
         ToolSpec,
     )
-    from toolgrade.capture.observation.decorator import observe, update_current_span
+    from toolgrade.capture.observation.decorator import observe
     from toolgrade.cases import (
         ConversationalTestCase,
         Handoff,
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from toolgrade.metrics import (
         ArgumentSchemaMetric,
         Metric,
-        MultimodalToolCorrectnessMetric,
         TaskEffectMetric,
         TaskSuccessMetric,
         ToolCorrectnessMetric,
@@ -83,7 +82,7 @@ _NAMES = {
     "analysis.comparison": "compare",
     "analysis.validation": "validate",
     "calls": "CallOrigin CallStatus Execution ToolCall ToolCallParams ToolCallType ToolEffect ToolSpec",
-    "capture.observation.decorator": "observe update_current_span",
+    "capture.observation.decorator": "observe",
     "cases": "ConversationalTestCase Handoff LLMTestCase MLLMImage MLLMTestCase Run RunStatus Turn",
     "dataset": "Golden read_cases write_cases",
     "errors": (
@@ -96,7 +95,7 @@ _NAMES = {
     "judge": "Judge",
     "matching": "Alignment Pair",
     "metrics": (
-        "ArgumentSchemaMetric Metric MultimodalToolCorrectnessMetric TaskEffectMetric TaskSuccessMetric "
+        "ArgumentSchemaMetric Metric TaskEffectMetric TaskSuccessMetric "
         "ToolCorrectnessMetric ToolEfficiencyMetric ToolErrorRate ToolPolicyMetric ToolRecoveryMetric "
         "ToolUseMetric"
     ),
@@ -136,7 +135,6 @@ __all__ = [
     "MetricValidity",
     "MissingFieldError",
     "MissingPackageError",
-    "MultimodalToolCorrectnessMetric",
     "NotMeasuredError",
     "NothingRecordedError",
     "Pair",
@@ -171,7 +169,6 @@ __all__ = [
     "observe",
     "read_cases",
     "run_from_messages",
-    "update_current_span",
     "validate",
     "write_cases",
 ]

@@ -45,7 +45,7 @@ from toolgrade.expect import ExpectedOutput, ExpectedTools
 from toolgrade.formats.file_kind import has_calls, kind_of_file
 from toolgrade.formats.records import case_from_record, looks_like_record, with_readable_arguments
 
-__all__ = ["EvaluationDataset", "Golden", "Source", "read_cases", "write_cases"]
+__all__ = ["Golden", "Source", "read_cases", "write_cases"]
 
 _T = TypeVar("_T")
 
@@ -106,38 +106,6 @@ class Golden(Model):
             if other is None:
                 raise
             raise file_error(path, [Problem("", f"has {other[0]}, not goldens; read it with {other[1]}")]) from None
-
-
-@dataclass
-class EvaluationDataset:
-    """Goldens and test cases of one evaluation, under DeepEval's name; `evaluate` takes either list.
-
-    Attributes:
-        goldens: Questions to ask.
-        test_cases: Answers to measure.
-
-    Example:
-        >>> from toolgrade import Golden, LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
-        >>> from toolgrade.dataset import EvaluationDataset
-        >>> weather = ToolCall(name="get_weather")
-        >>> dataset = EvaluationDataset([Golden(input="What is the weather in Paris?", expected_tools=[weather])])
-        >>> for golden in dataset.goldens:
-        ...     case = LLMTestCase(input=golden.input, tools_called=[], expected_tools=golden.expected_tools)
-        ...     dataset.add_test_case(case)
-        >>> evaluate(dataset.test_cases, [ToolCorrectnessMetric()]).summaries[0].mean
-        0.0
-    """
-
-    goldens: list[Golden] = field(default_factory=list[Golden])
-    test_cases: list[AnyCase] = field(default_factory=list[AnyCase])
-
-    def add_golden(self, golden: Golden) -> None:
-        """Add a question."""
-        self.goldens.append(golden)
-
-    def add_test_case(self, test_case: AnyCase) -> None:
-        """Add an answer."""
-        self.test_cases.append(test_case)
 
 
 def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: bool = False) -> list[TestCase]:

@@ -24,9 +24,9 @@ from toolgrade import (
     ToolCallType,
     ToolCorrectnessMetric,
     observe,
-    update_current_span,
 )
 from toolgrade.capture import JsonlSink, Request, RunBuilder, current_run, record
+from toolgrade.compat.deepeval.tracing import update_current_span
 from toolgrade.errors import ConfigurationError, NothingRecordedError
 
 METRIC = ToolCorrectnessMetric()

@@ -75,7 +75,7 @@ EXIT_CODES = [
         [{**PERFECT, "tools_called": [call("look"), call("b")]}],
         [
             "--metric=tool_correctness",  # as reports print it
-            "--metric=multimodal-tool-correctness",
+            "--metric=tool-error-rate",
             "--denominator=called",
             "--fail-under=0.9",
         ],
@@ -400,7 +400,7 @@ def test_the_report_looks_like_this(tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_bytes(lines(PERFECT, HALF, WRONG, UNKNOWN, ARGUMENTS))
     plain = toolgrade_score("runs.jsonl", "--params", "name,input", "--ordered", folder=tmp_path)
     both = toolgrade_score(
-        *("runs.jsonl", "--metric", "tool-correctness", "--metric", "multimodal-tool-correctness"),
+        *("runs.jsonl", "--metric", "tool-correctness", "--metric", "tool-efficiency"),
         *("--denominator", "f1", "--limit", "2", "--details", "1"),
         folder=tmp_path,
     )

@@ -1,4 +1,4 @@
-"""DeepEval's examples with `deepeval` replaced by `toolgrade`, and its arguments and models."""
+"""DeepEval's names, arguments and models; `tests/project/test_source_pages.py` runs the examples of its pages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ import pytest
 
 import toolgrade.cases
 from judging import RuleJudge
-from toolgrade import ToolUseMetric, evaluate, read_cases, write_cases
-from toolgrade.dataset import EvaluationDataset, Golden
-from toolgrade.errors import ConfigurationError, ToolgradeWarning
-from toolgrade.metrics import MultimodalToolCorrectnessMetric, ToolCorrectnessMetric
-from toolgrade.test_case import (
+from toolgrade import MissingFieldError, read_cases, write_cases
+from toolgrade.compat.deepeval import evaluate
+from toolgrade.compat.deepeval.dataset import EvaluationDataset, Golden
+from toolgrade.compat.deepeval.metrics import (
+    MultimodalToolCorrectnessMetric,
+    ToolCorrectnessMetric,
+    ToolUseMetric,
+)
+from toolgrade.compat.deepeval.test_case import (
     ConversationalTestCase,
     LLMTestCase,
     MLLMImage,
@@ -23,7 +27,7 @@ from toolgrade.test_case import (
     ToolCallParams,
     Turn,
 )
-from toolgrade.tracing import observe, update_current_span
+from toolgrade.errors import ConfigurationError, ToolgradeWarning
 
 SEARCH = [ToolCall(name="WebSearch", description="Search the web.")]
 
@@ -76,49 +80,6 @@ def conversation() -> ConversationalTestCase:
             Turn(role="assistant", content="We offer a refund.", tools_called=[called]),
         ]
     )
-
-
-def test_end_to_end() -> None:
-    """The first example of the page about tool correctness."""
-    report = evaluate(test_cases=[shoes()], metrics=[ToolCorrectnessMetric()])
-    assert report.passed
-
-
-def test_standalone() -> None:
-    """A metric remembers the score and the reason of what it measured."""
-    metric = ToolCorrectnessMetric()
-    metric.measure(shoes())
-    assert metric.score == 1
-    assert metric.reason == "1 matched / 1 expected = 1 (passed at 0.5).\nUnexpected: called #2 'ToolQuery'."
-
-
-def test_components() -> None:
-    """The example of a metric within a component."""
-
-    @observe(metrics=[ToolCorrectnessMetric()])
-    def inner_component() -> None:
-        update_current_span(test_case=LLMTestCase(input="...", tools_called=[], expected_tools=[]))
-
-    @observe
-    def llm_app(question: str) -> None:
-        assert question == "Hi!"
-        inner_component()
-
-    report = evaluate(observed_callback=llm_app, goldens=[Golden(input="Hi!")])
-    means = {summary.metric: summary.mean for summary in report.summaries}
-    assert means == {"inner_component: tool_correctness": 1}
-
-
-def test_multimodal() -> None:
-    """The example of the page about multimodal tool correctness."""
-    metric = MultimodalToolCorrectnessMetric(evaluation_params=[ToolCallParams.INPUT_PARAMETERS])
-    case = MLLMTestCase(
-        input=["What's in this image?", MLLMImage(url="https://example.com/a.png")],
-        actual_output="The image shows a pair of running shoes.",
-        tools_called=[ToolCall(name="ImageAnalysis"), ToolCall(name="ToolQuery")],
-        expected_tools=[ToolCall(name="ImageAnalysis")],
-    )
-    assert metric.measure(case).score == 1
 
 
 @pytest.mark.parametrize("model", [DeepEvalLLM, AsyncDeepEvalLLM])
@@ -244,3 +205,42 @@ def test_images_are_refused() -> None:
     assert result.score is None
     assert "takes no images" in str(result.reason)
     assert not model.prompts
+
+
+# Multimodal tool correctness
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"should_consider_ordering": True},
+    {"should_exact_match": True},
+    {"strict_mode": True},
+    {"threshold": 0.9},
+    {"include_reason": False},
+    {"evaluation_params": [ToolCallParams.INPUT_PARAMETERS, ToolCallParams.OUTPUT]},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ", ".join(options) or "defaults")
+def test_images_play_no_part_in_the_score(options: dict[str, Any]) -> None:
+    """A case scores the same with images, with other images, and as plain text, and as the plain metric scores it."""
+    sides: dict[str, Any] = {
+        "expected_tools": [ToolCall(name="a", input_parameters={"x": 1, "y": 2}), ToolCall(name="b", output=1)],
+        "tools_called": [ToolCall(name="b", output=2), ToolCall(name="a", input_parameters={"x": 1})],
+    }
+    cases = [
+        MLLMTestCase(input=["Look:", MLLMImage(url="https://example.com/1.png")], **sides),
+        MLLMTestCase(input=["Look:", MLLMImage(data="iVBORw==")], expected_output=[MLLMImage(path="2.png")], **sides),
+        MLLMTestCase(input="Look", **sides),
+        LLMTestCase(input="Look", **sides),
+    ]
+    plain = ToolCorrectnessMetric(**options).measure(cases[-1])
+    for case in cases:
+        result = MultimodalToolCorrectnessMetric(**options).measure(case)
+        assert result == plain.renamed(result.metric)
+        assert result.metric == plain.metric.replace("tool_correctness", "multimodal_tool_correctness")
+
+
+def test_missing_side_names_this_metric() -> None:
+    """The error names the called metric."""
+    with pytest.raises(MissingFieldError, match=r"^MultimodalToolCorrectnessMetric needs tools_called"):
+        MultimodalToolCorrectnessMetric().measure(MLLMTestCase(expected_tools=[]))

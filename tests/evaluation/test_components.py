@@ -26,8 +26,8 @@ from toolgrade import (
     evaluate,
     evaluate_async,
     observe,
-    update_current_span,
 )
+from toolgrade.compat.deepeval.tracing import update_current_span
 from toolgrade.errors import ConfigurationError
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])

@@ -20,7 +20,6 @@ from toolgrade import (
     ConversationalTestCase,
     LLMTestCase,
     MetricResult,
-    MultimodalToolCorrectnessMetric,
     NotMeasuredError,
     Report,
     ResultStatus,
@@ -94,16 +93,20 @@ def skip(_case: Any) -> MetricResult:
 
 def test_every_case_is_measured_by_every_metric(driver: Driver) -> None:
     """Results keep the order of cases and, within a case, of metrics."""
-    metrics = [ToolCorrectnessMetric(), ToolCorrectnessMetric(denominator="called"), MultimodalToolCorrectnessMetric()]
+    metrics = [
+        ToolCorrectnessMetric(),
+        ToolCorrectnessMetric(denominator="called"),
+        ToolCorrectnessMetric(denominator="longest"),
+    ]
     report = driver([case("a", "a"), case("ab", "a"), case("b", "a")], metrics)
 
     scores = [[result.score for result in entry.results] for entry in report.cases]
-    assert scores == [[1, 1, 1], [1, 0.5, 1], [0, 0, 0]]
+    assert scores == [[1, 1, 1], [1, 0.5, 0.5], [0, 0, 0]]
     assert [entry.index for entry in report.cases] == [0, 1, 2]
     assert report.metrics == (
         "tool_correctness",
         "tool_correctness(denominator=called)",
-        "multimodal_tool_correctness",
+        "tool_correctness(denominator=longest)",
     )
 
 

@@ -16,7 +16,6 @@ from toolgrade import (
     LLMTestCase,
     MetricAssertionError,
     MetricResult,
-    MultimodalToolCorrectnessMetric,
     Report,
     ResultStatus,
     ToolCall,
@@ -253,7 +252,7 @@ def test_flags_are_true_or_false(value: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"strict_mode must be True or False, got"):
         ToolCorrectnessMetric(strict_mode=value)
     with pytest.raises(ConfigurationError, match=r"verbose_mode must be True or False, got"):
-        MultimodalToolCorrectnessMetric(verbose_mode=value)
+        ToolCorrectnessMetric(verbose_mode=value)
     with pytest.raises(ConfigurationError, match=r"formats must be True or False, got"):
         ArgumentSchemaMetric(formats=value)
     with pytest.raises(ConfigurationError):

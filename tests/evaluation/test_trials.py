@@ -27,10 +27,10 @@ from toolgrade import (
     evaluate,
     evaluate_async,
     observe,
-    update_current_span,
 )
 from toolgrade._pytest.fixtures import Checks
 from toolgrade.agents import Conversation
+from toolgrade.compat.deepeval.tracing import update_current_span
 from toolgrade.report import Flaky, MetricSummary
 from toolgrade.result import QuestionResult, UnitResult
 from toolgrade.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval

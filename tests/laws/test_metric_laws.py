@@ -21,8 +21,6 @@ from strategies import NAN, few
 from toolgrade import (
     LLMTestCase,
     Metric,
-    MLLMTestCase,
-    MultimodalToolCorrectnessMetric,
     ToolCall,
     ToolCallParams,
     ToolCallType,
@@ -55,8 +53,7 @@ _options = st.fixed_dictionaries(
 
 def measured(metric: type[Metric], options: dict[str, Any], expected: Calls, called: Calls) -> Any:
     """The result of one case."""
-    kind = MLLMTestCase if metric is MultimodalToolCorrectnessMetric else LLMTestCase
-    return metric(**options).measure(kind(tools_called=called, expected_tools=expected))
+    return metric(**options).measure(LLMTestCase(tools_called=called, expected_tools=expected))
 
 
 def score(metric: type[Metric], options: dict[str, Any], expected: Calls, called: Calls) -> float:
@@ -154,7 +151,6 @@ TABLE: dict[str, list[tuple[dict[str, Any], set[Law]]]] = {
         ({"denominator": "longest"}, {blind_to_order, nested, symmetric}),
         ({"denominator": "f1"}, {blind_to_order, nested, symmetric}),
     ],
-    "MultimodalToolCorrectnessMetric": [({}, {blind_to_order, monotone, nested})],
 }
 ROWS = [
     pytest.param(getattr(toolgrade.metrics, name), options, holding, id=" ".join([name, *options.values()]))

@@ -16,7 +16,6 @@ from toolgrade import (
     MissingFieldError,
     MLLMImage,
     MLLMTestCase,
-    MultimodalToolCorrectnessMetric,
     ToolCall,
     ToolCallParams,
     ToolCorrectnessMetric,
@@ -67,11 +66,10 @@ def test_ordering_example() -> None:
     assert "Out of order: expected #3 'WebSearch' was called as #2." in str(result.reason)
 
 
-@pytest.mark.parametrize("metric", [ToolCorrectnessMetric, MultimodalToolCorrectnessMetric])
 @pytest.mark.parametrize("params", [None, (), [], [ToolCallParams.TOOL]], ids=["unset", "()", "[]", "[TOOL]"])
-def test_evaluation_params_default(metric: Any, params: Any) -> None:
+def test_evaluation_params_default(params: Any) -> None:
     """Only names are compared by default; an empty list means the same."""
-    built = metric() if params is None else metric(evaluation_params=params)
+    built = ToolCorrectnessMetric() if params is None else ToolCorrectnessMetric(evaluation_params=params)
     assert built.evaluation_params == (ToolCallParams.TOOL,)
     wrong = case([ToolCall(name="a", input_parameters={"x": 1}, output=1)], [ToolCall(name="a", output=2)])
     assert built.measure(wrong).score == 1

@@ -9,7 +9,6 @@ import pytest
 from toolgrade import (
     LLMTestCase,
     MetricResult,
-    MultimodalToolCorrectnessMetric,
     Run,
     ToolCall,
     ToolCorrectnessMetric,
@@ -151,7 +150,9 @@ def test_findings_describe_matchers_in_text_and_json() -> None:
 def test_a_plan_in_a_report() -> None:
     """It is evaluated, written and read like any case; the report names its places."""
     case = LLMTestCase(id="1", tools_called=[], expected_tools=Plan([Expect(Glob("get_*")), *FORBIDS]))
-    report = evaluate([case], [ToolCorrectnessMetric(), MultimodalToolCorrectnessMetric()], show_progress=False)
+    report = evaluate(
+        [case], [ToolCorrectnessMetric(), ToolCorrectnessMetric(denominator="called")], show_progress=False
+    )
     written = report.to_dict()
     assert [result["score"] for result in written["cases"][0]["results"]] == [0, 0]
     assert written["cases"][0]["results"][0]["alignment"]["labels"] == ["get_*"]

@@ -11,7 +11,6 @@ from processes import assert_golden
 from toolgrade import (
     Execution,
     LLMTestCase,
-    MultimodalToolCorrectnessMetric,
     Run,
     ToolCall,
     ToolCallParams,
@@ -104,12 +103,12 @@ SCENARIOS: dict[str, tuple[list[ToolCall], list[ToolCall], dict[str, Any], list[
 }
 
 
-def reason(name: str, metric: type[ToolCorrectnessMetric] = ToolCorrectnessMetric, **more: Any) -> str:
+def reason(name: str, **more: Any) -> str:
     """The reason of one scenario."""
     expected, called, options, warnings = SCENARIOS[name]
     run = Run(warnings=warnings) if warnings else None
     case = LLMTestCase(tools_called=called, expected_tools=expected, run=run)
-    return str(metric(**{**options, **more}).measure(case).reason)
+    return str(ToolCorrectnessMetric(**{**options, **more}).measure(case).reason)
 
 
 def test_reasons_are_golden() -> None:
@@ -135,13 +134,6 @@ def test_the_first_line_is_the_arithmetic_and_the_verdict(name: str) -> None:
     assert re.search(r"= [01](\.\d+)?\b.*\((passed|failed) at [\d.]+\)\.$", first)
     failed = reason(name, threshold=1).split("\n")[0]
     assert re.search(r"\((passed|failed) at 1\)\.$", failed)
-
-
-@pytest.mark.parametrize("name", [name for name in SCENARIOS if name != "not judged"])
-def test_the_multimodal_metric_gives_the_same_reasons(name: str) -> None:
-    """The reason of the multimodal metric has the same words."""
-    if "denominator" not in SCENARIOS[name][2]:
-        assert reason(name, MultimodalToolCorrectnessMetric) == reason(name)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

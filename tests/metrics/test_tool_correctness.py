@@ -15,7 +15,6 @@ from toolgrade import (
     Evaluator,
     Execution,
     LLMTestCase,
-    MultimodalToolCorrectnessMetric,
     NotMeasuredError,
     ResultStatus,
     Run,
@@ -359,9 +358,9 @@ def test_metric_object_stays_unchanged() -> None:
 
 def test_reading_before_measuring() -> None:
     """Reading an unmeasured score raises an error that says what to do."""
-    for metric in (ToolCorrectnessMetric(), MultimodalToolCorrectnessMetric()):
-        with pytest.raises(NotMeasuredError, match=r"call measure\(case\) here, or use the result"):
-            _ = metric.score
+    metric = ToolCorrectnessMetric()
+    with pytest.raises(NotMeasuredError, match=r"call measure\(case\) here, or use the result"):
+        _ = metric.score
 
 
 def test_verbose_mode_prints_the_steps(capsys: pytest.CaptureFixture[str]) -> None:

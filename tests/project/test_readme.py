@@ -32,11 +32,7 @@ OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
 SCALE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
 TRIALS = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
 LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
-COMPAT = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
-COMING_FROM = [
-    (path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
-    for path in sorted((ROOT / "docs" / "coming-from").glob("*.md"))
-]
+COMING_FROM = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 
 
@@ -64,7 +60,7 @@ PROGRAMS = [
         ("docs/guide.md", GUIDE),
         ("docs/metrics.md", METRICS),
         ("docs/judge.md", JUDGE),
-        ("docs/compat.md", COMPAT),
+        ("docs/coming-from.md", COMING_FROM),
         ("docs/expectations.md", EXPECTATIONS),
         ("docs/lint.md", LINT),
         ("docs/observe.md", OBSERVE),
@@ -73,7 +69,6 @@ PROGRAMS = [
         ("docs/validity.md", VALIDITY),
         ("docs/comparison.md", COMPARISON),
         ("docs/reports.md", REPORTS),
-        *COMING_FROM,
         ("docs/runners.md", (ROOT / "docs" / "runners.md").read_text(encoding="utf-8")),
         ("docs/errors.md", (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")),
         ("docs/extend.md", (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")),
@@ -224,7 +219,7 @@ def test_the_page_of_lint_names_everything() -> None:
         ((ROOT / "SECURITY.md").read_text(encoding="utf-8"), ROOT),
         *(
             (page, ROOT / "docs")
-            for page in (GUIDE, SCORING, METRICS, VALIDITY, COMPAT, COMPARISON, TRIALS, REPORTS)
+            for page in (GUIDE, SCORING, METRICS, VALIDITY, COMING_FROM, COMPARISON, TRIALS, REPORTS)
         ),
     ],
     ids=[
@@ -234,7 +229,7 @@ def test_the_page_of_lint_names_everything() -> None:
         "scoring",
         "metrics",
         "validity",
-        "compat",
+        "coming-from",
         "comparison",
         "trials",
         "reports",
@@ -256,18 +251,13 @@ def test_every_example_is_listed() -> None:
 
 
 def test_names_for_newcomers_exist() -> None:
-    """Whoever comes from another library finds the names of the tables, and a page for each library."""
-    imports = re.findall(r"\| `(\w+) import ([^`]+)` \| \[[^]]+\]\((coming-from/[\w-]+\.md)\) \|", COMPAT)
-    pages = {page for _, _, page in imports} | {"coming-from/deepeval.md"}
+    """Whoever comes from another library finds the names of the table of imports."""
+    imports = re.findall(r"\| `([\w.]+) import ([^`]+)` \|", COMING_FROM)
 
-    assert pages == {name.removeprefix("docs/") for name, _ in COMING_FROM}
-    for module, names, _ in imports:
+    assert len(imports) == 7
+    for module, names in imports:
         public = importlib.import_module(f"toolgrade.compat.{module}")
-        assert [name for name in names.split(", ") if not hasattr(public, name)] == []
-    deepeval = dict(COMING_FROM)["docs/coming-from/deepeval.md"]
-    modules = set(re.findall(r"in `(toolgrade\.\w+)`", deepeval))
-    assert len(modules) == 4
-    assert all(importlib.import_module(name).__all__ for name in modules)
+        assert [name for name in names.split(", ") if name not in public.__all__] == []
 
 
 # docs/formats.md

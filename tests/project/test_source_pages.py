@@ -1,7 +1,6 @@
 """The examples of five documentation pages of other libraries, as a reader would type them, with the import changed.
 
-What needs a judge asks a server on this machine, to which the environment points. Left out, as this version does not
-have it: evaluation within components.
+What needs a judge asks a server on this machine, to which the environment points.
 """
 
 import inspect
@@ -14,7 +13,8 @@ from typing import Any
 import pytest
 
 from judging import RuleJudge, needs_openai, served
-from toolgrade import Evaluator, MultimodalToolCorrectnessMetric, ToolCallParams, ToolCorrectnessMetric, ToolUseMetric
+from toolgrade import Evaluator, ToolCallParams, ToolCorrectnessMetric, ToolUseMetric
+from toolgrade.compat.deepeval.metrics import MultimodalToolCorrectnessMetric
 from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
 from toolgrade.testing import FakeOpenAI
 
@@ -35,7 +35,7 @@ metric = ToolCorrectnessMetric()
 
 PAGE_001 = """
 from dataclasses import dataclass
-from deepeval import Evaluator, LLMTestCase, ToolCall, ToolCallParams
+from toolgrade import Evaluator, LLMTestCase, ToolCall, ToolCallParams
 
 @dataclass
 class Case:
@@ -161,6 +161,28 @@ STANDALONE = """
 metric.measure(test_case)
 print(metric.score, metric.reason)
 """
+COMPONENTS = """
+from deepeval import evaluate
+from deepeval.test_case import LLMTestCase, ToolCall
+from deepeval.metrics import ToolCorrectnessMetric
+from deepeval.dataset import Golden
+from deepeval.tracing import observe, update_current_span
+
+metric = ToolCorrectnessMetric()
+
+@observe(metrics=[metric])
+def inner_component():
+    test_case = LLMTestCase(input="...", tools_called=[ToolCall(name="...")], expected_tools=[ToolCall(name="...")])
+    update_current_span(test_case=test_case)
+    return
+
+@observe
+def llm_app(input: str):
+    inner_component()
+    return
+
+report = evaluate(observed_callback=llm_app, goldens=[Golden(input="Hi!")])
+"""
 EVALUATE = """
 evaluate(test_cases=[test_case], metrics=[metric])
 """
@@ -169,8 +191,7 @@ REASON = "1 matched / 1 expected = 1 (passed at 0.5).\nUnexpected: called #2 'To
 
 def run(text: str, folder: Path) -> dict[str, Any]:
     """Run an example with changed imports; return its names."""
-    text = re.sub(r"from deepeval[\w.]* import", "from toolgrade import", text)
-    text = re.sub(r"from gllm_evals import", "from toolgrade.compat.gllm_evals import", text)
+    text = re.sub(r"^from (deepeval|gllm_evals)\b", r"from toolgrade.compat.\1", text, flags=re.MULTILINE)
     path = folder / "example.py"
     path.write_text(text, encoding="utf-8")
     return runpy.run_path(str(path))
@@ -209,6 +230,13 @@ def test_page_000_end_to_end(tmp_path: Path) -> None:
     assert [summary.mean for summary in names["report"].summaries] == [1]
 
 
+def test_page_000_components(tmp_path: Path) -> None:
+    """`@observe(metrics=[...])`, `update_current_span` and `evaluate(observed_callback=...)`."""
+    report = run(COMPONENTS, tmp_path)["report"]
+
+    assert {summary.metric: summary.mean for summary in report.summaries} == {"inner_component: tool_correctness": 1}
+
+
 def test_page_000_options() -> None:
     """The eight options exist, with the page's defaults; the empty list and TOOL mean the same."""
     options = defaults(ToolCorrectnessMetric)
@@ -228,7 +256,8 @@ def test_page_000_options() -> None:
 
 
 ORDERING = """
-from deepeval import {case}, {metric}, ToolCall
+from deepeval.metrics import {metric}
+from deepeval.test_case import {case}, ToolCall
 
 expected_tools=[ToolCall(name="{first}"), ToolCall(name="ToolQuery"), ToolCall(name="{first}")]
 tools_called=[ToolCall(name="{first}"), ToolCall(name="{first}"), ToolCall(name="ToolQuery")]
@@ -303,7 +332,7 @@ def test_page_001_options() -> None:
 def test_page_001_takes_a_configured_metric(tmp_path: Path) -> None:
     """The page's third method takes a configuration: here that is the metric itself."""
     add = "result = evaluator.add(ToolCorrectnessMetric(should_exact_match=True)).run()\n"
-    report = run(f"{PAGE_001}\nfrom deepeval import ToolCorrectnessMetric\n{add}", tmp_path)["result"]
+    report = run(f"{PAGE_001}\nfrom toolgrade import ToolCorrectnessMetric\n{add}", tmp_path)["result"]
 
     assert report.metrics[1] == "tool_correctness(exact)"
 

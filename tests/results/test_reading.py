@@ -24,7 +24,6 @@ from toolgrade import (
     MetricResult,
     MLLMImage,
     MLLMTestCase,
-    MultimodalToolCorrectnessMetric,
     Report,
     ResultStatus,
     Run,
@@ -198,7 +197,7 @@ def test_every_kind_of_case_comes_back(tmp_path: Path) -> None:
     image = MLLMTestCase(id="m", input=["what is it?", MLLMImage(url="https://example.org/a.png")], **tools)
     talk = ConversationalTestCase(turns=[Turn(role="user", content="hi")], name="talk")
     strange: list[Any] = [image, talk, LLMTestCase(**tools), 42, None]
-    metrics = [MultimodalToolCorrectnessMetric()]
+    metrics = [ToolCorrectnessMetric()]
     report = evaluate(strange, metrics)
     restored = read_results(written(report, metrics, tmp_path / "r.jsonl"))
 
@@ -216,7 +215,7 @@ def test_an_image_of_the_input_is_written_once(tmp_path: Path, parts: Any, run_p
     """The run of a case has the same parts as its input, or the other parts that it had."""
     run = Run(input="what?", input_parts=run_parts, calls=[WEATHER])
     case = MLLMTestCase(input=parts, run=run, tools_called=[WEATHER], expected_tools=[WEATHER])
-    metrics = [MultimodalToolCorrectnessMetric()]
+    metrics = [ToolCorrectnessMetric()]
     path = written(evaluate([case], metrics), metrics, tmp_path / "r.jsonl")
     (restored,) = read_results(path).cases
 

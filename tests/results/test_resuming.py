@@ -36,9 +36,9 @@ from toolgrade import (
     evaluate,
     evaluate_async,
     observe,
-    update_current_span,
 )
 from toolgrade.agents import Conversation
+from toolgrade.compat.deepeval.tracing import update_current_span
 from toolgrade.errors import TornLineWarning
 from toolgrade.evaluation import partial_report
 from toolgrade.results import read_results

@@ -19,7 +19,6 @@ from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics import (
     ArgumentSchemaMetric,
     MetricLike,
-    MultimodalToolCorrectnessMetric,
     TaskEffectMetric,
     TaskSuccessMetric,
     ToolCorrectnessMetric,
@@ -41,7 +40,6 @@ _PARAMS = {
 
 _METRICS: dict[str, Callable[..., MetricLike]] = {
     "argument-schema": ArgumentSchemaMetric,
-    "multimodal-tool-correctness": MultimodalToolCorrectnessMetric,
     "task-effect": TaskEffectMetric,
     "task-success": TaskSuccessMetric,
     "tool-correctness": ToolCorrectnessMetric,

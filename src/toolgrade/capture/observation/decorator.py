@@ -156,7 +156,8 @@ def update_current_span(
         metadata: Any JSON object.
 
     Example:
-        >>> from toolgrade import observe, update_current_span
+        >>> from toolgrade import observe
+        >>> from toolgrade.compat.deepeval.tracing import update_current_span
         >>> from toolgrade.capture import record
         >>> @observe
         ... def agent(question):

@@ -1,8 +1,8 @@
-"""Test cases and calls under DeepEval's import path: `from toolgrade.test_case import LLMTestCase`."""
+"""The names of `deepeval.test_case`."""
 
 from __future__ import annotations
 
-from toolgrade.calls import ToolCall, ToolCallParams, ToolCallType
+from toolgrade.calls import ToolCall, ToolCallParams
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMImage, MLLMTestCase, Turn
 
 __all__ = [
@@ -12,6 +12,5 @@ __all__ = [
     "MLLMTestCase",
     "ToolCall",
     "ToolCallParams",
-    "ToolCallType",
     "Turn",
 ]

@@ -1,4 +1,4 @@
-"""Multimodal tool correctness: a metric for cases whose input and output may contain images."""
+"""The names of `deepeval.metrics`, as far as they are about tool calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from toolgrade.calls import ToolCallParams
-from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric
+from toolgrade.metrics import ToolCorrectnessMetric, ToolUseMetric
+
+__all__ = ["MultimodalToolCorrectnessMetric", "ToolCorrectnessMetric", "ToolUseMetric"]
 
 
 class MultimodalToolCorrectnessMetric(ToolCorrectnessMetric):
@@ -15,7 +17,8 @@ class MultimodalToolCorrectnessMetric(ToolCorrectnessMetric):
     The images of a case do not affect its score. Args, errors and edge cases are those of `ToolCorrectnessMetric`.
 
     Example:
-        >>> from toolgrade import MLLMImage, MLLMTestCase, MultimodalToolCorrectnessMetric, ToolCall
+        >>> from toolgrade.compat.deepeval.metrics import MultimodalToolCorrectnessMetric
+        >>> from toolgrade.compat.deepeval.test_case import MLLMImage, MLLMTestCase, ToolCall
         >>> case = MLLMTestCase(
         ...     input=["What is the weather in this city?", MLLMImage(url="https://example.com/paris.png")],
         ...     tools_called=[ToolCall(name="get_weather")],

@@ -1,4 +1,4 @@
-"""`@observe` under DeepEval's import path: `from toolgrade.tracing import observe`."""
+"""The names of `deepeval.tracing`."""
 
 from __future__ import annotations
 
