@@ -88,7 +88,6 @@ pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 take
 	@$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
 	@$(COMPILE) pyproject.toml --group test --constraint requirements/dev.txt --output-file requirements/test.txt
 	@$(COMPILE) pyproject.toml --group core --constraint requirements/dev.txt --output-file requirements/core.txt
-	@$(COMPILE) --group engines --constraint requirements/dev.txt --output-file requirements/engines.txt
 	@$(COMPILE) --group fuzz --output-file requirements/fuzz.txt
 	@$(COMPILE) pyproject.toml --group docs --constraint requirements/dev.txt --output-file requirements/docs.txt
 	@$(COMPILE) --group mutants --constraint requirements/dev.txt --output-file requirements/mutants.txt

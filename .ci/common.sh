@@ -48,11 +48,3 @@ has_browser() {
     done
     return 1
 }
-
-# Whether there is a Java that is new enough for Spark.
-has_java() {
-    java=java
-    if [ -n "${JAVA_HOME:-}" ]; then java=$JAVA_HOME/bin/java; fi
-    version=$("$java" -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p') || return 1
-    [ "${version:-0}" -ge 17 ]
-}

@@ -42,7 +42,7 @@ from toolgrade._internal.budget import CaseBudget
 from toolgrade.cases import ConversationalTestCase, TestCase
 from toolgrade.compat.gllm_evals import ToolCallParser
 from toolgrade.convert import read_transcripts
-from toolgrade.dataset import Golden, read_case, read_cases
+from toolgrade.dataset import Golden, read_cases
 from toolgrade.errors import ToolgradeError
 from toolgrade.expect import Expect, Schema, expectation_json, read_expectation
 from toolgrade.formats import case_from_record, read, read_traces
@@ -58,7 +58,6 @@ from toolgrade.report.html import render_html
 from toolgrade.report.junit import render_junit
 from toolgrade.report.markdown import render_markdown
 from toolgrade.results import read_results
-from toolgrade.scale.parquet import read_rows, row_groups
 from toolgrade.testing import sample_prompt
 from vendor_streams import VENDORS, Event, check_streams, random_streams
 
@@ -202,45 +201,6 @@ def _check_transcripts(data: bytes) -> None:
         for unit in ("cases", "turns", "conversations"):
             for case in recorded.cases(unit):
                 _check_case(case)
-
-
-def _write_parquet(chance: random.Random) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415 - an optional package
-    from pyarrow import parquet  # noqa: PLC0415
-
-    rows = [_mutated_lines(chance, RECORD).decode(errors="replace") for _ in range(chance.randint(1, 3))]
-    if chance.random() < 0.5:
-        table = pa.table({"case": rows})
-    else:
-        names = (
-            "id",
-            "query",
-            "input",
-            "toolsCalled",
-            "tools_called",
-            "expected_tools",
-            "tags",
-            "metadata",
-            "case",
-            "x",
-        )
-        cells = [_mutated_lines(chance, chance.choice(list(RECORD.values()))).decode(errors="replace") for _ in rows]
-        columns = {name: chance.choice((rows, cells, [None] * len(rows))) for name in chance.sample(names, 3)}
-        table = pa.table(columns)
-    file = io.BytesIO()
-    parquet.write_table(table, file, row_group_size=2)
-    return file.getvalue()
-
-
-def _check_parquet(data: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "cases.parquet")
-        Path(path).write_bytes(data)
-        for group, first in enumerate(row_groups(path)):
-            for document in read_rows(path, group, first, allow_nan=True):
-                if not document.problems:
-                    with suppress(ToolgradeError):  # each row is a case of its own
-                        _check_case(read_case(document.value, document.place))
 
 
 # Messages, streams and traces
@@ -498,7 +458,6 @@ GROUPS: dict[str, dict[str, Door]] = {
         "case files": Door(lambda chance: _mutated_lines(chance, RECORD, RECORD), _check_case_file),
         "lint": Door(lambda chance: _mutated_lines(chance, RECORD), _check_lint),
     },
-    "Parquet": {"parquet": Door(_write_parquet, _check_parquet, "pyarrow")},
     "messages and streams": {
         "transcripts": Door(
             lambda chance: _mutated_lines(chance, MESSAGES, {"messages": MESSAGES}), _check_transcripts

@@ -47,25 +47,6 @@ def linger(folder: str) -> None:
         time.sleep(0.1)
 
 
-def die_once(folder: str, number: int) -> int:
-    """Is killed at 3, the first time."""
-    died = Path(folder) / "died"
-    if number == 3 and not died.exists():
-        died.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return number
-
-
-def linger_from(folder: str, first: int, number: int) -> int:
-    """Like `linger`, from a number on; the record goes if the work is interrupted."""
-    if number >= first:
-        try:
-            linger(folder)
-        finally:
-            (Path(folder) / str(os.getpid())).unlink()
-    return number
-
-
 def is_alive(pid: str) -> bool:
     """Whether a process runs; one that has ended and waits to be asked does not."""
     try:

@@ -297,7 +297,7 @@ def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
             b'{"metrics": [],\n "cases": []}\n',
             "has results that are scored already; show them with `toolgrade report F",
         ),
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "is a binary file; give JSON Lines, a JSON array or Parquet"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "is a binary file; give JSON Lines or a JSON array"),
         (b"id,name\n1,2\n", "looks like CSV; write each row as a JSON object"),
         (b'"id";"name"\n1;2\n', "looks like CSV; write each row as a JSON object"),
         (b'"id"\t"name"\n1\t2\n', "looks like CSV; write each row as a JSON object"),

@@ -37,8 +37,6 @@ READ_AND_WRITTEN = [
     ("lint cases --tools tools --json tools", "tools"),
     ("validate cases --label ok --json cases", "cases"),
     ("validate cases --label ok --judged-metric tool-use --judge m --cache cases", "cases"),
-    ("sample cases --size 1 --out cases", "cases"),
-    ("extrapolate results --json results", "results"),
     ("batch score folder cases --results cases", "cases"),
 ]
 

@@ -84,7 +84,7 @@ def test_results_are_written(tmp_path: Path) -> None:
 
 
 def test_one_file_is_scored_as_before(tmp_path: Path) -> None:
-    """A single file that is not Parquet is shown with its cases by default."""
+    """A single file is shown with its cases by default."""
     write(tmp_path / "a", GOOD, BAD)
 
     assert "bad" in toolgrade_score("a", folder=tmp_path).out

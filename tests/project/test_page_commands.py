@@ -1,7 +1,7 @@
 """The commands of pages that no other test runs: each runs as it stands, in the order of its page.
 
-They run in a folder with files of the names that the pages use. Not here: commands that start a browser, need a
-cluster, or send something; tests of these features run them.
+They run in a folder with files of the names that the pages use. Not here: commands that start a browser or send
+something; tests of these features run them.
 """
 
 import gzip
@@ -29,7 +29,7 @@ PAGES = {
     "scale": [],
     "traces": [],
 }
-SKIPPED = re.compile(r"--open|--engine| batch | extrapolate ")
+SKIPPED = re.compile(r"--open| batch ")
 GOLDENS = [
     Golden(id="refund", input="Refund it.", expected_tools=[ToolCall(name="refund")]),
     Golden(id="sum", input="Go.", expected_tools=[ToolCall(name="add")]),

@@ -82,7 +82,7 @@ PROGRAMS = [
 def test_python_blocks_print_the_shown_output(tmp_path: Path, program: Block, output: Block) -> None:
     """As a program in an empty folder, with warnings as errors."""
     if "import pyarrow" in program.text:
-        pytest.importorskip("pyarrow", reason="pyarrow, of the extra `parquet`, is not installed here")
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed here")
     (tmp_path / "program.py").write_text(program.text, encoding="utf-8")
     done = run_python(["program.py"], tmp_path)
 
@@ -168,7 +168,7 @@ def test_the_page_of_scale_names_its_options() -> None:
     table = re.findall(r"^\| `(--[a-z-]+)", SCALE, re.MULTILINE)
 
     assert set(table) <= options_of("score").keys()
-    assert {"--processes", "--results", "--resume", "--no-contents", "--cluster", "--engine"} <= set(table)
+    assert {"--processes", "--results", "--resume", "--no-contents", "--cluster"} <= set(table)
 
 
 def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from scale_files import body, case, metrics
 from toolgrade import ConfigurationError, DataFileError, InvalidDataError, ToolCorrectnessMetric, ToolUseMetric
 from toolgrade.scale import ArrowScorer, Totals, score_files
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow, of the extra `parquet`, is not installed here")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed here")
 
 GOOD = '{"id": "a", "tools_called": [], "expected_tools": []}'
 
@@ -77,22 +77,40 @@ def test_totals_do_not_depend_on_how_results_are_divided(cuts: list[int], rng: r
 
 
 def test_columns_may_be_fields() -> None:
-    """The rules of Parquet apply; wrong columns are reported before any row, even for an empty table."""
-    scorer = ArrowScorer([ToolCorrectnessMetric()])
-    fields = {"id": ["x"], "tools_called": ['[{"name": "a"}]'], "expected_tools": ['[{"name": "a"}]'], "tags": [["t"]]}
+    """A text field is a text even if it looks like JSON, other fields are JSON text, and null is not set."""
+    scorer = ArrowScorer([ToolCorrectnessMetric(evaluation_params=["input_parameters"])])
+    calls = '[{"name": "a", "input_parameters": {"to": null}}]'
+    fields = {"id": ["x"], "input": ['{"a": 1}'], "actualOutput": [None], "toolsCalled": [calls], "tags": ['["t"]']}
 
-    (row,) = scorer.table(pa.table(fields)).to_pylist()
+    (row,) = scorer.table(pa.table({**fields, "expected_tools": [calls]})).to_pylist()
+    (record,) = scorer.table(
+        pa.table({"query": ["[1]"], "tools_called": [calls], "expected_tools": [calls]})
+    ).to_pylist()
 
     assert (row["id"], row["name"], row["score"], row["passed"]) == ("x", None, 1.0, True)
-    for wrong in (
-        pa.table({"toolz": ["x"], "id": [7]}),
-        pa.table({"toolz": pa.array([], pa.string()), "id": pa.array([], pa.int64())}),
-    ):
-        with pytest.raises(DataFileError, match="the table: ") as caught:
-            scorer.table(wrong)
-        assert {problem.path for problem in caught.value.problems} == {"$.toolz", "$.id"}
-        with pytest.raises(DataFileError):
-            list(scorer.batches(wrong.to_batches() or [pa.RecordBatch.from_pylist([], schema=wrong.schema)]))
+    assert record["score"] == 1.0
+
+
+@pytest.mark.parametrize("rows", [1, 0], ids=["a row", "no row"])
+def test_wrong_columns_are_refused(rows: int) -> None:
+    """All of them are reported before any row: unknown ones, other types, and nested ones with the reason."""
+    row = {"id": 7, "tools_called": [{"name": "a"}], "tags": ["t"], "metadata": {"to": None}, "toolz": "x", "name": "n"}
+    table = pa.Table.from_pylist([row]).slice(0, rows)
+    scorer = ArrowScorer([ToolCorrectnessMetric()])
+
+    with pytest.raises(DataFileError, match="the table: ") as caught:
+        scorer.table(table)
+    with pytest.raises(DataFileError):
+        list(scorer.batches(table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]))
+
+    messages = {problem.path: problem.message for problem in caught.value.problems}
+    assert set(messages) == {"$.id", "$.tools_called", "$.tags", "$.metadata", "$.toolz"}
+    assert messages["$.id"] == "the column must hold texts, got int64; write JSON text"
+    assert messages["$.metadata"] == (
+        "the column must hold texts, got struct<to: null>; write JSON text, because absent keys would become null in a "
+        "nested column"
+    )
+    assert messages["$.toolz"].startswith("no field of a case is called like this column")
 
 
 BAD = ["no", None, "[]", '{"idd": 1}', '{"tools_called": [7]}', '{"turns": []}', '{"id": "b", "metadata": {"a": NaN}}']

@@ -19,7 +19,7 @@ from toolgrade.capture import JsonlSink, RunBuilder
 from toolgrade.cases import AnyCase
 from toolgrade.cli.main import main
 from toolgrade.errors import ToolgradeWarning
-from toolgrade.scale import sample_files, score_files
+from toolgrade.scale import score_files
 from toolgrade.scale.files import report_file
 from toolgrade.scale.partition import divide_files
 from toolgrade.scale.run import survey
@@ -64,7 +64,7 @@ run_lists = st.lists(
 def test_every_reader_leaves_out_the_same_runs(
     tmp_path: Path, runs: list[tuple[str | None, str]], styles: int, part_bytes: int
 ) -> None:
-    """Lists, compressed lines, one array, byte ranges and samples have the cases that the rule names."""
+    """Lists, compressed lines, one array and byte ranges have the cases that the rule names."""
     lines = [
         line(run_id, status, number, camel=bool(styles & 1), ascii=bool(styles & 2))
         for number, (run_id, status) in enumerate(runs)
@@ -82,9 +82,7 @@ def test_every_reader_leaves_out_the_same_runs(
             warnings.simplefilter("ignore", ToolgradeWarning)
             assert score_files([path], metrics(), processes=1, part_bytes=part_bytes).cases == len(ids)
             report = report_file(path, metrics(), full=0, processes=1)
-            sample = sample_files([path], 100, processes=1)
         assert [case.case.id for case in report.cases] == ids
-        assert sorted(str(case.id) for case in sample.cases) == sorted(ids)
 
 
 def write_runs(path: Path, number: int) -> int:
@@ -113,19 +111,6 @@ def test_results_do_not_depend_on_parts_and_processes(tmp_path: Path, processes:
     with pytest.warns(ToolgradeWarning, match=left_out):
         evaluate(read_cases(path), metrics(), results=tmp_path / "whole", show_progress=False)
     assert body(tmp_path / "parts") == body(tmp_path / "whole")
-
-
-def test_sample_of_several_processes(tmp_path: Path) -> None:
-    """A sample that several processes draw is that of one process."""
-    path = tmp_path / "runs.jsonl"
-    cases = write_runs(path, 30)
-    long_line = json.dumps({"input": "x" * (5 << 20)})  # so that a second process is worth it
-    path.write_text(path.read_text(encoding="utf-8") + long_line + "\n", encoding="utf-8")
-    with pytest.warns(ToolgradeWarning, match="left out 10"):
-        alone = sample_files([path], 12, processes=1)
-    with pytest.warns(ToolgradeWarning, match="left out 10"):
-        assert sample_files([path], 12, processes=2) == alone
-    assert alone.population == cases + 1
 
 
 def test_the_status_is_found_at_the_edge_of_two_pieces(tmp_path: Path) -> None:

@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 
 from scale_files import after_parts, body, metrics, without_start, write_lines
 from toolgrade import ConfigurationError, DataFileError, ToolCorrectnessMetric, ToolUseMetric, evaluate, read_cases
-from toolgrade.errors import MissingPackageError, TornLineWarning, WorkerDiedError
+from toolgrade.errors import MissingPackageError, TornLineWarning
 from toolgrade.results import read_results
-from toolgrade.scale import files as scoring
 from toolgrade.scale import score_files
-from toolgrade.scale.engines.local_pool import run_jobs
 from toolgrade.scale.partition import divide_files, number_lines, survey_part
 
 CASE = b'{"id": "a", "tools_called": [], "expected_tools": []}'
@@ -351,12 +349,3 @@ def test_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
     few, many = peak(100), peak(1000)
 
     assert many < 1.5 * few + 500_000
-
-
-def test_lost_part_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With any engine, and never a smaller sum."""
-    path = write_lines(tmp_path / "a", 20)
-    monkeypatch.setitem(scoring._ENGINES, "local", lambda work, jobs, many: run_jobs(work, jobs[1:], many))  # type: ignore[index]
-
-    with pytest.raises(WorkerDiedError, match=r"only \d+ of \d+ parts came back"):
-        score_files([path], metrics(), processes=1, part_bytes=500)

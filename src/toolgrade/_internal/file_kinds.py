@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Final
 
-PARQUET: Final = b"PAR1"
+_PARQUET: Final = b"PAR1"
 """First bytes of a Parquet file."""
 
 _HEAD = 1000
 """Bytes that decide whether data is text, and in which encoding."""
-
-
-def is_parquet(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is Parquet; one that cannot be read, or only once, is not."""
-    try:
-        if not Path(path).is_file():  # reading a pipe would consume it
-            return False
-        with Path(path).open("rb") as file:
-            return file.read(len(PARQUET)) == PARQUET
-    except OSError:
-        return False
 
 
 def unreadable_kind(line: bytes, following: bytes = b"") -> str | None:
@@ -32,10 +19,10 @@ def unreadable_kind(line: bytes, following: bytes = b"") -> str | None:
     head = line[:_HEAD]
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _has_zeros_between(head):
         return "is UTF-16 text; save it as UTF-8"
-    if head.startswith(PARQUET):
+    if head.startswith(_PARQUET):
         return "is Parquet, which cannot be read here; give JSON Lines or a JSON array"
     if b"\0" in head or _is_mostly_binary(head):
-        return "is a binary file; give JSON Lines, a JSON array or Parquet"
+        return "is a binary file; give JSON Lines or a JSON array"
     begin = line.lstrip()[:1]
     if begin not in b"{[" and any(separator in line for separator in (b",", b";", b"\t")):
         return "looks like CSV; write each row as a JSON object on a line of its own"

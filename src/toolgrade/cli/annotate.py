@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import click
 
-from toolgrade._internal.file_kinds import is_parquet
 from toolgrade._internal.json import json_text
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import plural, printable
@@ -66,8 +65,7 @@ def annotate(*, results: str, sources: tuple[str, ...], limit: int) -> None:
         report = redact(read_results(results))
         places: dict[str, _Place] = {}
         for file in expand(sources, "nothing was annotated"):
-            if not is_parquet(file):
-                places = _places_in(file) | places
+            places = _places_in(file) | places
     bad = [case for case in report.cases if any(map(is_bad, case.own_results))]
     for case in bad[:limit]:
         click.echo(_annotation(case, _place_of(case, places)))

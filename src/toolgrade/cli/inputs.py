@@ -17,13 +17,13 @@ from toolgrade.dataset import Source, file_error, open_source, read_cases, sourc
 from toolgrade.errors import Problem
 from toolgrade.formats.file_kind import Kind, head_of, kind_of, kind_of_file
 
-_SUFFIXES = {".json", ".jsonl", ".ndjson", ".parquet"}
+_SUFFIXES = {".json", ".jsonl", ".ndjson"}
 _PACKED = {".gz", ".zst"}
 _GENERATED_NAME = re.compile(r"(line|item) \d+(, turn \d+)?")
 
 
 def expand(paths: Sequence[str], consequence: str) -> list[str]:
-    """Return the files; a folder stands for all files of JSON and Parquet in it, in the order of their paths.
+    """Return the files; a folder stands for all files of JSON in it, in the order of their paths.
 
     Exits with a message that ends with the consequence if a folder has no such file.
     """

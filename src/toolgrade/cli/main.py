@@ -45,10 +45,6 @@ _SECTIONS = {
         "compare": "Compare two reports of the same cases and show what changed from A to B.",
         "batch": "Judge cases with OpenAI's Batch API, at half the price and within a day.",
     },
-    "Many cases": {
-        "sample": "Draw a random sample of cases, without replacement.",
-        "extrapolate": "Estimate full-population scores from the RESULTS of a sample.",
-    },
     "Check the metrics, pass scores on": {
         "validate": "Measure how well scores separate good runs from bad ones, by a label in the cases.",
         "annotate": "Print the cases that did not pass as annotations for GitHub Actions.",
@@ -65,8 +61,7 @@ _EXAMPLES = (
 def _load_command(name: str) -> click.Command:
     """Import a command, and add a note to its help if pyproject.toml may set its options."""
     function = name.replace("-", "_")
-    module = "sample" if name == "extrapolate" else function  # which has both
-    command: click.Command = getattr(import_module(f"toolgrade.cli.{module}"), function)
+    command: click.Command = getattr(import_module(f"toolgrade.cli.{function}"), function)
     from toolgrade.cli.settings import COMMANDS  # noqa: PLC0415 - not loaded for --help
 
     if name in COMMANDS:

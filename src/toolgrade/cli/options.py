@@ -90,16 +90,12 @@ def json_option(help: str) -> Decorator:
     return click.option("--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help=help)
 
 
-def seed_option(subject: str) -> Decorator:
-    """Return the option `--seed`."""
-    return click.option("--seed", type=int, default=0, show_default=True, help=f"Seed of the {subject}.")
-
-
 source_argument = click.argument("file", type=Source(allow_dash=True))
 _resamples_option = click.option(
     "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
 )
-resampling_options = grouped("resampling", ("resamples", "seed"), _resamples_option, seed_option("resamples"))
+_seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
+resampling_options = grouped("resampling", ("resamples", "seed"), _resamples_option, _seed_option)
 """Options of intervals; the command gets them as `resampling`, arguments of the function that estimates them."""
 samples_option = click.option(
     "--samples",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolgrade._internal.file_kinds import is_parquet
 from toolgrade._internal.text import number_text, plural, printable
 from toolgrade.cases import TestCase
 from toolgrade.cli.help import command
@@ -30,7 +29,7 @@ from toolgrade.scale.detect import is_scored_by_parts
 if TYPE_CHECKING:
     from warnings import WarningMessage
 
-    from toolgrade.scale import EngineName, Totals
+    from toolgrade.scale import Totals
 
 _part_option = options_in("Many or large files")
 _golden_option = options_in("Expectations")
@@ -49,11 +48,6 @@ _golden_option = options_in("Expectations")
     type=click.IntRange(1),
     metavar="N",
     help="Processes that score large or several files.  [default: one per core]",
-)
-@_part_option(
-    "--engine",
-    type=click.Choice(["local", "ray", "spark"]),
-    help="Score the parts in processes of this machine, or with Ray or Spark (extras of these names).",
 )
 @_part_option("--cluster", metavar="PATH", help="Field of a case that says which cases are repetitions of one another.")
 @_part_option("--no-contents", is_flag=True, help="Write only ids and names of the cases to --results.")
@@ -81,7 +75,6 @@ def score(
     files: tuple[str, ...],
     metrics: list[MetricLike],
     processes: int | None,
-    engine: EngineName | None,
     cluster: str | None,
     no_contents: bool,
     goldens_path: str | None,
@@ -94,10 +87,10 @@ def score(
 ) -> None:
     """Score the cases of FILE.
 
-    FILE holds JSON Lines of test cases, conversations or records, Parquet, or what `toolgrade convert` reads: recorded
+    FILE holds JSON Lines of test cases, conversations or records, or what `toolgrade convert` reads: recorded
     messages or traces. "-" is standard input, gzip is detected, and a folder stands for its files. Expectations are
     those in FILE or of --goldens; some metrics need none. Large files of cases are scored by all cores. The report of
-    several files of cases, of Parquet, and with --engine, --cluster or --no-contents has totals only.
+    several files of cases, and with --cluster or --no-contents, has totals only.
 
     Exit code 1 if a scored case is below its threshold (see --fail-under) or no case could be scored, 2 if the command
     line, FILE or the file of --results is wrong, 130 if interrupted.
@@ -107,9 +100,9 @@ def score(
     has_goldens = goldens_path is not None
     if not has_goldens and is_given("golden_id"):
         raise click.UsageError("--golden-id must be used with --goldens")
-    by_engine = (engine, cluster) != (None, None) or no_contents
-    in_memory = _is_read_at_once(files, by_engine=by_engine, has_goldens=has_goldens)
-    shows_totals = not in_memory and (by_engine or len(files) > 1 or is_parquet(file))
+    by_parts = cluster is not None or no_contents
+    in_memory = _is_read_at_once(files, by_parts=by_parts, has_goldens=has_goldens)
+    shows_totals = not in_memory and (by_parts or len(files) > 1)
     json_path = display.totals_target() if shows_totals else None
     scores: Report | Totals
     if in_memory or not (shows_totals or is_scored_by_parts(file, results, resume=resume)):
@@ -120,7 +113,7 @@ def score(
     else:
         options: dict[str, Any] = {"full": display.full}
         if shows_totals:
-            options = {"engine": engine or "local", "cluster": cluster, "contents": not no_contents}
+            options = {"cluster": cluster, "contents": not no_contents}
         options |= {"results": results, "resume": resume, "processes": processes, **reading}
         scores, caught = _score_by_parts(files, metrics, options)
     if isinstance(scores, Report):
@@ -140,7 +133,7 @@ def _exit_code(scores: Report | Totals, fail_under: float | None, *, is_unscored
     return int(is_incomplete or is_below(scores.summaries, fail_under))
 
 
-def _is_read_at_once(files: Sequence[str], *, by_engine: bool, has_goldens: bool) -> bool:
+def _is_read_at_once(files: Sequence[str], *, by_parts: bool, has_goldens: bool) -> bool:
     """Return whether all files are read into memory: some have messages or traces, or are joined with goldens.
 
     Raises:
@@ -151,11 +144,9 @@ def _is_read_at_once(files: Sequence[str], *, by_engine: bool, has_goldens: bool
         refuse_results(files[kinds.index("results")])
     if not has_goldens and "log" not in kinds:
         return False
-    others = "--goldens" if has_goldens else "recorded messages and traces"
-    if by_engine:
-        raise click.UsageError(f"--engine, --cluster and --no-contents cannot be combined with {others}")
-    for file in filter(is_parquet, files):
-        raise click.UsageError(f"{printable(file)} is Parquet, which cannot be combined with {others}")
+    if by_parts:
+        others = "--goldens" if has_goldens else "recorded messages and traces"
+        raise click.UsageError(f"--cluster and --no-contents cannot be combined with {others}")
     return True
 
 

@@ -13,7 +13,7 @@ from toolgrade._internal.text import printable
 from toolgrade.cli.io import stop
 from toolgrade.errors import ConfigurationError
 
-COMMANDS = ("approve", "compare", "convert", "extrapolate", "lint", "report", "sample", "score", "validate")
+COMMANDS = ("approve", "compare", "convert", "lint", "report", "score", "validate")
 """Commands whose options a project may set. A command that sends something does not belong here."""
 
 ONLY_ON_COMMAND_LINE = frozenset({"cache", "judge", "judged-metric", "open", "samples"})

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from toolgrade._internal.compression import CORRUPTION_ERRORS, decompress, read_whole
-from toolgrade._internal.file_kinds import is_parquet
 from toolgrade._internal.json import parse_json
 from toolgrade._internal.markers import RESULTS_MARK
 from toolgrade.cases import LLMTestCase
@@ -43,7 +42,7 @@ def has_calls(path: str | os.PathLike[str], kind: Kind) -> bool:
 
 def _head_of_file(path: str | os.PathLike[str]) -> bytes:
     """Return the beginning of a regular file of JSON; nothing if it cannot be read."""
-    if path == "-" or not Path(path).is_file() or is_parquet(path):
+    if path == "-" or not Path(path).is_file():
         return b""
     try:
         with Path(path).open("rb") as file:

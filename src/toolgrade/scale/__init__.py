@@ -24,32 +24,20 @@ from toolgrade._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
     from toolgrade.scale.arrow import ArrowScorer
-    from toolgrade.scale.extrapolation import Extrapolation, extrapolate
-    from toolgrade.scale.files import EngineName, score_files
-    from toolgrade.scale.sample import Sample, sample_files
+    from toolgrade.scale.files import score_files
     from toolgrade.scale.totals import MetricTotals, Totals
 
 _HOME = {
     "ArrowScorer": "arrow",
-    "EngineName": "files",
-    "Extrapolation": "extrapolation",
     "MetricTotals": "totals",
-    "Sample": "sample",
     "Totals": "totals",
-    "extrapolate": "extrapolation",
-    "sample_files": "sample",
     "score_files": "files",
 }
 
 __all__ = [
     "ArrowScorer",
-    "EngineName",
-    "Extrapolation",
     "MetricTotals",
-    "Sample",
     "Totals",
-    "extrapolate",
-    "sample_files",
     "score_files",
 ]
 

@@ -1,24 +1,31 @@
-"""Scoring of cases in tables of Spark, Ray Data or Arrow, batch by batch; results are rows."""
+"""Scoring of cases in Arrow tables, batch by batch; results are rows.
+
+Cases are JSON text, either each in a column `case`, or each field in a column of its own. Nested columns are an error:
+all rows of such a column have the same keys, and a key that a row lacks is null, so `{}` and `{"to": null}`, which are
+different arguments, would be equal.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from toolgrade._internal.json import json_text, to_json_value
-from toolgrade._internal.lazy_imports import import_extra
+from pydantic.alias_generators import to_camel
+
+from toolgrade._internal.json import json_path, json_text, parse_json, to_json_value
 from toolgrade._internal.options import require
 from toolgrade._internal.text import plural
-from toolgrade.cases import TestCase
-from toolgrade.dataset import problems_of, read_case
+from toolgrade.cases import LLMTestCase, TestCase
+from toolgrade.dataset import file_error, problems_of, read_case
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError, Problem
+from toolgrade.formats.records import looks_like_record
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
 from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.scale.files import check_cluster, scorable
-from toolgrade.scale.parquet import BATCH, CASE, check_columns, read_row
 from toolgrade.scale.score_part import Options, measure_case
 from toolgrade.scale.totals import Column, Totals
 
@@ -28,35 +35,52 @@ Unreadable: TypeAlias = Literal["keep", "raise"]
 UNREADABLE: Final = "unreadable"
 """Status of such a row in the results."""
 
+_CASE: Final = "case"
+"""Name of the column that holds whole cases."""
+
+_TEXT_NAMES: Final = (
+    *("id", "name", "input", "actual_output", "expected_output"),
+    *("query", "generated_response", "expected_response"),
+)
+_TEXTS: Final = {spelling for name in _TEXT_NAMES for spelling in (name, to_camel(name))}
+"""Fields of a case or a record that are texts; all others are JSON text."""
+
+_FIELDS: Final = {spelling for name in LLMTestCase.model_fields for spelling in (name, to_camel(name))}
+
+_TEXT_TYPES: Final = {"string", "large_string", "string_view", "null"}
+
+_BATCH: Final = 256
+"""Number of rows that are converted to objects at a time."""
+
 _COLUMNS: Final[Mapping[str, str]] = {
     "id": "string",
     "name": "string",
     "cluster": "string",
     "metric": "string",
-    "threshold": "double",
+    "threshold": "float64",
     "status": "string",
-    "score": "double",
-    "passed": "boolean",
+    "score": "float64",
+    "passed": "bool_",
     "reason": "string",
     "result": "string",
 }
-"""Columns of the results, with the types of Spark."""
+"""Columns of the results, with the names of their types in pyarrow."""
 
 _TOTALLED: Final = ["metric", "threshold", "status", "score", "passed", "cluster", "reason"]
 """Columns of which totals are made."""
 
-_ARROW: Final[Mapping[str, str]] = {"string": "string", "double": "float64", "boolean": "bool_"}
-
 
 @dataclass(frozen=True)
 class ArrowScorer:
-    """Scores cases in tables of Spark, Ray Data or Arrow, where the tables are; it can be pickled.
+    """Scores cases in Arrow tables, where the tables are; it can be pickled.
 
-    A row of the input is a case, as in Parquet files: either a column `case` holds its JSON text, and other columns are
-    ignored, or there is a column for each field. Each case gives a row of results for each metric, in the order of the
-    input: `id`, `name`, `cluster`, `metric`, `threshold`, `status` (`scored`, `skipped`, `failed`), `score`, `passed`,
-    `reason` (or the error), and `result`, the whole result as JSON text, without secrets, as in a file of results.
-    Values that do not apply are null.
+    A row of the input is a case: either a column `case` holds its JSON text, and other columns are ignored, or there is
+    a text column for each field of a case or a record. `id`, `name`, `input` and other texts are texts as they are, all
+    other fields are JSON text, and null is *not set*.
+
+    Each case gives a row of results for each metric, in the order of the input: `id`, `name`, `cluster`, `metric`,
+    `threshold`, `status` (`scored`, `skipped`, `failed`), `score`, `passed`, `reason` (or the error), and `result`, the
+    whole result as JSON text, without secrets, as in a file of results. Values that do not apply are null.
 
     Attributes:
         metrics: At least one metric; metrics that ask a judge are not supported.
@@ -96,40 +120,32 @@ class ArrowScorer:
     def schema(self) -> Any:  # noqa: ANN401 - pyarrow has no types
         """The columns of the results, as a `pyarrow.Schema`."""
         arrow = _arrow()
-        return arrow.schema([(name, getattr(arrow, _ARROW[kind])()) for name, kind in _COLUMNS.items()])
-
-    @property
-    def spark_schema(self) -> str:
-        """The columns of the results, as `DataFrame.mapInArrow` takes them."""
-        return ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+        return arrow.schema([(name, getattr(arrow, kind)()) for name, kind in _COLUMNS.items()])
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the results of record batches as record batches.
 
-        For Spark: `table.mapInArrow(scorer.batches, scorer.spark_schema)`.
-
         Raises:
-            DataFileError: A column is not a field of a case, or a row is not a case and `unreadable` is `raise`.
-            MissingPackageError: pyarrow is not installed.
+            DataFileError: A column is not a text or not a field of a case, or a row is not a case and `unreadable` is
+                `raise`.
         """
         arrow, schema = _arrow(), self.schema
         options = Options(tuple(self.metrics), self.cluster)
         for batch in batches:
-            check_columns(batch.schema, "the table")
-            rows_batch = batch.select([CASE]) if CASE in batch.schema.names else batch
-            for start in range(0, rows_batch.num_rows, BATCH):
-                rows = rows_batch.slice(start, BATCH).to_pylist()
+            _check_columns(batch.schema)
+            rows_batch = batch.select([_CASE]) if _CASE in batch.schema.names else batch
+            for start in range(0, rows_batch.num_rows, _BATCH):
+                rows = rows_batch.slice(start, _BATCH).to_pylist()
                 results = [result for row in rows for result in self._results(row, options)]
                 yield arrow.RecordBatch.from_pylist(results, schema=schema)
 
     def table(self, table: Any) -> Any:  # noqa: ANN401 - as above
-        """Return the results of a `pyarrow.Table` as one: `dataset.map_batches(scorer.table, batch_format="pyarrow")`.
+        """Return the results of a `pyarrow.Table` as one.
 
         Raises:
             DataFileError: See `batches`.
-            MissingPackageError: pyarrow is not installed.
         """
-        check_columns(table.schema, "the table")  # also if there are no rows
+        _check_columns(table.schema)  # also if there are no rows
         return _arrow().Table.from_batches(self.batches(table.to_batches()), schema=self.schema)
 
     def totals(self, results: Iterable[Any]) -> Totals:
@@ -215,10 +231,36 @@ class ArrowScorer:
         return {name: _storable(value) for name, value in values.items()}
 
     def _case(self, row: Mapping[str, Any]) -> TestCase:
-        document = read_row(row, None, allow_nan=self.allow_nan)
-        if document.problems:
-            raise InvalidDataError("the row is not a case", document.problems)
-        return read_case(document.value, "", tolerant_arguments=self.tolerant_arguments)
+        value = self._parse_json(_CASE, row[_CASE] or "") if _CASE in row else self._fields(row)
+        return read_case(value, "", tolerant_arguments=self.tolerant_arguments)
+
+    def _fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a case that are set in a row with a column for each.
+
+        Raises:
+            InvalidDataError: Some are not JSON; `problems` lists all of them.
+        """
+        fields: dict[str, Any] = {}
+        problems: list[Problem] = []
+        for name, text in row.items():
+            if text is None:
+                continue
+            try:
+                fields[name] = text if name in _TEXTS else self._parse_json(name, text)
+            except InvalidDataError as error:
+                problems += error.problems
+        if problems:
+            raise InvalidDataError("the row is not a case", problems)
+        return fields
+
+    def _parse_json(self, column: str, text: str) -> Any:  # noqa: ANN401 - a JSON value
+        """Return the value of the JSON text in a column; problems have the path of the field."""
+        try:
+            return parse_json(text, allow_nan=self.allow_nan)
+        except InvalidDataError as error:
+            prefix = "$" if column == _CASE else json_path((column,))
+            problems = [Problem(prefix + one.path.removeprefix("$"), one.message) for one in problems_of(error)]
+            raise InvalidDataError(str(error), problems) from None
 
 
 def _result(row: Mapping[str, Any]) -> MetricResult:
@@ -231,5 +273,28 @@ def _storable(value: Any) -> Any:  # noqa: ANN401 - a JSON value
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
+def _check_columns(schema: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+    """Check that the columns of a table are fields of a case, as texts.
+
+    Raises:
+        DataFileError: Some are not; `problems` lists all of them.
+    """
+    types: dict[str, Any] = {field.name: field.type for field in schema}
+    if _CASE in types:
+        types = {_CASE: types[_CASE]}
+    problems: list[Problem] = []
+    for name, kind in types.items():
+        if not (name == _CASE or name in _FIELDS or looks_like_record({name: None})):
+            remedy = "leave it out, or move it into the column metadata, as JSON text"
+            problems.append(Problem(json_path((name,)), f"no field of a case is called like this column; {remedy}"))
+        elif str(kind).removeprefix("dictionary<values=").partition(",")[0] not in _TEXT_TYPES:
+            is_nested = _arrow().types.is_nested(kind)
+            reason = ", because absent keys would become null in a nested column" if is_nested else ""
+            message = f"the column must hold texts, got {kind}; write JSON text{reason}"
+            problems.append(Problem(json_path((name,)), message))
+    if problems:
+        raise file_error("the table", problems)
+
+
 def _arrow() -> Any:  # noqa: ANN401 - as above
-    return import_extra("pyarrow", "parquet", "scoring tables of Arrow")
+    return import_module("pyarrow")  # loaded here, as its user has it and nobody else needs it

@@ -21,7 +21,7 @@ from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.formats.traces.read import trace_format_of
 from toolgrade.results.case_json import encode_model
 from toolgrade.scale.detect import LARGE_BYTES
-from toolgrade.scale.engines.local_pool import run_jobs
+from toolgrade.scale.local_pool import run_jobs
 from toolgrade.scale.partition import Part, Stamp, divide_files, part_lines, small_parts
 from toolgrade.scale.run import CombinedOutcome, Progress, combine, issue_warnings, quiet, survey
 from toolgrade.scale.score_part import MAX_REPORTED, Outcome, collect_warnings

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
-from toolgrade._internal.options import require_one_of
 from toolgrade._internal.text import printable
 from toolgrade.analysis.field_paths import value_at
 from toolgrade.cases import LLMTestCase
@@ -16,22 +15,15 @@ from toolgrade.errors import ConfigurationError
 from toolgrade.evaluation.measuring import checked_metrics, waits
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
-from toolgrade.scale.engines.local_pool import check_picklable, run_jobs
-from toolgrade.scale.engines.ray import run_on_ray
-from toolgrade.scale.engines.spark import run_on_spark
+from toolgrade.scale.local_pool import check_picklable
 from toolgrade.scale.part_store import Folder
 from toolgrade.scale.partition import PART_BYTES, check_files, small_parts
-from toolgrade.scale.run import Engine, Progress, Run, quiet
+from toolgrade.scale.run import Progress, Run, quiet
 from toolgrade.scale.score_part import Options
 from toolgrade.scale.totals import Totals
 from toolgrade.stats.number_checks import check_positive
 
 T = TypeVar("T")
-
-EngineName: TypeAlias = Literal["local", "ray", "spark"]
-"""Name of the engine that scores the parts."""
-
-_ENGINES: Mapping[EngineName, Engine] = {"local": run_jobs, "ray": run_on_ray, "spark": run_on_spark}
 
 
 def score_files(
@@ -47,13 +39,11 @@ def score_files(
     tolerant_arguments: bool = False,
     part_bytes: int = PART_BYTES,
     progress: Progress | None = None,
-    engine: EngineName = "local",
 ) -> Totals:
     """Score the cases of files of any size, and return the totals of the results in constant memory.
 
-    Files are JSON Lines, plain or compressed (gzip, zstd), one JSON array, or Parquet; see docs/scale.md. If a
-    line is not a case, nothing is scored, as with `read_cases`; an incomplete last line is skipped with a
-    `TornLineWarning`.
+    Files are JSON Lines, plain or compressed (gzip, zstd), or one JSON array; see docs/scale.md. If a line is not a
+    case, nothing is scored, as with `read_cases`; an incomplete last line is skipped with a `TornLineWarning`.
 
     Args:
         files: Paths, in the order of the results.
@@ -68,14 +58,12 @@ def score_files(
         allow_nan: See `toolgrade.read_cases`.
         tolerant_arguments: See `toolgrade.read_cases`.
         part_bytes: Size of the parts of plain files; a resumed run keeps its own.
-        progress: Called with the number of finished bytes (row groups of Parquet), and of all.
-        engine: `local` for processes of this machine; `ray` for Ray, on the cluster of `RAY_ADDRESS` or on this
-            machine; `spark` for Spark, on the active session, by Spark's settings, or on this machine.
+        progress: Called with the number of finished bytes, and of all.
 
     Raises:
         ConfigurationError: An option is invalid, `results` exists, or the run to resume is a different one.
         DataFileError: Lines of the files cannot be read; `problems` has the first thousand.
-        MissingPackageError: zstd, Parquet, Ray or Spark needs a package of an extra that is not installed.
+        MissingPackageError: zstd needs a package that is not installed.
         WorkerDiedError: A process was killed; finished parts are stored for `resume`.
         OSError: A file cannot be read or written.
 
@@ -88,9 +76,11 @@ def score_files(
         >>> print(score_files(["cases.jsonl"], [ToolCorrectnessMetric()], results="results.jsonl", processes=1))
         tool_correctness: mean 0.5 over 40 cases; 20 passed, 20 failed (at 0.5), 0 skipped, 0 errored
     """
-    _check(processes, part_bytes, engine, cluster)
+    check_positive(1 if processes is None else processes, "processes")
+    check_positive(part_bytes, "part_bytes")
+    check_cluster(cluster)
     options = Options(scorable(metrics), cluster, contents, allow_nan, tolerant_arguments)
-    run = _run(files, options, processes, progress, engine=_ENGINES[engine])
+    run = _run(files, options, processes, progress)
     return _in_folder(run, results, lambda run: run.totals(part_bytes), resume=resume)
 
 
@@ -133,13 +123,12 @@ def _run(
     processes: int | None,
     progress: Progress | None,
     *,
-    engine: Engine = run_jobs,
     full: int | None = None,
 ) -> Run:
     workers = (os.cpu_count() or 1) if processes is None else processes
     if workers > 1:
         check_picklable(options)
-    return Run(check_files(files), options, workers, progress or quiet, engine=engine, full=full)
+    return Run(check_files(files), options, workers, progress or quiet, full=full)
 
 
 def _in_folder(run: Run, results: str | os.PathLike[str] | None, score: Callable[[Run], T], *, resume: bool) -> T:
@@ -152,7 +141,7 @@ def _in_folder(run: Run, results: str | os.PathLike[str] | None, score: Callable
     if os.path.realpath(target) in map(os.path.realpath, run.paths):
         raise ConfigurationError(f"{printable(str(target))} is one of the files that are scored")
     with (folder := Folder(target)).locked(resume=resume):
-        totals = score(replace(run, store=folder))
+        totals = score(replace(run, folder=folder))
         folder.remove()
     return totals
 
@@ -166,21 +155,9 @@ def scorable(metrics: object) -> tuple[MetricLike, ...]:
     listed = checked_metrics(metrics)
     for metric in listed:
         if waits(metric):
-            remedy = "draw a sample with sample_files and judge that"
+            remedy = "read the cases with read_cases and call evaluate"
             raise ConfigurationError(f"{metric.label} asks a judge, which scoring of files does not support; {remedy}")
     return tuple(listed)
-
-
-def _check(processes: object, part_bytes: object, engine: object, cluster: str | None) -> None:
-    """Check the options.
-
-    Raises:
-        ConfigurationError: An option is out of range.
-    """
-    check_positive(1 if processes is None else processes, "processes")
-    check_positive(part_bytes, "part_bytes")
-    require_one_of("engine", engine, _ENGINES)
-    check_cluster(cluster)
 
 
 def check_cluster(cluster: str | None) -> None:

@@ -8,16 +8,15 @@ draft is renamed to the file of results, and the folder is removed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, ClassVar, Final
+from typing import IO, Final
 from zlib import crc32
 
-from toolgrade._internal.atomic_files import LOCK_NAME, draft_path, folder_lock, replace_durably, write_bytes
+from toolgrade._internal.atomic_files import LOCK_NAME, folder_lock, replace_durably, write_bytes
 from toolgrade._internal.json import JsonObject, json_text, parse_json
 from toolgrade._internal.model import Model
 from toolgrade._internal.text import plural, printable
@@ -33,7 +32,6 @@ VERSION: Final = 1
 
 _JOINED = "joined.json"
 _BUFFER = 1 << 20
-_KEY_DIGITS = 32
 
 
 class Manifest(Model):
@@ -49,57 +47,9 @@ class Manifest(Model):
     parts: tuple[Part, ...]
     part_bytes: int
 
-    @property
-    def key(self) -> str:
-        """Hash of the run: runs that would write different lines have different keys, a resumed run has the same."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:_KEY_DIGITS]
 
-
-class Store:
-    """Store of a run without results: it has nothing to resume and stores nothing."""
-
-    resumes: ClassVar[bool] = False
-
-    def absolute(self) -> Store:
-        """Return this store for a process with another working directory."""
-        return self
-
-    def manifest(self) -> Manifest | None:
-        """Return the manifest of the run to resume, or `None` if there is none."""
-
-    def begin(self, manifest: Manifest) -> None:
-        """Store the manifest of a new run."""
-
-    def check_same(self, before: Manifest, now: Manifest) -> None:
-        """Check that two manifests describe the same run."""
-
-    def lines(self, _part: Part) -> Path | None:
-        """Return where the lines of a part are written, or `None` if they are not."""
-
-    def save_outcome(self, part: Part, outcome: Outcome, key: str) -> None:
-        """Store the outcome of a finished part."""
-
-    def load_outcome(self, _part: Part, _key: str) -> Outcome | None:
-        """Return the outcome of a part in the run with this key, or `None` if the part is not finished."""
-
-    def entries(self, _part: Part) -> list[CaseResult]:
-        """Return the results of a finished part."""
-        return []
-
-    def joined_record(self) -> JsonObject | None:
-        """Return the record of complete results, or `None` if they are not complete."""
-
-    def join(self, manifest: Manifest, cases: int, digests: Sequence[str], record: JsonObject) -> None:
-        """Write the results from the parts."""
-
-    def remove(self) -> None:
-        """Remove what was stored."""
-
-
-class Folder(Store):
+class Folder:
     """Folder with the parts of one run."""
-
-    resumes = True
 
     def __init__(self, target: Path) -> None:
         """Store the path of the results without reading or writing anything."""
@@ -136,10 +86,6 @@ class Folder(Store):
         finally:
             if is_locked and not (self.path / MANIFEST).exists():
                 shutil.rmtree(self.path, ignore_errors=True)
-
-    def absolute(self) -> Folder:
-        """Return the same folder by its absolute path."""
-        return Folder(self.target.absolute())
 
     def manifest(self) -> Manifest | None:
         """Return the stored manifest, or `None` if there is none.
@@ -183,25 +129,16 @@ class Folder(Store):
         """Return the path of the lines of a part."""
         return self.path / f"{part.number:06}.jsonl"
 
-    def save_outcome(self, part: Part, outcome: Outcome, key: str) -> None:
-        """Write the note of a finished part.
+    def save_outcome(self, part: Part, outcome: Outcome) -> None:
+        """Write the note of a finished part."""
+        write_bytes(self._note(part), json_text(outcome.to_dict()).encode())
 
-        Several processes may do so for one part; they write the same. `key` is the key of the run, because a worker of
-        a killed run may still write after the run was started again.
-        """
-        draft = draft_path(self._note(part))
-        draft.write_bytes(json_text({"run": key, **outcome.to_dict()}).encode())
-        replace_durably(draft, self._note(part))
-
-    def load_outcome(self, part: Part, key: str) -> Outcome | None:
-        """Return the outcome of a part in the run with this key, or `None` if the part is not finished."""
+    def load_outcome(self, part: Part) -> Outcome | None:
+        """Return the outcome of a part, or `None` if the part is not finished."""
         note = self._note(part)
         if not note.exists() or not self.lines(part).exists():
             return None
-        plain = parse_json(note.read_bytes())
-        if plain.pop("run", None) != key:
-            return None
-        outcome = Outcome.from_dict(plain)
+        outcome = Outcome.from_dict(parse_json(note.read_bytes()))
         return outcome if self.lines(part).stat().st_size == outcome.size else None
 
     def entries(self, part: Part) -> list[CaseResult]:

@@ -1,7 +1,7 @@
 """Division of files into parts; one process reads, scores and writes a part.
 
 Plain JSON Lines are cut at line ends; a line belongs to the part that has its first byte. A compressed file or a JSON
-array is one part, because reading cannot start in its middle. Each row group of a Parquet file is one part.
+array is one part, because reading cannot start in its middle.
 
 The parts depend on the files alone, not on the number of processes. Each part has a digest of its bytes, by which a
 resumed run notices a changed file.
@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from toolgrade._internal.compression import GZIP, ZSTD, TooLargeError, lines_of
-from toolgrade._internal.file_kinds import PARQUET
 from toolgrade._internal.model import Model
 from toolgrade._internal.resumed_runs import INTERRUPTED
 from toolgrade._internal.text import printable
 from toolgrade.dataset import file_error, replaced_numbers
 from toolgrade.errors import ConfigurationError, Problem
 from toolgrade.scale.detect import BOM
-from toolgrade.scale.parquet import row_groups
 
 PART_BYTES = 64 << 20
 """Default bytes of a part: seconds of work, so that a killed process loses little."""
@@ -34,8 +32,8 @@ _PARTS = 32
 _PIECE = 1 << 20
 _DIGITS = 32
 
-Kind: TypeAlias = Literal["lines", "whole", "rows"]
-"""Content of a part: some lines of a plain file, a whole file, or one row group of a Parquet file."""
+Kind: TypeAlias = Literal["lines", "whole"]
+"""Content of a part: some lines of a plain file, or a whole file."""
 
 
 class Part(Model):
@@ -47,19 +45,24 @@ class Part(Model):
     """Position of the file, from 0."""
     kind: Kind
     start: int
-    """First byte, or the position of the row group."""
+    """First byte."""
     end: int
-    """First byte after the part, or the position after the row group."""
+    """First byte after the part."""
     first: int = 1
-    """Number of the first line or row, from 1."""
+    """Number of the first line, from 1."""
     lines: int = 0
     """Number of lines that begin in the part; 0 unless `kind` is `lines`."""
     place: int = 0
     """Position of the first case among those of all files, if each line before it is one case."""
     digest: str = ""
-    """Hash of the bytes, if the run can be resumed; for rows, that of the whole file, set on the first group only."""
+    """Hash of the bytes, if the run can be resumed."""
     replaced: tuple[int, ...] | None = None
     """Lines with an interrupted run that a later line has again, resumed; `None` if this was not determined."""
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.end - self.start
 
 
 class Stamp(Model):
@@ -128,35 +131,28 @@ def divide_files(paths: Sequence[str], part_bytes: int) -> Iterator[Part]:
 
     Raises:
         OSError: A file cannot be opened or read.
-        DataFileError: A Parquet file cannot be read.
-        MissingPackageError: There is a Parquet file, and pyarrow is not installed.
     """
     number = 0
     for place, path in enumerate(paths):
-        for kind, start, end, first in _pieces(path, part_bytes):
-            yield Part(number=number, file=place, kind=kind, start=start, end=end, first=first)
+        for kind, start, end in _pieces(path, part_bytes):
+            yield Part(number=number, file=place, kind=kind, start=start, end=end)
             number += 1
 
 
-def _pieces(path: str, part_bytes: int) -> Iterator[tuple[Kind, int, int, int]]:
+def _pieces(path: str, part_bytes: int) -> Iterator[tuple[Kind, int, int]]:
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        begin = file.read(len(PARQUET))
-        if begin == PARQUET:
-            for place, first in enumerate(row_groups(path)):
-                yield "rows", place, place + 1, first
-            return
-        if begin.startswith((GZIP, ZSTD)) or _is_array(path):
-            yield "whole", 0, size, 1
+        if file.read(len(ZSTD)).startswith((GZIP, ZSTD)) or _is_array(path):
+            yield "whole", 0, size
             return
         start = 0
         while start < size:
             file.seek(min(start + part_bytes, size) - 1)
             file.readline()
-            yield "lines", start, file.tell(), 1
+            yield "lines", start, file.tell()
             start = file.tell()
     if not size:
-        yield "lines", 0, 0, 1
+        yield "lines", 0, 0
 
 
 def _is_array(path: str) -> bool:
@@ -184,13 +180,12 @@ def survey_part(paths: Sequence[str], with_digest: bool, part: Part) -> Part:
 
     `replaced` is empty if an interrupted run may be among the lines, so that it must be determined.
     """
-    if (part.kind == "rows" and part.start) or (part.kind != "lines" and not with_digest):
+    if part.kind == "whole" and not with_digest:
         return part
     path = paths[part.file]
     hashed, lines, end_of_last = hashlib.sha256(), 0, b""
     interrupted = False
-    start, end = (part.start, part.end) if part.kind == "lines" else (0, Path(path).stat().st_size)
-    for piece in _bytes_between(path, start, end):
+    for piece in _bytes_between(path, part.start, part.end):
         if with_digest:
             hashed.update(piece)
         lines += piece.count(b"\n")
@@ -199,7 +194,7 @@ def survey_part(paths: Sequence[str], with_digest: bool, part: Part) -> Part:
         interrupted = interrupted or INTERRUPTED in piece or INTERRUPTED in edge
         end_of_last = piece[-len(INTERRUPTED) :]
     digest = hashed.hexdigest()[:_DIGITS] if with_digest else ""
-    if part.kind != "lines":
+    if part.kind == "whole":
         return part.model_copy(update={"digest": digest})
     lines += end_of_last[-1:] not in {b"", b"\n"}
     return part.model_copy(update={"digest": digest, "lines": lines, **({"replaced": ()} if interrupted else {})})
@@ -222,18 +217,13 @@ def part_lines(part: Part, path: str) -> Iterator[tuple[int, bytes]]:
             raise file_error(path, [Problem("$", str(error), number)]) from None
 
 
-def size_of(part: Part) -> int:
-    """Return the bytes of a part, for the progress; a row group counts as one."""
-    return part.end - part.start
-
-
 def number_lines(parts: Sequence[Part]) -> list[Part]:
     """Return surveyed parts, each with the number of its first line and the position of its first case."""
     with_numbers: list[Part] = []
     next_lines: dict[int, int] = {}  # by file
     place = 0
     for part in parts:
-        first = next_lines.get(part.file, part.first) if part.kind == "lines" else part.first
+        first = next_lines.get(part.file, part.first)
         next_lines[part.file] = first + part.lines
         with_numbers.append(part.model_copy(update={"first": first, "place": place}))
         place += part.lines

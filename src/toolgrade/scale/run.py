@@ -5,37 +5,26 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from toolgrade._internal.file_kinds import is_parquet
 from toolgrade._internal.json import JsonObject
-from toolgrade._internal.text import plural
 from toolgrade.dataset import kind_problem, placed_text, problem_lines, replaced_text, source_name, torn_text
-from toolgrade.errors import (
-    ConfigurationError,
-    DataFileError,
-    Problem,
-    ToolgradeWarning,
-    TornLineWarning,
-    WorkerDiedError,
-)
+from toolgrade.errors import ConfigurationError, DataFileError, Problem, ToolgradeWarning, TornLineWarning
 from toolgrade.report import CaseResult, Report
 from toolgrade.results.jsonl import Header
 from toolgrade.results.writer import new_header
-from toolgrade.scale.engines.local_pool import run_jobs
-from toolgrade.scale.part_store import VERSION, Manifest, Store
+from toolgrade.scale.local_pool import run_jobs
+from toolgrade.scale.part_store import VERSION, Folder, Manifest
 from toolgrade.scale.partition import (
     Part,
     Stamp,
     divide_files,
     number_lines,
-    size_of,
     survey_part,
     with_replaced_lines,
 )
@@ -46,12 +35,7 @@ T = TypeVar("T")
 SomeOutcome = TypeVar("SomeOutcome", bound=Outcome)
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of bytes (row groups of Parquet) that are done, and of all."""
-
-Engine: TypeAlias = Callable[
-    [Callable[[Part], Outcome], Sequence[Part], int], Generator[tuple[Part, Outcome], None, None]
-]
-"""Scores parts, and yields each with its outcome, in any order."""
+"""Called with the number of bytes that are done, and of all."""
 
 
 def quiet(_done: int, _total: int) -> None:
@@ -119,7 +103,7 @@ class CombinedOutcome(FirstWarnings):
 
     def _explain(self, file: int, path: str) -> None:
         """Replace the problems of a file of another kind by that kind; add the torn lines to those of other files."""
-        kind = None if is_parquet(path) else kind_problem(path)
+        kind = kind_problem(path)
         if kind is None:
             self.problems += self._torn_lines(file)
             return
@@ -162,7 +146,7 @@ class LocatedProblem(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """One run over files; it writes results if its store is a `Folder`.
+    """One run over files; it writes results if it has a folder for its parts.
 
     `full` is the number of worst cases by each metric that stay whole in a report, 0 for all; `None` computes totals
     only.
@@ -172,13 +156,12 @@ class Run:
     options: Options
     processes: int
     progress: Progress
-    store: Store = field(default_factory=Store)
-    engine: Engine = run_jobs
+    folder: Folder | None = None
     full: int | None = None
 
     def totals(self, part_bytes: int) -> Totals:
         """Score the remaining parts, write the results, and return their totals; for errors see `_score_all`."""
-        stored = self.store.joined_record()
+        stored = self.folder and self.folder.joined_record()
         if stored is not None:
             self._manifest([Stamp.of(path) for path in self.paths], part_bytes)  # the files must be the same
             issue_warnings(stored)
@@ -207,17 +190,19 @@ class Run:
         try:
             combined.check(self.paths, self.options.cluster)
         except (ConfigurationError, DataFileError):
-            self.store.remove()
+            if self.folder is not None:
+                self.folder.remove()
             raise
         texts = combined.texts(self.paths)
-        record = {"totals": combined.totals.to_dict(), **texts}
-        self.store.join(manifest, combined.totals.cases, combined.digests, record)
+        if self.folder is not None:
+            record = {"totals": combined.totals.to_dict(), **texts}
+            self.folder.join(manifest, combined.totals.cases, combined.digests, record)
         issue_warnings(texts)
         return manifest.header, combined
 
     def _manifest(self, stamps: Sequence[Stamp], part_bytes: int) -> Manifest:
         """Survey the files and return the manifest; a run that is resumed keeps its own."""
-        before = self.store.manifest()
+        before = self.folder and self.folder.manifest()
         part_bytes = part_bytes if before is None else before.part_bytes
         planned = list(divide_files(self.paths, part_bytes))
         workers = self._workers(sum(stamp.size for stamp in stamps), _WORTH_READING)
@@ -228,13 +213,15 @@ class Run:
             header=new_header("cases", (), entries, None)[0],  # the number of cases and their fingerprint come later
             options=self.options.to_dict(),
             files=tuple(self.paths),
-            parts=tuple(survey(self.paths, planned, workers, with_digests=self.store.resumes)),
+            parts=tuple(survey(self.paths, planned, workers, with_digests=self.folder is not None)),
             part_bytes=part_bytes,
         )
-        if before is None:
-            self.store.begin(manifest)
+        if self.folder is None:
             return manifest
-        self.store.check_same(before, manifest)
+        if before is None:
+            self.folder.begin(manifest)
+            return manifest
+        self.folder.check_same(before, manifest)
         return before
 
     def _score_parts(self, manifest: Manifest, stamps: Sequence[Stamp]) -> CombinedOutcome:
@@ -243,22 +230,20 @@ class Run:
         left = [part for part in manifest.parts if part.number not in earlier]
         total = _total_size(manifest.parts)
         self.progress(total - _total_size(left), total)
-        # Absolute, because a process of a cluster has another working directory.
-        paths = tuple(str(Path(path).absolute()) for path in self.paths)
-        work = _Work(paths, tuple(stamps), self.options, self.store.absolute(), manifest.key, self.full)
+        work = _Work(tuple(self.paths), tuple(stamps), self.options, self.folder, self.full)
         size = sum(stamp.size for stamp in stamps)
         workers = self._workers(size, min(_WORTH_SCORING, manifest.part_bytes))
         combined = CombinedOutcome()
-        with closing(self.engine(work, left, workers)) as scoring:
+        with closing(run_jobs(work, left, workers)) as scoring:
             for _ in combine(combined, manifest.parts, scoring, self.progress, earlier):
                 pass
         return combined
 
     def _finished_outcomes(self, manifest: Manifest) -> dict[int, Outcome]:
         """Return the outcomes of parts that an earlier run has finished, by the numbers of the parts."""
-        if self.full is not None:
+        if self.folder is None or self.full is not None:
             return {}  # for a report, the worker reads the results of a finished part again
-        outcomes = {part.number: self.store.load_outcome(part, manifest.key) for part in manifest.parts}
+        outcomes = {part.number: self.folder.load_outcome(part) for part in manifest.parts}
         return {number: outcome for number, outcome in outcomes.items() if outcome is not None}
 
     def _workers(self, size: int, worth: int) -> int:
@@ -272,21 +257,20 @@ class _Work:
     paths: tuple[str, ...]
     stamps: tuple[Stamp, ...]
     options: Options
-    store: Store
-    key: str
+    folder: Folder | None
     full: int | None
 
     def __call__(self, part: Part) -> Outcome:
-        if self.full is not None:
-            finished = self.store.load_outcome(part, self.key)
+        if self.folder is not None and self.full is not None:
+            finished = self.folder.load_outcome(part)
             if finished is not None:
-                finished.entries = trim_entries(self.store.entries(part), self.full)
+                finished.entries = trim_entries(self.folder.entries(part), self.full)
                 return finished
-        path = self.paths[part.file]
-        outcome = score_part(part, path, self.options, self.store.lines(part), self.full)
+        path, lines = self.paths[part.file], self.folder and self.folder.lines(part)
+        outcome = score_part(part, path, self.options, lines, self.full)
         self.stamps[part.file].check(path, "changed while it was scored; score it when no program writes to it")
-        if not outcome.problems:  # here, so that the part survives a failure of others
-            self.store.save_outcome(part, outcome, self.key)
+        if self.folder is not None and not outcome.problems:  # here, so that the part survives a failure of others
+            self.folder.save_outcome(part, outcome)
         return outcome
 
 
@@ -297,25 +281,21 @@ def combine(
     progress: Progress,
     earlier: Mapping[int, SomeOutcome] = MappingProxyType({}),
 ) -> Iterator[tuple[Part, SomeOutcome]]:
-    """Yield the outcomes in the order of the parts, each after adding it, until there are enough problems to report.
-
-    Raises:
-        WorkerDiedError: A part has no outcome.
-    """
+    """Yield the outcomes in the order of the parts, each after adding it, until there are enough problems to report."""
     total = _total_size(parts)
     finished = _total_size([part for part in parts if part.number in earlier])
     for part, outcome in in_order(parts, outcomes, earlier):
         combined.add(part, outcome)
         yield part, outcome
         if part.number not in earlier:
-            finished += size_of(part)
+            finished += part.size
             progress(finished, total)
         if len(combined.problems) >= MAX_REPORTED:  # the other files may be large
             break
 
 
 def _total_size(parts: Sequence[Part]) -> int:
-    return sum(map(size_of, parts))
+    return sum(part.size for part in parts)
 
 
 def in_order(
@@ -324,17 +304,12 @@ def in_order(
     """Yield the outcomes of parts, which come in any order, in the order of the parts.
 
     `earlier` has outcomes of previous runs by the numbers of the parts.
-
-    Raises:
-        WorkerDiedError: A part has no outcome.
     """
     waiting = dict(earlier)
-    for place, part in enumerate(parts):
+    for part in parts:
         while part.number not in waiting:
-            following = next(outcomes, None)
-            if following is None:
-                raise WorkerDiedError(f"only {place} of {plural(len(parts), 'part')} came back")
-            waiting[following[0].number] = following[1]
+            finished, outcome = next(outcomes)
+            waiting[finished.number] = outcome
         yield part, waiting.pop(part.number)
 
 

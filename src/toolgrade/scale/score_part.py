@@ -28,7 +28,6 @@ from toolgrade.report.text.ordering import worst_first
 from toolgrade.result import Finding, MetricResult
 from toolgrade.results.layout import Row
 from toolgrade.results.writer import row_line
-from toolgrade.scale.parquet import read_rows
 from toolgrade.scale.partition import Part, part_lines
 from toolgrade.scale.totals import Totals, TotalsBuilder
 
@@ -265,22 +264,15 @@ def measure_case(case: TestCase, options: Options) -> tuple[tuple[MetricResult, 
 
 
 def read_part(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
-    """Yield the documents of a part; interrupted runs that were resumed are marked, except in Parquet files."""
-    if part.kind == "rows":
-        return read_rows(path, part.start, part.first, allow_nan=allow_nan)
-    if part.kind == "whole":
-        return _mark_replaced(read_documents(path, allow_nan=allow_nan), part, path)
-    return _mark_replaced(_lines(part, path, allow_nan=allow_nan), part, path)
-
-
-def _mark_replaced(entries: Iterator[Document], part: Part, path: str) -> Iterator[Document]:
-    """Mark the documents that a later one replaces; without an interrupted run, the file is not read again."""
+    """Yield the documents of a part; interrupted runs that were resumed are marked."""
+    is_whole = part.kind == "whole"
+    entries = read_documents(path, allow_nan=allow_nan) if is_whole else _lines(part, path, allow_nan=allow_nan)
     replaced = None if part.replaced is None else set(part.replaced)
     for document in entries:
         if not is_interrupted(document.value):
             yield document
             continue
-        if replaced is None:
+        if replaced is None:  # without an interrupted run, the file is not read again
             replaced = replaced_numbers(path)
         yield document._replace(replaced=document.number in replaced)
 

@@ -1,4 +1,4 @@
-"""Statistics of scores: separation of good from bad, comparison of versions, intervals, samples and repeated trials.
+"""Statistics of scores: separation of good from bad, comparison of versions, intervals and repeated trials.
 
 Pure functions over numbers, standard library only. An undefined number is `None`, never 0.
 
@@ -28,9 +28,6 @@ Pure functions over numbers, standard library only. An undefined number is `None
   intervals for proportions in complex sample surveys", Journal of Survey Statistics and Methodology 7, 2019). In a
   simulation of 40 tasks of beta(0.6, 0.3) difficulty with 5 trials each, nominal 95 % cover 95.0 % (mean) and 95.7 %
   (share); taking all trials for independent ones covers 73.7 %.
-- *Mean and share of a population* of which a sample was drawn without replacement, simple or stratified, with the
-  finite population correction, over the cases that have a value (Cochran, "Sampling Techniques", 1977). In simulations,
-  also of strata in which nearly all pass or fail, nominal 95 % of the share cover 94 % to 98 %.
 - *pass@k* and *pass^k*, unbiased: the probability that at least one of k trials passes (Chen and others, "Evaluating
   large language models trained on code", 2021), and that all k pass (Yao and others, "tau-bench", 2024).
 """
@@ -38,7 +35,6 @@ Pure functions over numbers, standard library only. An undefined number is `None
 from toolgrade.stats.bootstrap import Interval, bootstrap
 from toolgrade.stats.intervals import mean_interval, rate_interval, student_t
 from toolgrade.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
-from toolgrade.stats.sampling import Stratum, population_mean, population_mean_interval, population_rate_interval
 from toolgrade.stats.separation import (
     auc,
     auc_difference_interval,
@@ -51,7 +47,6 @@ from toolgrade.stats.trials import pass_at_k, pass_hat_k
 
 __all__ = [
     "Interval",
-    "Stratum",
     "auc",
     "auc_difference_interval",
     "auc_interval",
@@ -66,9 +61,6 @@ __all__ = [
     "mean_interval",
     "pass_at_k",
     "pass_hat_k",
-    "population_mean",
-    "population_mean_interval",
-    "population_rate_interval",
     "rate_interval",
     "sign_flip",
     "student_t",

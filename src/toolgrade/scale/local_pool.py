@@ -1,4 +1,4 @@
-"""Engine that scores parts in processes of this machine, each of which takes the next part when it is free.
+"""Processes of this machine that work on a list of jobs; each takes the next job when it is free.
 
 Processes are forked if this one has no second thread, and otherwise spawned, which takes longer because they import
 everything again: a fork of a program with threads may hang. They end with the process that started them, however that
@@ -93,7 +93,10 @@ class _Pool:
             answer = pipe.recv()
         except (EOFError, OSError):
             raise self._death_error(pipe) from None
-        return result_of(answer)
+        is_result, value = answer
+        if not is_result:
+            raise value
+        return value
 
     def _death_error(self, pipe: connection.Connection) -> WorkerDiedError:
         member = self._members[pipe]
@@ -139,7 +142,7 @@ def _serve(pipe: connection.Connection, work: Callable[[Any], Any]) -> None:
     try:
         while True:
             job = pipe.recv()
-            pipe.send(attempt(work, job))
+            pipe.send(_attempt(work, job))
     except (EOFError, OSError):
         return
 
@@ -151,20 +154,12 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def attempt(work: Callable[[J], T], job: J) -> tuple[bool, T | Exception]:
-    """Return whether a job succeeded, and its result or exception; `result_of` reads the answer."""
+def _attempt(work: Callable[[J], T], job: J) -> tuple[bool, T | Exception]:
+    """Return whether a job succeeded, and its result or exception."""
     try:
         return True, work(job)
     except Exception as error:  # noqa: BLE001 - raised where it can be acted on
         return False, _sendable(error)
-
-
-def result_of(answer: tuple[bool, Any]) -> Any:  # noqa: ANN401 - what `work` returned
-    """Return the result in the answer of another process, or raise the exception in it."""
-    is_result, value = answer
-    if not is_result:
-        raise value
-    return value
 
 
 def _sendable(error: Exception) -> Exception:

@@ -1,1 +1,0 @@
-"""Engines that score parts of files: local processes, Ray, Spark."""
