@@ -96,7 +96,6 @@ def convert_lines(
     allow_nan: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
-    part_bytes: int | None = None,
     prefix: str = "",
     skip_invalid: bool = False,
     **options: Any,  # noqa: ANN401 - passed on
@@ -110,7 +109,6 @@ def convert_lines(
         allow_nan: See `read_transcripts`.
         processes: Number of processes; by default one per core. The result does not depend on it.
         progress: Called with the number of converted bytes, and of all.
-        part_bytes: Size of the parts; by default such that all cores are busy to the end.
         prefix: Text before the places of conversations, in names and warnings.
         skip_invalid: Leave out lines that cannot be read; `Summary.left_out` counts them.
         **options: `format`, `handoff_names` and `tolerant_arguments`; see `read_transcripts`.
@@ -122,7 +120,7 @@ def convert_lines(
     """
     stamp = Stamp.of(path)
     workers = min((os.cpu_count() or 1) if processes is None else processes, 1 + stamp.size // LARGE_BYTES)
-    parts = survey([path], list(divide_files([path], part_bytes or small_parts(path))), 1)
+    parts = survey([path], list(divide_files([path], small_parts(path))), 1)
     combined, summary = CombinedOutcome(), Summary()
     # Beside the target if it has a place: the folder for temporary files may be small.
     beside = str(Path(target.name).parent) if isinstance(target.name, str) else None

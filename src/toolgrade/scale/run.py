@@ -161,7 +161,7 @@ class Run:
 
     def totals(self, part_bytes: int) -> Totals:
         """Score the remaining parts, write the results, and return their totals; for errors see `_score_all`."""
-        stored = self.folder and self.folder.joined_record()
+        stored = None if self.folder is None else self.folder.joined_record()
         if stored is not None:
             self._manifest([Stamp.of(path) for path in self.paths], part_bytes)  # the files must be the same
             issue_warnings(stored)
@@ -202,7 +202,7 @@ class Run:
 
     def _manifest(self, stamps: Sequence[Stamp], part_bytes: int) -> Manifest:
         """Survey the files and return the manifest; a run that is resumed keeps its own."""
-        before = self.folder and self.folder.manifest()
+        before = None if self.folder is None else self.folder.manifest()
         part_bytes = part_bytes if before is None else before.part_bytes
         planned = list(divide_files(self.paths, part_bytes))
         workers = self._workers(sum(stamp.size for stamp in stamps), _WORTH_READING)
@@ -266,8 +266,9 @@ class _Work:
             if finished is not None:
                 finished.entries = trim_entries(self.folder.entries(part), self.full)
                 return finished
-        path, lines = self.paths[part.file], self.folder and self.folder.lines(part)
-        outcome = score_part(part, path, self.options, lines, self.full)
+        path = self.paths[part.file]
+        target = None if self.folder is None else self.folder.lines(part)
+        outcome = score_part(part, path, self.options, target, self.full)
         self.stamps[part.file].check(path, "changed while it was scored; score it when no program writes to it")
         if self.folder is not None and not outcome.problems:  # here, so that the part survives a failure of others
             self.folder.save_outcome(part, outcome)

@@ -176,7 +176,7 @@ def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, full
     outcome, file_problems = Outcome(), FileProblems(most=MAX_REPORTED)
     totals, checksum, recent = TotalsBuilder(), 0, list[CaseResult]()
     with collect_warnings(outcome):
-        entries = read_part(part, path, allow_nan=options.allow_nan)
+        entries = _read_part(part, path, allow_nan=options.allow_nan)
         for case in file_problems.cases(entries, tolerant_arguments=options.tolerant_arguments):
             results, cluster = measure_case(case, options)
             outcome.is_clustered |= cluster is not None
@@ -263,7 +263,7 @@ def measure_case(case: TestCase, options: Options) -> tuple[tuple[MetricResult, 
     return results, None if cluster is None else canonical_json(to_json_value(cluster, []))
 
 
-def read_part(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
+def _read_part(part: Part, path: str, *, allow_nan: bool) -> Iterator[Document]:
     """Yield the documents of a part; interrupted runs that were resumed are marked."""
     is_whole = part.kind == "whole"
     entries = read_documents(path, allow_nan=allow_nan) if is_whole else _lines(part, path, allow_nan=allow_nan)
