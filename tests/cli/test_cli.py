@@ -188,7 +188,7 @@ def test_a_wrong_command_line_exits_with_2(options: list[str], message: str) -> 
         (b"", "error: <stdin>:1: $: the file is empty\n1 problem; nothing was scored\n"),
         (b"\n\n", "error: <stdin>:1: $: the file is empty\n1 problem; nothing was scored\n"),
         (b"[]", "error: test_cases must have at least one case, got none\n"),
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "error: <stdin> is a binary file; give JSON Lines, a JSON array or P"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "error: <stdin> is a binary file; give JSON Lines or a JSON array"),
         (b'{"id": "\xe9"}\n', "error: <stdin>:1: $: not UTF-8: invalid continuation byte at byte 8\n"),
         (gzip.compress(lines(PERFECT))[:-9], "error: <stdin>:"),
         (b"3\n", "error: <stdin>:1: $: expected an object (a test case or a record), got int\n"),
