@@ -198,7 +198,7 @@ def _check_lint(data: bytes) -> None:
 
 def _check_transcripts(data: bytes) -> None:
     for recorded in read_transcripts(io.BytesIO(data), allow_nan=True):
-        for unit in ("cases", "turns", "conversations"):
+        for unit in ("cases", "conversations"):
             for case in recorded.cases(unit):
                 _check_case(case)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -131,29 +131,16 @@ def test_one_json_value_is_one_conversation_or_a_list_of_them(value: Any, count:
     assert len(written(convert(pack(json.dumps(value, indent=indent).encode())))) == count
 
 
-def test_turns_and_conversations() -> None:
-    """Each user turn is a case, or all are one conversation; expectations of the whole are left out with a warning."""
-    turns = convert(lines(EXPECTING), "--as", "turns")
+def test_conversations() -> None:
+    """All turns are one conversation; expectations of the whole are left out with a warning."""
     conversations = convert(lines(EXPECTING), "--as", "conversations")
 
-    assert [(case["id"], case["input"], names(case)) for case in written(turns)] == [
-        ("x, turn 1", "Go.", ["add"]),
-        ("x, turn 2", "Again.", ["sub"]),
-    ]
-    assert all("expected_tools" not in case for case in written(turns))
     (conversation,) = (ConversationalTestCase.from_json(line) for line in conversations.stdout.splitlines())
     assert [turn.content for turn in conversation.turns] == ["Go.", "Done.", "Again.", "Done."]
     assert conversation.id == "x"
-    for result in (turns, conversations):
-        assert "warning: line 1: left out the expectations" not in result.stderr
-        assert "warning: left out the expectations of the conversation; use --as cases" in result.stderr
-    assert "wrote 2 turns with 2 calls" in turns.stderr
-    assert [case["name"] for case in written(convert(lines(CHAT, CLAUDE), "--as", "turns"))] == [
-        "line 1, turn 1",
-        "line 1, turn 2",
-        "line 2, turn 1",
-    ]
-    assert [case["name"] for case in written(convert(lines(CLAUDE), "--as", "turns"))] == ["turn 1"]
+    assert "warning: line 1: left out the expectations" not in conversations.stderr
+    assert "warning: left out the expectations of the conversation; use --as cases" in conversations.stderr
+    assert "wrote 1 conversation with 2 calls" in conversations.stderr
 
 
 def test_options_reach_the_reader() -> None:
@@ -307,14 +294,12 @@ def test_spans_of_one_trace_may_be_on_any_lines() -> None:
         assert [names(case) for case in written(convert(lines(*listed)))] == [["add"]]
 
 
-@pytest.mark.parametrize("unit", ["cases", "turns", "conversations"])
+@pytest.mark.parametrize("unit", ["cases", "conversations"])
 def test_metadata_is_kept(unit: str) -> None:
     """Such as the reward of a task, beside what the reader notes itself."""
     line = {**EXPECTING, "metadata": {"reward": 1.0, "task": {"id": 7}}}
 
-    assert [case["metadata"] for case in written(convert(lines(line), "--as", unit))] == [line["metadata"]] * (
-        2 if unit == "turns" else 1
-    )
+    assert [case["metadata"] for case in written(convert(lines(line), "--as", unit))] == [line["metadata"]]
 
 
 def test_written_conversations_can_be_scored(tmp_path: Path) -> None:
@@ -355,7 +340,7 @@ def test_sessions_become_conversations() -> None:
     assert [turn["content"] for turn in first["turns"]] == ["Go.", "Done.", "And now?", "Done."]
     assert [turn["content"] for turn in second["turns"]] == ["Hi", "Done."]
     assert second["id"] == "c" * 32
-    assert len(written(convert(data))) == len(written(convert(data, "--as", "turns"))) == 3
+    assert len(written(convert(data))) == 3
 
 
 def test_trace_warnings_are_reported_with_their_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -496,16 +481,15 @@ def test_files_of_a_folder_that_cannot_be_read_can_be_skipped(tmp_path: Path) ->
     assert "left out 2 conversations with 2 problems" in done.stderr
 
 
-@pytest.mark.parametrize("unit", ["turns", "conversations"])
-def test_turns_have_no_expectations_of_the_run(tmp_path: Path, unit: Literal["turns", "conversations"]) -> None:
-    """Turns and conversations have the labels of a log, and no expectation of the whole run."""
+def test_conversations_have_no_expectations_of_the_run(tmp_path: Path) -> None:
+    """They have the labels of a log, and no expectation of the whole run."""
     texts = {"expected_output": "x", "required_texts": ["x"]}
     expectations = {"expected_tools": [], "must_end": True, "ended": True, **texts}
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "x"}]
     line = {"id": "a", "tags": ["t"], "metadata": {"ticket": 1}, "messages": messages, **expectations}
     (tmp_path / "log.jsonl").write_text(json.dumps(line), encoding="utf-8")
     [recorded] = read_transcripts(tmp_path / "log.jsonl")
-    [one] = recorded.cases(unit)
+    [one] = recorded.cases("conversations")
 
     assert (one.tags, one.metadata) == (["t"], {"ticket": 1})
     assert not one.to_dict().keys() & expectations.keys()

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Unit", "read_transcripts"]
 
-Unit: TypeAlias = Literal["cases", "turns", "conversations"]
-"""Form of a converted conversation: one case, one case for each turn of the user, or a conversation of turns."""
+Unit: TypeAlias = Literal["cases", "conversations"]
+"""Form of a converted conversation: one case, or a conversation of turns."""
 
 _MESSAGE_KEYS = frozenset({"messages", "input", "choices", "output", "request", "response", "body"})
 """Keys of an object that holds the messages of a conversation."""
@@ -48,7 +48,7 @@ _CASE_KEYS = ("id", "name", "expected_tools", "expected_output", "required_texts
 """Fields of the case that an object may have besides the messages."""
 
 _LABELS = frozenset({"id", "name", "tags", "metadata"})
-"""Those of them that its turns and the conversation have, too; the others say what the whole run should do."""
+"""Those of them that a conversation has, too; the others say what the whole run should do."""
 
 
 @dataclass(frozen=True)
@@ -88,20 +88,14 @@ class RecordedConversation:
         """Return the conversation as cases.
 
         Cases have the id, name, tags and expectations of the object with the messages; one without id and name is named
-        after its place. Expectations of a whole conversation are left out of turns and conversations.
+        after its place. Expectations of a whole conversation are left out of conversations.
         """
         fields = self.fields
         if self.place and not fields.keys() & {"id", "name"}:
             fields = {**fields, "name": self.place}
         if unit == "cases":
             return [_with_fields(self._run().to_test_case(), fields)]
-        labels: dict[str, Any] = {name: value for name, value in fields.items() if name in _LABELS}
-        if unit == "conversations":
-            return [self._conversation(labels)]
-        return [
-            _with_fields(turn.to_test_case(), {**labels, **_turn_names(labels, number)})
-            for number, turn in enumerate(self.transcript.turns, start=1)
-        ]
+        return [self._conversation({name: value for name, value in fields.items() if name in _LABELS})]
 
     def _conversation(self, labels: dict[str, Any]) -> ConversationalTestCase:
         """Return the conversation with these labels; metadata are merged."""
@@ -527,9 +521,3 @@ def _with_fields(case: LLMTestCase, fields: Mapping[str, Any]) -> LLMTestCase:
     if metadata:
         values["metadata"] = metadata
     return LLMTestCase(**values)
-
-
-def _turn_names(fields: Mapping[str, Any], number: int) -> dict[str, str]:
-    """Return the id and the name of one turn, from those of its conversation."""
-    names = {name: f"{fields[name]}, turn {number}" for name in ("id", "name") if name in fields}
-    return names or {"name": f"turn {number}"}

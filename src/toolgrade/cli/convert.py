@@ -51,7 +51,7 @@ from toolgrade.scale.detect import BOM, is_large
     type=click.Choice(get_args(Unit)),
     default="cases",
     show_default=True,
-    help="Write one case for each conversation, one for each user turn, or conversations.",
+    help="Write one case for each conversation, or conversations.",
 )
 @click.option(
     "--handoff",

@@ -47,7 +47,6 @@ _SECTIONS = {
     },
     "Check the metrics, pass scores on": {
         "validate": "Measure how well scores separate good runs from bad ones, by a label in the cases.",
-        "annotate": "Print the cases that did not pass as annotations for GitHub Actions.",
     },
 }
 _EXAMPLES = (

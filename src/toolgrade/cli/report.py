@@ -10,6 +10,7 @@ import click
 
 from toolgrade._internal.text import printable
 from toolgrade.cli.help import command
+from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import exit_on_error, warn
 from toolgrade.cli.path_types import Source, Target
 from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, option, report_options
@@ -17,17 +18,26 @@ from toolgrade.results import read_results
 
 _PAGE = "toolgrade-report.html"
 
-
 @command(
     "toolgrade report results.jsonl",
     "toolgrade report results.jsonl --open",
     "toolgrade report results.jsonl --html report.html --baseline before.jsonl",
+    "toolgrade report results.jsonl --github --lines-of goldens.jsonl",
 )
 @click.argument("results", type=Source(allow_dash=True))
 @fail_under_option("Exit with 1 if the mean of a metric is below X, or not every case was measured.")
+@click.option(
+    "--lines-of",
+    multiple=True,
+    type=Source(exists=True),
+    metavar="FILE",
+    help="File or folder of the goldens or cases, whose lines --github annotates; may be repeated.",
+)
 @report_options
 @option("--open", "opens", is_flag=True, help=f"Open the HTML page in a browser; it is {_PAGE} without --html.")
-def report(*, results: str, fail_under: float | None, display: ReportOptions, opens: bool) -> None:
+def report(
+    *, results: str, fail_under: float | None, lines_of: tuple[str, ...], display: ReportOptions, opens: bool
+) -> None:
     """Show results that were written to a file.
 
     RESULTS is a file of `toolgrade score --results` or --json, or of `toolgrade.evaluate`; "-" is standard input. The
@@ -39,7 +49,7 @@ def report(*, results: str, fail_under: float | None, display: ReportOptions, op
         display = _with_page(display)
     with exit_on_error(results, "nothing was shown"):
         evaluation = read_results(results)
-    display.show(evaluation, results, always=False)
+    display.show(evaluation, results, lines_of=expand(lines_of, "nothing was shown"), always=False)
     if opens:
         _open_page(display.targets["html"])
     sys.exit(int(fail_under is not None and (evaluation.interrupted or is_below(evaluation.summaries, fail_under))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +33,13 @@ class ReportOptions:
     quiet: bool
     verbose: bool
     baseline: str | None
+    github: bool
 
-    def show(self, report: Report, source: str, *, always: bool) -> None:
-        """Write the files, and print the report unless one of them goes to standard output.
+    def show(self, report: Report, source: str, *, lines_of: Sequence[str], always: bool) -> None:
+        """Write the files, and print the report unless one of them goes to standard output, then the annotations.
 
-        With `always` the report is also printed if files are written.
+        With `always` the report is also printed if files are written. `lines_of` are the files whose lines are
+        annotated.
         """
         title = self.title or title_of(source)
         comparison = self._comparison(report)
@@ -48,6 +50,10 @@ class ReportOptions:
             for target in self.targets.values():
                 if target != "-":
                     click.echo(f"wrote {printable(target)}", err=True)
+        if self.github:
+            from toolgrade.cli.annotations import print_annotations  # noqa: PLC0415 - loaded only with --github
+
+            print_annotations(report, lines_of)
 
     def _write(self, report: Report, title: str, comparison: Comparison | None) -> None:
         # Everything is rendered before the first file is written, and files come before standard output, whose reader
@@ -68,7 +74,7 @@ class ReportOptions:
     @property
     def full(self) -> int:
         """Number of worst results that are shown with their case, 0 for all: every file and comparison shows all."""
-        if self.targets or self.baseline is not None or self.verbose or self._printed == 0:
+        if self.targets or self.baseline is not None or self.verbose or self.github or self._printed == 0:
             return 0
         return max(self._printed, self.details)
 
@@ -79,7 +85,8 @@ class ReportOptions:
 
     def totals_target(self) -> str | None:
         """Return the file for totals as JSON; options that need single cases are an error."""
-        single = {**self.targets, "limit": self.limit, "baseline": self.baseline, "verbose": self.verbose or None}
+        flags = {"verbose": self.verbose or None, "github": self.github or None}
+        single = {**self.targets, "limit": self.limit, "baseline": self.baseline, **flags}
         for name, value in single.items():
             if name != "json" and value is not None:
                 message = f"--{name} shows single cases, and files that are scored part by part show totals only"
@@ -140,15 +147,17 @@ _FORMATS = {
     "json": "Write all results as JSON.",
 }
 
+_OTHERS = ("title", "limit", "details", "quiet", "verbose", "baseline", "github")
+
 
 def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     """Replace the options of a report by `display`."""
     clear_settings(arguments, "quiet", "verbose")
     targets = drop_none({kind: arguments.pop(f"{kind}_path") for kind in _FORMATS})
-    others = {name: arguments.pop(name) for name in ("title", "limit", "details", "quiet", "verbose", "baseline")}
+    others = {name: arguments.pop(name) for name in _OTHERS}
     if others["quiet"] and others["verbose"]:
         raise click.UsageError("--quiet and --verbose cannot be combined")
-    if list(targets.values()).count("-") > 1:
+    if list(targets.values()).count("-") + others["github"] > 1:
         raise click.UsageError("only one report can be written to standard output")
     return {**arguments, "display": ReportOptions(targets=targets, **others)}
 
@@ -170,6 +179,7 @@ report_options: Decorator = bundle(
         ),
         option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side."),
         option("--baseline", type=Source(), metavar="FILE", help="Also show what changed since these results."),
+        option("--github", is_flag=True, help="Also print annotations for GitHub Actions."),
         option("-q", "--quiet", is_flag=True, help="Print totals only."),
         option("-v", "--verbose", is_flag=True, help="Print every case side by side, in full."),
     ),

@@ -117,7 +117,8 @@ def score(
         options |= {"results": results, "resume": resume, "processes": processes, **reading}
         scores, caught = _score_by_parts(files, metrics, options)
     if isinstance(scores, Report):
-        display.show(scores, file if len(files) == 1 else plural(len(files), "file"), always=True)
+        title = file if len(files) == 1 else plural(len(files), "file")
+        display.show(scores, title, lines_of=files if goldens_path is None else [goldens_path], always=True)
     else:
         _show_totals(scores, files, json_path)
     unscored = _unscored_metrics(scores, has_goldens=has_goldens)

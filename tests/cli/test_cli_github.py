@@ -1,4 +1,4 @@
-"""`toolgrade annotate`: where annotations stand, and how they are written."""
+"""`--github` of `score` and `report`: where annotations stand, and how they are written."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ def write(name: str, *values: object) -> None:
     Path(name).write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
 
 
-def annotations(*options: str) -> list[str]:
-    """Score `runs.jsonl`, and return the annotations of the results."""
-    Path("results.jsonl").unlink(missing_ok=True)
-    RUNNER.invoke(main, ["score", "runs.jsonl", "--results", "results.jsonl"])
-    result = RUNNER.invoke(main, ["annotate", "results.jsonl", *options])
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout.splitlines()
+def annotations(*command: str) -> list[str]:
+    """Return the annotations that a command prints, `score` by default."""
+    result = RUNNER.invoke(main, [*(command or ("score", "runs.jsonl")), "--github"])
+    assert result.exit_code == int(command[:1] != ("report",))
+    return [line for line in result.stdout.splitlines() if line.startswith("::")]
 
 
 @pytest.mark.parametrize(
@@ -49,9 +47,19 @@ def test_the_line_is_that_of_the_golden(run: dict[str, str], golden: dict[str, s
     """It is found by id, name or input."""
     write("runs.jsonl", {**run, "tools_called": [], "expected_tools": EXPECTED})
     write("goldens.jsonl", {"id": "first", "input": "?"}, golden)
+    RUNNER.invoke(main, ["score", "runs.jsonl", "--results", "results.jsonl"])
 
-    (line,) = annotations("--lines-of", "goldens.jsonl")
+    (line,) = annotations("report", "results.jsonl", "--lines-of", "goldens.jsonl")
     assert line.endswith(",file=goldens.jsonl,line=2::tool_correctness: e1 b: not called")
+
+
+def test_score_annotates_its_goldens() -> None:
+    """With --goldens the line is that of the golden, not that of the run."""
+    write("runs.jsonl", {"id": "x", "tools_called": []})
+    write("goldens.jsonl", {"id": "first", "input": "?"}, {"id": "x", "input": "q", "expected_tools": EXPECTED})
+
+    (line,) = annotations("score", "runs.jsonl", "--goldens", "goldens.jsonl")
+    assert line == "::error title=toolgrade%3A x,file=goldens.jsonl,line=2::tool_correctness: e1 b: not called"
 
 
 def test_a_case_without_a_golden_is_at_its_own_line(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,14 +69,15 @@ def test_a_case_without_a_golden_is_at_its_own_line(workspace: Path, monkeypatch
     monkeypatch.chdir(inner)
     write("runs.jsonl", {"tools_called": []}, {"tools_called": [], "expected_tools": EXPECTED})
 
-    assert annotations("--lines-of", "runs.jsonl")[-1] == (
+    assert annotations()[-1] == (
         "::error title=toolgrade%3A line 2,file=a%2C b/runs.jsonl,line=2::tool_correctness: e1 b: not called"
     )
-    assert ",file=" not in annotations()[-1]
+    RUNNER.invoke(main, ["score", "runs.jsonl", "--results", "results.jsonl"])
+    assert ",file=" not in annotations("report", "results.jsonl")[-1]
 
 
 def test_errors_are_annotated_and_passes_are_not() -> None:
-    """Of several cases as many as the limit; the others are counted."""
+    """Ten cases, as GitHub shows; the others are counted."""
     write(
         "runs.jsonl",
         {"id": "fine", "tools_called": EXPECTED, "expected_tools": EXPECTED},
@@ -77,13 +86,17 @@ def test_errors_are_annotated_and_passes_are_not() -> None:
     )
     lines = annotations()
 
-    assert "title=toolgrade%3A error::tool_correctness: " in lines[0]
+    assert "title=toolgrade%3A error,file=runs.jsonl,line=2::tool_correctness: " in lines[0]
     assert len(lines) == 11
     assert lines[-1] == "::notice title=toolgrade::3 more cases did not pass; the report has them."
-    assert len(annotations("--limit", "20")) == 13
 
 
-def test_a_file_that_cannot_be_read_is_an_error() -> None:
-    """As in every command."""
-    result = RUNNER.invoke(main, ["annotate", "nosuch.json"])
-    assert (result.exit_code, result.stdout) == (2, "")
+def test_what_cannot_be_annotated_is_refused() -> None:
+    """A file of lines that does not exist, and another text on standard output."""
+    write("runs.jsonl", {"tools_called": []})
+    RUNNER.invoke(main, ["score", "runs.jsonl", "--results", "results.jsonl"])
+
+    missing = RUNNER.invoke(main, ["report", "results.jsonl", "--github", "--lines-of", "nosuch.jsonl"])
+    assert (missing.exit_code, missing.stdout) == (2, "")
+    both = RUNNER.invoke(main, ["report", "results.jsonl", "--github", "--json", "-"])
+    assert "only one report can be written to standard output" in both.stderr

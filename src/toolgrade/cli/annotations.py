@@ -1,10 +1,10 @@
-"""`toolgrade annotate`."""
+"""Annotations for GitHub Actions: workflow commands such as `::error file=goldens.jsonl,line=2::...`."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,19 +13,18 @@ import click
 from toolgrade._internal.json import json_text
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import plural, printable
-from toolgrade.cli.help import command
-from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import exit_on_error
-from toolgrade.cli.path_types import Source
 from toolgrade.dataset import read_bytes, read_documents
-from toolgrade.report import CaseResult
+from toolgrade.report import CaseResult, Report
 from toolgrade.report.redaction import redact
 from toolgrade.report.text.first_problem import first_problem
 from toolgrade.report.text.ordering import is_bad
-from toolgrade.results import read_results
+
+_LIMIT = 10
+"""Cases annotated: GitHub shows 10 in each step."""
 
 _NAMING_KEYS = ("id", "name", "input", "query")
-"""Keys of a line by which it is known as that of a case."""
+"""Keys of a line that name its case."""
 
 
 class _Place(NamedTuple):
@@ -35,42 +34,17 @@ class _Place(NamedTuple):
     line: int | None
 
 
-@command("toolgrade annotate results.jsonl --lines-of goldens.jsonl")
-@click.argument("results", type=Source())
-@click.option(
-    "--lines-of",
-    "sources",
-    multiple=True,
-    type=Source(),
-    metavar="FILE",
-    help="File or folder of the goldens or cases, whose lines are annotated; may be repeated.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="Cases annotated; GitHub shows 10 in each step.",
-)
-def annotate(*, results: str, sources: tuple[str, ...], limit: int) -> None:
-    """Print the cases that did not pass as annotations for GitHub Actions.
-
-    RESULTS is a file of `toolgrade score --results` or --json, or of pytest's --toolgrade-report. An annotation is at
-    the line of its golden or case in one of the files, found by id, name or input, or at its test. Other CI services
-    print the lines without obeying them.
-
-    Exit code 0 whatever the scores are, 2 if the command line or a file is wrong.
-    """
-    with exit_on_error(results, "nothing was annotated"):
-        report = redact(read_results(results))
-        places: dict[str, _Place] = {}
-        for file in expand(sources, "nothing was annotated"):
+def print_annotations(report: Report, sources: Sequence[str]) -> None:
+    """Print the cases of a report that did not pass; `sources` are the files that have their goldens or the cases."""
+    bad = [case for case in redact(report).cases if any(map(is_bad, case.own_results))]
+    places: dict[str, _Place] = {}
+    for file in filter(os.path.isfile, sources):  # standard input and pipes can be read only once
+        with exit_on_error(file, "nothing was annotated"):
             places = _places_in(file) | places
-    bad = [case for case in report.cases if any(map(is_bad, case.own_results))]
-    for case in bad[:limit]:
+    for case in bad[:_LIMIT]:
         click.echo(_annotation(case, _place_of(case, places)))
-    if len(bad) > limit:
-        rest = plural(len(bad) - limit, "more case")
+    if len(bad) > _LIMIT:
+        rest = plural(len(bad) - _LIMIT, "more case")
         click.echo(f"::notice title=toolgrade::{rest} did not pass; the report has them.")
 
 
