@@ -1,6 +1,6 @@
 """Score an agent of Agent Framework: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install agent-framework-core agent-framework-openai 'toolgrade[otel]'
+From a checkout of toolgrade: `pip install agent-framework-core agent-framework-openai opentelemetry-sdk .`
 """
 
 from collections.abc import Callable

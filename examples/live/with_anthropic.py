@@ -1,6 +1,6 @@
 """Score an agent of a few lines around Anthropic's client: the numbered lines. The rest has a scripted model.
 
-pip install anthropic openinference-instrumentation-anthropic 'toolgrade[otel]'
+From a checkout of toolgrade: `pip install anthropic openinference-instrumentation-anthropic opentelemetry-sdk .`
 """
 
 import json

@@ -1,6 +1,6 @@
 """Score a crew of CrewAI: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install crewai openinference-instrumentation-crewai 'toolgrade[otel]'
+From a checkout of toolgrade: `pip install crewai openinference-instrumentation-crewai opentelemetry-sdk .`
 The variable CREWAI_DISABLE_TELEMETRY=true keeps CrewAI from sending spans of its own.
 """
 

@@ -1,6 +1,6 @@
 """Score a module of DSPy: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install dspy openinference-instrumentation-dspy 'toolgrade[otel]'
+From a checkout of toolgrade: `pip install dspy openinference-instrumentation-dspy opentelemetry-sdk .`
 """
 
 import dspy

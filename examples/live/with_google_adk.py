@@ -1,6 +1,6 @@
 """Score an agent of Google's ADK, which traces itself: the numbered lines. The rest has a scripted model.
 
-pip install google-adk 'toolgrade[otel]'
+From a checkout of toolgrade: `pip install google-adk opentelemetry-sdk .`
 """
 
 import os

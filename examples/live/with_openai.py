@@ -1,6 +1,6 @@
 """Score an agent of a few lines around OpenAI's client: the numbered lines. The rest has a scripted model.
 
-pip install openai openinference-instrumentation-openai 'toolgrade[otel]'
+From a checkout of toolgrade: `pip install openai openinference-instrumentation-openai opentelemetry-sdk .`
 """
 
 import json

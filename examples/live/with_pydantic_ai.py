@@ -1,6 +1,6 @@
 """Score an agent of Pydantic AI: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install pydantic-ai 'toolgrade[otel]'
+From a checkout of toolgrade: `pip install pydantic-ai opentelemetry-sdk .`
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Score an agent of smolagents: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install smolagents openinference-instrumentation-smolagents 'toolgrade[otel]'
+From a checkout of toolgrade: `pip install smolagents openinference-instrumentation-smolagents opentelemetry-sdk .`
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Score an agent of Strands, which traces itself: the numbered lines. The rest is an agent whose model is scripted.
 
-pip install strands-agents 'toolgrade[otel]'
+From a checkout of toolgrade: `pip install strands-agents opentelemetry-sdk .`
 """
 
 from collections.abc import Callable

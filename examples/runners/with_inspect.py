@@ -1,6 +1,6 @@
 """Score an evaluation of Inspect AI: the numbered lines. The rest is a task whose model is scripted.
 
-pip install inspect-ai toolgrade
+From a checkout of toolgrade: `pip install inspect-ai .`
 """
 
 from inspect_ai import Task

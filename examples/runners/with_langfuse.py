@@ -1,6 +1,6 @@
 """Score an experiment of Langfuse: the numbered lines. Nothing is sent: tracing is off.
 
-pip install langfuse toolgrade
+From a checkout of toolgrade: `pip install langfuse .`
 """
 
 from typing import Any

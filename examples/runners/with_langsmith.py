@@ -1,6 +1,6 @@
 """Score an evaluation of LangSmith: the numbered lines. Nothing is sent: the dataset stands here.
 
-pip install langsmith toolgrade
+From a checkout of toolgrade: `pip install langsmith .`
 """
 
 from datetime import datetime, timezone

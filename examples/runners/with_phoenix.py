@@ -1,6 +1,6 @@
 """Score an experiment of Arize Phoenix: the numbered lines. The rest stands in for its server and for an agent.
 
-pip install arize-phoenix-client toolgrade
+From a checkout of toolgrade: `pip install arize-phoenix-client .`
 """
 
 import json

@@ -1,6 +1,6 @@
 """Score a dataset of pydantic-evals: the numbered lines.
 
-pip install pydantic-evals toolgrade
+From a checkout of toolgrade: `pip install pydantic-evals .`
 """
 
 from typing import Any

@@ -148,10 +148,10 @@ class MissingPackageError(ToolgradeError, ImportError):
     """An option needs a package that is not installed; the message has the command that installs it."""
 
     @classmethod
-    def of(cls, package: str, extra: str, purpose: str) -> MissingPackageError:
-        """Return the error for a package that an extra of toolgrade installs and `purpose` needs."""
-        message = f"{purpose} needs the package {package!r}, which is not installed: pip install 'toolgrade[{extra}]'"
-        return cls(message, name=package)
+    def of(cls, package: str, purpose: str, *, module: str | None = None) -> MissingPackageError:
+        """Return the error for a package that `purpose` needs, whose module may have another name."""
+        message = f"{purpose} needs the package {package!r}, which is not installed: pip install {package}"
+        return cls(message, name=module or package)
 
 
 class WorkerDiedError(ToolgradeError, RuntimeError):

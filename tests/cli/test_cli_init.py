@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +19,8 @@ from toolgrade.cli import init
 from toolgrade.cli.main import main
 
 NAMES = ("evals/test_agent.py", "evals/goldens.jsonl", ".github/workflows/toolgrade.yml")
+PLACEHOLDER = "git+https://replace-this.invalid/toolgrade"
+INSTALLED = "git+https://git.example/toolgrade@a1b2"
 PACKAGES = {
     "langchain": ("langchain", "toolgrade_langchain"),
     "llama-index": ("llama_index", "toolgrade_llama_index"),
@@ -38,6 +42,12 @@ def contents(folder: Path) -> dict[str, str]:
     """Return all files of a folder."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
+
+
+def installed_by(workflow: str) -> list[str]:
+    """Return the arguments of pip in a workflow."""
+    (step,) = re.findall(r"- run: pip install (.*)", workflow)
+    return shlex.split(step)
 
 
 @pytest.mark.parametrize("framework", PACKAGES)
@@ -72,11 +82,11 @@ def test_what_it_writes(tmp_path: Path, framework: str) -> None:
     assert [line for line in result.stdout.splitlines() if line.startswith("wrote ")] == [
         f"wrote {folder / name}" for name in NAMES
     ]
-    assert result.stdout.endswith(f"  cd '{folder}' && pytest evals\n")
+    assert f"  cd '{folder}' && pytest evals\n\ntoolgrade is not published yet: " in result.stdout
     assert len([json.loads(line) for line in files["evals/goldens.jsonl"].splitlines()]) == 2
     imported = set(re.findall(r"^(?:from|import) (\w+)", files["evals/test_agent.py"], re.MULTILINE))
-    install = re.findall(r"pip install (.*)", files[".github/workflows/toolgrade.yml"])
-    assert {package.replace("-", "_") for package in install[-1].split()} >= {
+    packages = {argument.partition(" @ ")[0] for argument in installed_by(files[NAMES[2]])}
+    assert {package.replace("-", "_") for package in packages} >= {
         name for name in imported if name.startswith("toolgrade") or name in {"pytest", "langchain"}
     }
 
@@ -126,14 +136,40 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 def test_the_framework_is_the_installed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: dict[str, int], chosen: str
 ) -> None:
-    """With its adapter; what the gate still needs is in the command."""
+    """With its adapter; what the gate still needs is in the command, and nothing of ours comes from an index."""
     monkeypatch.setattr(init, "_is_installed", installed.__contains__)
+    monkeypatch.setattr(init, "_git_address", lambda: PLACEHOLDER)
     monkeypatch.setattr(init, "_major_version", lambda name: installed.get(name, -1))
     monkeypatch.chdir(tmp_path)
     result = RUNNER.invoke(main, ["init"])
 
     assert f"The gate is for {chosen}. Run it:" in result.stdout
-    assert "  pip install toolgrade pytest\n  pytest evals\n" in result.stdout
+    assert f"  pip install 'toolgrade @ {PLACEHOLDER}' pytest\n  pytest evals\n" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("origin", "address"),
+    [
+        (None, PLACEHOLDER),
+        ({"url": "file:///home/me/toolgrade", "dir_info": {"editable": True}}, PLACEHOLDER),
+        ({"url": "https://git.example/toolgrade", "vcs_info": {"vcs": "git", "commit_id": "a1b2"}}, INSTALLED),
+    ],
+)
+def test_toolgrade_comes_from_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: dict[str, object] | None, address: str
+) -> None:
+    """From the commit that is installed here, adapters from their folder of it; else from an address pip refuses."""
+    text = None if origin is None else json.dumps(origin)
+    monkeypatch.setattr(init, "distribution", lambda _: SimpleNamespace(read_text=lambda _: text))
+    result = RUNNER.invoke(main, ["init", str(tmp_path), "--framework", "openai-agents"])
+
+    assert installed_by(contents(tmp_path)[NAMES[2]]) == [
+        f"toolgrade @ {address}",
+        "pytest",
+        f"toolgrade-openai-agents @ {address}#subdirectory=adapters/openai-agents",
+        "openai-agents",
+    ]
+    assert address in result.stdout.splitlines()[-1]
 
 
 def test_the_steps_of_the_workflow_run(tmp_path: Path) -> None:

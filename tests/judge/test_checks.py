@@ -145,7 +145,7 @@ except MissingPackageError as error:
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment(), capture_output=True, check=True, text=True, timeout=60
     )
-    assert "pip install 'toolgrade[judge]'" in done.stdout
+    assert "pip install jsonschema" in done.stdout
 
 
 @pytest.mark.parametrize("kind", ["hosted", "mcp"])

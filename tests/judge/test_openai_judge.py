@@ -716,5 +716,5 @@ def test_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     endpoint = OpenAIJudge("m", base_url="http://127.0.0.1:1/v1")
 
-    with pytest.raises(ImportError, match=r"pip install 'toolgrade\[openai\]'"):
+    with pytest.raises(ImportError, match=r"pip install openai"):
         ask(endpoint)

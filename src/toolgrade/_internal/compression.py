@@ -146,7 +146,7 @@ class _ZstdReader(_RawReader):
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file)
-        zstandard = import_extra("zstandard", "zst", "reading zstd data")
+        zstandard = import_extra("zstandard", "zstandard", "reading zstd data")
         self._error: type[Exception] = zstandard.ZstdError
         self._decompressor = zstandard.ZstdDecompressor()
         self._frame: Any = None

@@ -1,4 +1,4 @@
-"""Lazy imports: public names of a package loaded on first use (PEP 562), and packages that an extra installs."""
+"""Lazy imports: public names of a package loaded on first use (PEP 562), and optional packages."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def lazy_getattr(package: str, homes: Mapping[str, str]) -> Callable[[str], obje
     return load
 
 
-def import_extra(module: str, extra: str, purpose: str) -> Any:  # noqa: ANN401 - a module without types
-    """Import a module that an extra of toolgrade installs.
+def import_extra(module: str, package: str, purpose: str) -> Any:  # noqa: ANN401 - a module without types
+    """Import a module of a package that toolgrade does not install by itself.
 
     Raises:
-        MissingPackageError: It is not installed; the message names the extra and the purpose.
+        MissingPackageError: It is not installed; the message names the package and the purpose.
     """
     try:
         return import_module(module)
     except ImportError as error:
         from toolgrade.errors import MissingPackageError  # noqa: PLC0415 - keeps `toolgrade --version` fast
 
-        raise MissingPackageError.of(module.partition(".")[0], extra, purpose) from error
+        raise MissingPackageError.of(package, purpose, module=module.partition(".")[0]) from error

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.resources import files
 from importlib.util import find_spec
 from itertools import filterfalse
@@ -36,6 +37,9 @@ _FRAMEWORKS = {
     "openai-agents": _Framework("openai-agents", 0, "toolgrade-openai-agents"),
 }
 _PLAIN = "python"
+_WORKFLOW = ".github/workflows/toolgrade.yml"
+_PLACEHOLDER = "git+https://replace-this.invalid/toolgrade"
+"""An address that never exists (RFC 2606): nothing is installed until somebody replaces it."""
 
 
 @command("toolgrade init", "toolgrade init gate --framework langchain")
@@ -60,7 +64,7 @@ def init(*, folder: Path, framework: str | None) -> None:
     contents = {
         "evals/test_agent.py": _template(f"{name.replace('-', '_')}.py.txt"),
         "evals/goldens.jsonl": _template("goldens.jsonl"),
-        ".github/workflows/toolgrade.yml": _template("workflow.yml").replace("PACKAGES", " ".join(packages)),
+        _WORKFLOW: _template("workflow.yml").replace("PACKAGES", _arguments(packages)),
     }
     _refuse_existing([folder / path for path in contents])
     for path, text in contents.items():
@@ -83,9 +87,35 @@ def _print_commands(name: str, packages: Sequence[str], folder: Path) -> None:
     click.echo(f"\nThe gate is for {'plain Python functions' if name == _PLAIN else name}. Run it:\n")
     missing = list(filterfalse(_is_installed, packages))
     if missing:
-        click.echo(f"  pip install {' '.join(missing)}")
+        click.echo(f"  pip install {_arguments(missing)}")
     where = "" if folder == Path() else f"cd {shlex.quote(printable(str(folder)))} && "
-    click.echo(f"  {where}pytest evals")
+    click.echo(f"  {where}pytest evals\n")
+    click.echo("toolgrade is not published yet: install it from a checkout (pip install FOLDER) or a git address.")
+    address = _git_address()
+    click.echo(f"{_WORKFLOW} {'needs its git address' if address == _PLACEHOLDER else 'has this one'}: {address}")
+
+
+def _arguments(packages: Sequence[str]) -> str:
+    """Return the arguments with which pip installs packages: those of toolgrade's repository from git."""
+    requirements: list[str] = []
+    for package in packages:
+        own, _, adapter = package.partition("-")
+        if own != "toolgrade":
+            requirements.append(package)
+        else:
+            subdirectory = f"#subdirectory=adapters/{adapter}" if adapter else ""
+            requirements.append(f"{package} @ {_git_address()}{subdirectory}")
+    return shlex.join(requirements)
+
+
+def _git_address() -> str:
+    """Return the git address that toolgrade was installed from, as PEP 610 records it, else one that pip refuses."""
+    try:
+        origin = json.loads(distribution("toolgrade").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        origin = {}
+    source = origin.get("vcs_info")
+    return _PLACEHOLDER if source is None else f"{source['vcs']}+{origin['url']}@{source['commit_id']}"
 
 
 def _installed_framework() -> str:

@@ -1,4 +1,4 @@
-"""Runs of any agent that is traced by OpenTelemetry, recorded while it runs; needs `toolgrade[otel]`.
+"""Runs of any agent that is traced by OpenTelemetry, recorded while it runs; needs `opentelemetry-sdk`.
 
 ```python
 from toolgrade.live.otel import record_spans
@@ -289,7 +289,7 @@ def _forwarder_of(provider: object, add_name: str, base: type) -> _Forwarder:
 
 
 def _package(name: str) -> Any:  # noqa: ANN401 - a module without types
-    return import_extra(f"opentelemetry.{name}", "otel", "recording spans")
+    return import_extra(f"opentelemetry.{name}", "opentelemetry-sdk", "recording spans")
 
 
 class record_spans:  # noqa: N801 - used like a function

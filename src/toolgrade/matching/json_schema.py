@@ -97,7 +97,7 @@ def _draft(name: str | None) -> _Draft:
         BrokenSchemaError: It is the third draft, which has other keywords.
         MissingPackageError: jsonschema is not installed.
     """
-    validators = import_extra("jsonschema", "judge", _PURPOSE).validators
+    validators = import_extra("jsonschema", "jsonschema", _PURPOSE).validators
     latest = validators.Draft202012Validator
     try:
         named = latest if name is None else validators.validator_for({"$schema": name}, default=latest)
@@ -105,7 +105,7 @@ def _draft(name: str | None) -> _Draft:
         named = latest
     if named is validators.Draft3Validator:
         raise BrokenSchemaError("draft 3 of JSON Schema is not supported; use draft 4 or a later one")
-    specifications = import_extra("referencing.jsonschema", "judge", _PURPOSE)
+    specifications = import_extra("referencing.jsonschema", "jsonschema", _PURPOSE)
     specification = specifications.specification_with(named.ID_OF(named.META_SCHEMA))
     return _Draft(
         frozenset(named.VALIDATORS), named.TYPE_CHECKER.is_type, specification.create_resource, named.META_SCHEMA
@@ -253,12 +253,12 @@ def build_validator(schema: JsonObject, *, formats: bool) -> Validator | str:
         LimitError: Checking the schema needs more than what is left of the budget of the case.
         MissingPackageError: jsonschema is not installed.
     """
-    import_extra("jsonschema", "judge", _PURPOSE)
+    import_extra("jsonschema", "jsonschema", _PURPOSE)
     try:
         draft = _draft_of(schema, _draft(None))
     except BrokenSchemaError as error:
         return f"its input_schema is invalid: {error}"
-    registry = import_extra("jsonschema_specifications", "judge", _PURPOSE).REGISTRY
+    registry = import_extra("jsonschema_specifications", "jsonschema", _PURPOSE).REGISTRY
     meta_resolver = registry.resolver_with_root(draft.create_resource(draft.meta_schema))
     problems = Validator(draft.meta_schema, True, draft, meta_resolver).broken_rules(schema)
     if problems:
@@ -359,7 +359,7 @@ def _reference(call: _Call) -> _Work:
     name = f"its {call.keyword} {short_repr(call.limit)}"
     try:
         if call.keyword == "$recursiveRef":
-            specifications = import_extra("referencing.jsonschema", "judge", _PURPOSE)
+            specifications = import_extra("referencing.jsonschema", "jsonschema", _PURPOSE)
             resolved = specifications.lookup_recursive_ref(call.at.resolver)
         else:
             resolved = call.at.resolver.lookup(call.limit)
@@ -562,7 +562,7 @@ _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-
 @lru_cache
 def _format_checker() -> Any:
     # `FORMATS` alone: what else jsonschema checks depends on which packages are installed.
-    checker = import_extra("jsonschema", "judge", _PURPOSE).FormatChecker(formats=FORMATS[:1] + FORMATS[2:])
+    checker = import_extra("jsonschema", "jsonschema", _PURPOSE).FormatChecker(formats=FORMATS[:1] + FORMATS[2:])
     # A text of which a test makes an error, of whatever kind, does not have the format.
     checker.checkers = {name: (test, Exception) for name, (test, _) in checker.checkers.items()}
     checker.checkers |= {"date-time": (_is_date_time, Exception), "regex": (_is_pattern, Exception)}

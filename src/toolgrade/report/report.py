@@ -14,10 +14,11 @@ from types import ModuleType
 from typing import Any
 
 from toolgrade._internal.json import json_text, replace_nonfinite, to_json_value
+from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import number_text, plural, printable, shorten
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
-from toolgrade.errors import InvalidDataError, MissingPackageError
+from toolgrade.errors import InvalidDataError
 from toolgrade.expect.plan import expected_names
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.result import MetricResult, ResultStatus
@@ -529,7 +530,7 @@ class Report:
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        return _imported("pandas").DataFrame(self.to_rows())
+        return import_extra("pandas", "pandas", "to_pandas").DataFrame(self.to_rows())
 
     def to_polars(self) -> Any:  # noqa: ANN401 - polars is not a dependency
         """Return `to_rows()` as a `polars.DataFrame`.
@@ -537,7 +538,7 @@ class Report:
         Raises:
             MissingPackageError: polars is not installed.
         """
-        return _imported("polars").DataFrame(self.to_rows(), infer_schema_length=None)
+        return import_extra("polars", "polars", "to_polars").DataFrame(self.to_rows(), infer_schema_length=None)
 
     def print(self, title: str = "Evaluation") -> None:
         """Print the report to the terminal; see `toolgrade.report.terminal.print_report` for more options."""
@@ -556,11 +557,3 @@ class Report:
 def _renderer(name: str) -> ModuleType:
     """Return a module of this package by its name: renderers import this module, and are loaded only when used."""
     return import_module(f"{__package__}.{name}")
-
-
-def _imported(package: str) -> Any:  # noqa: ANN401 - a module without types
-    try:
-        return import_module(package)
-    except ImportError as error:
-        message = f"to_{package} needs the package {package!r}, which is not installed: pip install {package}"
-        raise MissingPackageError(message, name=package) from error

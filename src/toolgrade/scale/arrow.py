@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pydantic.alias_generators import to_camel
@@ -297,4 +296,4 @@ def _check_columns(schema: Any) -> None:  # noqa: ANN401 - pyarrow has no types
 
 
 def _arrow() -> Any:  # noqa: ANN401 - as above
-    return import_module("pyarrow")  # loaded here, as its user has it and nobody else needs it
+    return import_extra("pyarrow", "pyarrow", "scoring tables of Arrow")

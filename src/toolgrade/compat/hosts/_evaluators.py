@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -13,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import unique_labels
 from toolgrade.cases import AnyCase, LLMTestCase, Run
-from toolgrade.errors import InvalidDataError, MissingPackageError, ToolgradeError
+from toolgrade.errors import InvalidDataError, ToolgradeError
 from toolgrade.evaluation.measuring import checked_metrics
 from toolgrade.evaluation.run import evaluate, evaluate_async
 from toolgrade.formats import case_from_record, read
@@ -88,19 +87,6 @@ def host_metrics(metrics: Sequence[MetricLike], to_case: Callable[..., AnyCase],
     """
     names = unique_labels([metric.label for metric in checked_metrics(metrics)])
     return HostMetrics(metrics, tuple(names), to_case, redactor)
-
-
-def import_host(module: str, package: str, purpose: str) -> Any:  # noqa: ANN401 - a module without types
-    """Import a module of the library that runs the evaluation.
-
-    Raises:
-        MissingPackageError: It is not installed; the message names the package and the purpose.
-    """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        message = f"{purpose} needs the package {package!r}, which is not installed: pip install {package}"
-        raise MissingPackageError(message, name=module.partition(".")[0]) from error
 
 
 def feedback_of(result: MetricResult, name: str, redactor: Redactor) -> Feedback:

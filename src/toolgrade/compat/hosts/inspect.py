@@ -20,10 +20,11 @@ from collections.abc import Callable, Sequence
 from math import nan
 from typing import Any
 
+from toolgrade._internal.lazy_imports import import_extra
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.cases import AnyCase, LLMTestCase, Run
-from toolgrade.compat.hosts._evaluators import Feedback, case_of, host_metrics, import_host
+from toolgrade.compat.hosts._evaluators import Feedback, case_of, host_metrics
 from toolgrade.evaluation.measuring import waits
 from toolgrade.expect import AnyOf
 from toolgrade.formats.messages.field_readers import Notes, arguments_of, output_of
@@ -84,7 +85,7 @@ def scorer(
 
 
 def _import(module: str) -> Any:  # noqa: ANN401 - a module of a package that may be missing
-    return import_host(module, "inspect-ai", "a scorer of Inspect")
+    return import_extra(module, "inspect-ai", "a scorer of Inspect")
 
 
 def _in_asyncio() -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from toolgrade._internal.lazy_imports import import_extra
 from toolgrade.cases import AnyCase
-from toolgrade.compat.hosts._evaluators import Feedback, case_of_item, host_metrics, import_host
+from toolgrade.compat.hosts._evaluators import Feedback, case_of_item, host_metrics
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT, Redactor
 
@@ -45,7 +46,7 @@ def evaluator(
         (True, 1.0)
     """
     host = host_metrics(metrics, case_of_item if to_case is None else to_case, redactor)
-    evaluation_class = import_host("langfuse", "langfuse", "an evaluator of Langfuse").Evaluation
+    evaluation_class = import_extra("langfuse", "langfuse", "an evaluator of Langfuse").Evaluation
 
     async def toolgrade_evaluator(
         *, input: object, output: object, expected_output: object = None, metadata: object = None, **_: object

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.text import printable
 from toolgrade.cases import AnyCase
-from toolgrade.compat.hosts._evaluators import HostMetrics, case_of_item, host_metrics, import_host
+from toolgrade.compat.hosts._evaluators import HostMetrics, case_of_item, host_metrics
 from toolgrade.errors import NotMeasuredError
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT, Redactor
@@ -66,7 +67,7 @@ def _evaluator_class() -> type[Any]:
     Raises:
         MissingPackageError: pydantic-evals is not installed.
     """
-    evaluators: Any = import_host("pydantic_evals.evaluators", "pydantic-evals", "an evaluator of pydantic-evals")
+    evaluators: Any = import_extra("pydantic_evals.evaluators", "pydantic-evals", "an evaluator of pydantic-evals")
 
     @dataclass(repr=False)
     class ToolgradeEvaluator(evaluators.Evaluator):  # type: ignore[misc]  # their package may be missing

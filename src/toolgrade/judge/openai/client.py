@@ -346,7 +346,7 @@ class Endpoint:
         try:
             import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
         except ImportError:
-            raise MissingPackageError.of("openai", "openai", type(self).__name__) from None
+            raise MissingPackageError.of("openai", type(self).__name__) from None
         if self._client_factory is not None:
             return self._client_factory().with_options(max_retries=0, timeout=self._timeout)
         address = self._address()

@@ -1,6 +1,6 @@
 """Judges behind OpenAI's API: OpenAI itself, and the many servers that speak its Chat Completions.
 
-Needs OpenAI's package, `pip install 'toolgrade[openai]'`, which is loaded with the first request.
+Needs OpenAI's package, `pip install openai`, which is loaded with the first request.
 
 ```python
 from toolgrade.judge.openai import OpenAIJudge
