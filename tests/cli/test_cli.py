@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from command_runner import RUNNER
-from processes import COMMAND, assert_golden, run_python, toolgrade_score, without_times
+from processes import assert_golden, run_python, toolgrade_score, without_times
 from toolgrade import evaluate, read_cases
 from toolgrade.cli.main import main
 from toolgrade.metrics import ToolCorrectnessMetric
@@ -208,18 +208,6 @@ def test_wrong_input_exits_with_2(data: bytes, message: str) -> None:
     assert result.stderr.startswith(message)
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
-
-
-def test_the_real_command_exits_with_these_codes(tmp_path: Path) -> None:
-    """As a process: 0, 1 and 2, and no traceback."""
-    (tmp_path / "good.jsonl").write_bytes(lines(PERFECT))
-    (tmp_path / "bad.jsonl").write_bytes(lines(WRONG))
-    (tmp_path / "torn.jsonl").write_bytes(b"{")
-
-    outcomes = [toolgrade_score(f"{name}.jsonl", folder=tmp_path) for name in ("good", "bad", "torn")]
-    assert [outcome.code for outcome in outcomes] == [0, 1, 2]
-    assert [outcome.err == "" for outcome in outcomes] == [True, True, False]
-    assert not any("Traceback" in outcome.err for outcome in outcomes)
 
 
 def test_interrupt_at_the_end_of_the_process_changes_nothing(tmp_path: Path) -> None:
@@ -459,19 +447,6 @@ def test_a_piped_report_fits_80_columns(tmp_path: Path, letter: str) -> None:
         assert line == line.rstrip()
 
 
-def test_a_narrow_encoding_does_not_end_the_program(tmp_path: Path) -> None:
-    """What the encoding of standard output lacks is escaped (a pipe on Windows is seldom UTF-8)."""
-    (tmp_path / "runs.jsonl").write_bytes(lines({**WRONG, "id": "航班😀" * 9}))
-    command = [*COMMAND, "score", "runs.jsonl"]
-    table, plain = (
-        run_python([*command, *more], tmp_path, settings={"PYTHONIOENCODING": "latin-1"}) for more in ([], ["--json=-"])
-    )
-
-    assert [table.code, plain.code] == [1, 1]
-    assert "\\u822a\\u73ed\\U0001f600" in table.out
-    assert json.loads(plain.out)["cases"][0]["id"] == "航班😀" * 9
-
-
 def test_limits_are_obeyed() -> None:
     """--limit and --details, with 0 for all and for none."""
     cases = lines(*({**WRONG, "id": f"case-{number}"} for number in range(30)))
@@ -483,28 +458,6 @@ def test_limits_are_obeyed() -> None:
 
 
 # The report as a file
-
-
-def test_report_file_accompanies_the_table(tmp_path: Path) -> None:
-    """Standard output has the table, and the file every result."""
-    path = tmp_path / "out.json"
-    result = score(lines(PERFECT, WRONG), "--json", str(path))
-
-    assert result.exit_code == 1
-    assert "worst first" in result.stdout
-    plain = json.loads(path.read_text(encoding="utf-8"))
-    assert plain["metrics"][0]["mean"] == 0.5
-    assert [case["results"][0]["passed"] for case in plain["cases"]] == [True, False]
-
-
-@pytest.mark.parametrize("place", [".", "absent/out.json"], ids=["folder", "missing-folder"])
-def test_a_report_that_cannot_be_written_exits_with_2(tmp_path: Path, place: str) -> None:
-    """Even if the scores pass, since the file would be missing."""
-    (tmp_path / "runs.jsonl").write_bytes(lines(PERFECT))
-    outcome = toolgrade_score("runs.jsonl", "--json", place, folder=tmp_path)
-
-    assert outcome.code == 2
-    assert outcome.err.startswith(f"error: cannot write {place}: ")
 
 
 # Metrics of calls alone
@@ -674,11 +627,3 @@ def test_skipped_case_shows_its_reason_in_one_line() -> None:
     assert result.exit_code == 1
     assert re.search(r"skipped +Skipped: no call failed\.\n", result.stdout)
     assert result.stdout.count("1 call recorded by the answer alone") == 1
-
-
-def test_help_is_available(tmp_path: Path) -> None:
-    """For the program and its command, long and short."""
-    for arguments in (["--help"], ["-h"], ["score", "--help"], ["score", "-h"]):
-        outcome = run_python([*COMMAND, *arguments], tmp_path)
-        assert outcome.code == 0
-        assert "Usage: " in outcome.out

@@ -75,13 +75,6 @@ def test_inputs_are_not_overwritten(folder: Path, line: str, message: str) -> No
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("line", ["lint cases --json link", "lint --json link cases"])
-def test_outputs_must_differ(line: str) -> None:
-    """In any order of the options."""
-    assert run(line).stderr.startswith("error: link is also an input")
-
-
 def test_no_file_is_written_twice(folder: Path) -> None:
     """Two reports in one file would be one; a device takes both."""
     for second in ("a.html", "./a.html", str(folder / "a.html")):

@@ -18,7 +18,6 @@ from click.testing import Result
 
 from command_runner import RUNNER
 from processes import COMMAND, assert_golden, environment, run_python
-from reports import trial_report
 from toolgrade import LLMTestCase, ToolCall, evaluate
 from toolgrade._internal.atomic_files import write_text
 from toolgrade.cli.main import main
@@ -77,16 +76,6 @@ def test_report_prints_the_output_of_score(runs: Path, written: Path, streamed: 
     assert run("report", "-", stdin=streamed.read_bytes()).stdout.startswith("standard input: 3 cases")
 
 
-def test_trials_are_shown(tmp_path: Path) -> None:
-    """As in the original output."""
-    path = tmp_path / "trials.json"
-    path.write_text(trial_report({"a": "pf", "b": "pp"}, 2).to_json(), encoding="utf-8")
-    done = run("report", path)
-
-    assert "a (trial 2)" in done.stdout
-    assert "1 flaky: a (1 of 2 passed)" in done.stdout
-
-
 def test_quiet_and_verbose(streamed: Path) -> None:
     """The totals alone, or every case in full; not both."""
     quiet, full, both = (run("report", streamed, *options) for options in (["-q"], ["-v"], ["-q", "--verbose"]))
@@ -97,14 +86,6 @@ def test_quiet_and_verbose(streamed: Path) -> None:
     assert "\nright  tool_correctness  passed\n" in full.stdout
     assert both.exit_code == 2
     assert "--quiet and --verbose cannot be combined" in both.stderr
-
-
-def test_limits(streamed: Path) -> None:
-    """Of the list and of the side-by-side view."""
-    text = run("report", streamed, "--limit", "1", "--details", "0").stdout
-
-    assert " ... and 2 more (--limit 0 lists all)\n" in text
-    assert "expected                               called" not in text
 
 
 # Files
@@ -166,24 +147,6 @@ def test_standard_output_has_room_for_one() -> None:
 
     assert done.exit_code == 2
     assert "only one report can be written to standard output" in done.stderr
-
-
-@pytest.mark.parametrize("command", ["report", "score"])
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [("folder", "it is a folder"), ("absent/out.md", "there is no folder absent")],
-    ids=["folder", "no-folder"],
-)
-def test_unwritable_outputs_are_reported_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str, message: str
-) -> None:
-    """Before a judge is called a thousand times."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    done = run(command, "never-read.jsonl", "--md", place)
-
-    assert done.exit_code == 2
-    assert done.stderr == f"error: cannot write {place}: {message}\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="folders that cannot be written to, and links")
@@ -327,14 +290,6 @@ def test_input_that_is_not_a_report_exits_with_2(data: bytes, message: str, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_missing_file_exits_with_2() -> None:
-    """The file is named."""
-    done = run("report", "absent.json")
-
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == "error: cannot read absent.json: No such file or directory\n"
-
-
 # What changed
 
 
@@ -432,16 +387,6 @@ def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
         assert not re.search("new-2|abcdef1234567890xyz", out)
 
 
-def test_help_stays_quick() -> None:
-    """Renderers are loaded on demand."""
-    program = (
-        "import sys; from toolgrade.cli.main import main;"
-        "print([m for m in sys.modules if 'markdown' in m or 'junit' in m])"
-    )
-
-    assert run_python(["-c", program], Path.cwd()).out == "[]\n"
-
-
 def plain_options(command: str) -> set[Any]:
     """The long options of a command."""
     real = main.get_command(click.Context(main), command)
@@ -450,5 +395,5 @@ def plain_options(command: str) -> set[Any]:
 
 
 def test_both_commands_have_the_same_options() -> None:
-    """Whoever knows one knows the other; a browser is opened by `report` only."""
-    assert plain_options("report") - plain_options("score") == {"--open"}
+    """`report` opens a browser; `score` has the files itself whose lines it annotates."""
+    assert plain_options("report") - plain_options("score") == {"--lines-of", "--open"}

@@ -94,13 +94,6 @@ def test_forced_progress_in_a_pipe_is_plain(tmp_path: Path, driver: str) -> None
     assert "\x1b" not in done.err
 
 
-def test_the_command_shows_the_bar_on_a_terminal_only(tmp_path: Path) -> None:
-    """`toolgrade score` with standard error in a pipe writes nothing there."""
-    (tmp_path / "runs.jsonl").write_text('{"tools_called": [], "expected_tools": []}\n')
-
-    assert run_python(["-m", "toolgrade.cli", "score", "runs.jsonl"], tmp_path).err == ""
-
-
 LARGE = """
 import sys
 from toolgrade.cli.main import main

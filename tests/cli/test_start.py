@@ -27,6 +27,7 @@ HEAVY = {
 COMMANDS = {path.stem for path in Path(toolgrade.cli.__path__[0]).glob("*.py")} - {
     "__init__",
     "__main__",
+    "annotations",
     "goldens",
     "help",
     "inputs",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fuzz import run
 from fuzz.__main__ import main
-from fuzz.doors import DOORS, GROUPS, Door
+from fuzz.doors import DOORS, Door
 
 from toolgrade.errors import InvalidDataError
 
@@ -23,12 +23,6 @@ def write(chance: random.Random) -> bytes:
 def refuse(data: bytes) -> None:
     """Refuse one of the inputs with a documented error, and the other one with another."""
     raise InvalidDataError("refused") if data == b"good" else KeyError(data)
-
-
-def compute(data: bytes) -> None:
-    """Take processor time for one of the inputs."""
-    if data == b"bad":
-        sum(range(1_000_000))
 
 
 def call_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -59,26 +53,6 @@ def test_a_fault_is_kept_and_can_be_replayed(
     assert call_main(monkeypatch, *seeded, "--number", number[1]) == 1
 
 
-def test_the_limit_of_time_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An input above the limit is a fault, and one below it is not."""
-    monkeypatch.setattr(run, "MOST_SECONDS", 0.001)
-
-    assert run.try_input(Door(write, compute), b"bad").kind == "slow"
-    monkeypatch.setattr(run, "MOST_SECONDS", 1000)
-    assert run.try_input(Door(write, compute), b"bad").fault is None
-
-
-def test_the_limit_of_memory_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An input that takes more than the limit is a fault, and one that takes little is not."""
-    monkeypatch.setattr(run, "QUICK", 0.0)
-    monkeypatch.setattr(run, "MOST_MEMORY", 100_000_000)
-    size = run._peak_memory() + 200_000_000  # above what earlier tests of this process took
-    door = Door(write, lambda data: bytearray(size) if data == b"bad" else None)
-
-    assert run.try_input(door, b"good").fault is None
-    assert run.try_input(door, b"bad").kind == "large"
-
-
 def test_an_input_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a fault; the inputs before and after it are not disturbed."""
 
@@ -92,19 +66,6 @@ def test_an_input_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         "HangError",
         "",
     ]
-
-
-def test_inputs_of_a_group_are_shared_by_its_doors(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each door of the group has an equal share, whether all of them run or not."""
-    planted = {name: Door(write, lambda _: None) for name in ("one", "two", "three")}
-    monkeypatch.setitem(GROUPS, "planted", planted)
-    for name, door in planted.items():
-        monkeypatch.setitem(DOORS, name, door)
-
-    assert call_main(monkeypatch, "--door", "one", "--door", "two", "--inputs", "7") == 0
-    assert re.findall(r"(\w+) +(\d+) inputs", capsys.readouterr().out) == [("one", "3"), ("two", "3")]
 
 
 def test_a_documented_refusal_is_not_a_fault() -> None:

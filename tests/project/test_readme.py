@@ -130,11 +130,6 @@ def test_frequent_questions_quote_warnings() -> None:
     assert [text for text in texts if text not in code] == []
 
 
-def test_programs_exist() -> None:
-    """The test above is not vacuous."""
-    assert len(PROGRAMS) >= 2
-
-
 def test_report_excerpt_is_the_demonstrations() -> None:
     """Line by line, it is part of the demonstration's output."""
     (excerpt,) = [block.text for block in BLOCKS if "expected      " in block.text]
@@ -190,8 +185,7 @@ def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
 
 
 def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
-    """All shared options of the two commands are in the table; the commands run and print what is shown."""
-    shared = options_of("report").keys() & options_of("score").keys()
+    """All options are in the table; the commands run and print what is shown."""
     table = "\n".join(line for line in REPORTS.splitlines() if line.startswith("| `-"))
     case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
     (tmp_path / "runs.jsonl").write_text(case.to_json(), encoding="utf-8")
@@ -199,7 +193,7 @@ def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
     commands = re.findall(r"^toolgrade (.*)$", REPORTS, re.MULTILINE)
     (totals,) = [block.text for block in blocks(REPORTS) if "flaky:" in block.text]
 
-    assert set(re.findall(r"--[a-z][a-z-]+", table)) == shared == options_of("report").keys() - {"--open"}
+    assert set(re.findall(r"--[a-z][a-z-]+", table)) == options_of("report").keys() - {"--open"}
     assert [run_python([*COMMAND, *command.partition(" >>")[0].split()], tmp_path).code for command in commands] == [
         0
     ] * 4

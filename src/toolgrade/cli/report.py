@@ -18,6 +18,7 @@ from toolgrade.results import read_results
 
 _PAGE = "toolgrade-report.html"
 
+
 @command(
     "toolgrade report results.jsonl",
     "toolgrade report results.jsonl --open",

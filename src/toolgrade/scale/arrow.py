@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from pydantic.alias_generators import to_camel
 
 from toolgrade._internal.json import json_path, json_text, parse_json, to_json_value
+from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.options import require
 from toolgrade._internal.text import plural
 from toolgrade.cases import LLMTestCase, TestCase
