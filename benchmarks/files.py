@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 SHARED = Path(os.environ.get("TOOLGRADE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 COMMANDS = {
-    "score": ("score", "runs"),
-    "score --results": ("score", "runs", "--results", "results"),
+    "score --processes 1": ("score", "runs", "--processes", "1"),
+    "score --processes 2": ("score", "runs", "--processes", "2"),
+    "score --results": ("score", "runs", "--results", "results", "--processes", "2"),
     "convert": ("convert", "conversations", "--to", "cases"),
 }
 
@@ -33,7 +34,7 @@ class Cost(NamedTuple):
 
 
 def main() -> None:
-    """Print a line for each command and number of processes."""
+    """Print a line for each command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=5000, help="lines of the files")
     parser.add_argument("--data", type=Path, default=SHARED / "data" / "tau-airline" / "runs.jsonl")
@@ -47,14 +48,12 @@ def main() -> None:
         parsing = cost(folder, [sys.executable, "-c", program])
         print(f"{'json.loads of the lines':28} {parsing.wall:6.2f} s {parsing.cpu:6.2f} s cpu")
         for title, arguments in COMMANDS.items():
-            for processes in ("1", "2"):
-                (folder / "results").unlink(missing_ok=True)
-                command = [sys.executable, "-m", "toolgrade.cli", *arguments, "--processes", processes]
-                took = cost(folder, command)
-                print(
-                    f"{title + ', processes ' + processes:28} {took.wall:6.2f} s {took.cpu:6.2f} s cpu "
-                    f"{took.cpu / parsing.cpu:6.1f} x json.loads {took.peak:6.0f} MB"
-                )
+            (folder / "results").unlink(missing_ok=True)
+            took = cost(folder, [sys.executable, "-m", "toolgrade.cli", *arguments])
+            print(
+                f"{title:28} {took.wall:6.2f} s {took.cpu:6.2f} s cpu "
+                f"{took.cpu / parsing.cpu:6.1f} x json.loads {took.peak:6.0f} MB"
+            )
 
 
 def write(folder: Path, data: Path, cases: int) -> None:

@@ -30,9 +30,7 @@ from toolgrade.results import read_results
 from toolgrade.testing import FakeOpenAI, ReceivedRequest, Reply, sample_prompt
 from victims import EVALUATION, SINK_WRITER, times_written
 
-PRELOAD = (
-    "toolgrade.cli.main,toolgrade.cli.score,toolgrade.cli.convert,toolgrade.scale.files,toolgrade.scale.conversion"
-)
+PRELOAD = "toolgrade.cli.main,toolgrade.cli.score,toolgrade.cli.convert,toolgrade.scale.files"
 """Modules that are loaded before a program counts as started, so that faults hit its work and not its imports."""
 
 COMMAND = "from toolgrade.cli.main import run; run()"
@@ -334,12 +332,12 @@ class Convert(Program):
         self.path.write_bytes(self.OLD)
 
     def arguments(self) -> Text:
-        """Convert in two processes."""
-        return COMMAND, ["convert", str(self.input / "runs.jsonl"), "--to", "cases.jsonl", "--processes", "2"]
+        """Convert to a file."""
+        return COMMAND, ["convert", str(self.input / "runs.jsonl"), "--to", "cases.jsonl"]
 
     def piped_arguments(self) -> Text:
         """Print the cases."""
-        return COMMAND, ["convert", str(self.input / "runs.jsonl"), "--to", "-", "--processes", "2"]
+        return COMMAND, ["convert", str(self.input / "runs.jsonl"), "--to", "-"]
 
     def check_partial(self) -> None:
         """The target is the old file or the new one."""

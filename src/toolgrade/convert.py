@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from toolgrade._internal.file_kinds import unreadable_kind
 from toolgrade._internal.json import parse_json
@@ -29,9 +29,6 @@ from toolgrade.formats.traces.read import (
     session_conversation,
     trace_format_of,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["Unit", "read_transcripts"]
 
@@ -277,13 +274,6 @@ class LeftOut:
         room = max(0, _MAX_TEXTS - len(self.texts))
         self.texts += [placed_text(file, problem) for problem in islice(problems, room)]
 
-    def __iadd__(self, other: LeftOut) -> Self:
-        """Add what was left out of the next part."""
-        self.number += other.number
-        self.problems += other.problems
-        self.texts = [*self.texts, *other.texts][:_MAX_TEXTS]
-        return self
-
     @property
     def warnings(self) -> list[str]:
         """The first problems, how many more there are, and the number of conversations; empty without any."""
@@ -327,14 +317,6 @@ class Summary:
             self.warnings.append(_placed(recorded.place, text))
         return cases
 
-    def __iadd__(self, other: Summary) -> Self:
-        """Add the summary of the next part of the file."""
-        self.formats += other.formats
-        self.cases, self.calls = self.cases + other.cases, self.calls + other.calls
-        self.warnings += other.warnings
-        self.left_out += other.left_out
-        return self
-
     @property
     def source(self) -> str:
         """Text about what was read, such as `"3 conversations (2 openai-chat, 1 anthropic)"` or `"3 traces (otel)"`."""
@@ -363,7 +345,7 @@ def _line_documents(data: bytes, error: InvalidDataError, *, allow_nan: bool) ->
     problems = _file_problems([line for _, line in lines], error)
     if problems:
         return [Document(problems=problems)]
-    documents = [line_document(line, number, allow_nan=allow_nan) for number, line in lines]
+    documents = [_line_document(line, number, allow_nan=allow_nan) for number, line in lines]
     if len(documents) > 1 and all(_is_message(document.value) for document in documents):
         return [Document([document.value for document in documents])]
     return documents
@@ -376,10 +358,10 @@ def _file_problems(lines: list[bytes], error: InvalidDataError) -> tuple[Problem
     kind = unreadable_kind(lines[0], b"".join(lines[1:2]))
     if kind is not None:
         return (Problem("", kind),)
-    return () if any(map(holds_json, lines)) else problems_of(error)
+    return () if any(map(_holds_json, lines)) else problems_of(error)
 
 
-def line_document(line: bytes, number: int, *, allow_nan: bool) -> Document:
+def _line_document(line: bytes, number: int, *, allow_nan: bool) -> Document:
     """Return the conversation of a line, or why it is not JSON."""
     document = Document(line=number)
     try:
@@ -388,7 +370,7 @@ def line_document(line: bytes, number: int, *, allow_nan: bool) -> Document:
         return document._replace(problems=tuple(map(document.placed, problems_of(error))))
 
 
-def holds_json(line: bytes) -> bool:
+def _holds_json(line: bytes) -> bool:
     """Return whether a line is a non-empty JSON object or list, so that the file is JSON Lines."""
     try:
         value = parse_json(line, allow_nan=True)
@@ -459,13 +441,13 @@ def _read_conversations(
         if document.problems:
             continue
         try:
-            results.append(read_conversation(document, options))
+            results.append(_read_conversation(document, options))
         except InvalidDataError as error:
             problems += map(document.placed, problems_of(error))
     return results
 
 
-def read_conversation(document: Document, options: Mapping[str, Any]) -> RecordedConversation:
+def _read_conversation(document: Document, options: Mapping[str, Any]) -> RecordedConversation:
     """Return the conversation of a document.
 
     Raises:

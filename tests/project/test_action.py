@@ -266,14 +266,7 @@ def test_wrong_inputs_are_errors(runner: Runner, inputs: dict[str, str], message
 
 # Injection
 
-HOSTILE = [
-    "$(touch pwned)",
-    "`touch pwned`",
-    "; touch pwned",
-    '"; touch pwned; "',
-    "' && touch pwned '",
-    "| touch pwned",
-]
+HOSTILE = ['"; touch pwned; $(touch pwned) `touch pwned` "', "' && touch pwned | touch pwned '"]
 
 
 @pytest.mark.parametrize("text", HOSTILE)

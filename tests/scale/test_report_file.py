@@ -1,11 +1,9 @@
-"""A large file is scored and converted part by part, and what comes out does not depend on who does it."""
+"""A large file is scored part by part, and what comes out does not depend on who does it."""
 
 from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from processes import environment
 from scale_files import StoppedError, after_parts, case, metrics, stop, without_start
 from toolgrade import evaluate, read_cases
 from toolgrade.cli.main import main
@@ -172,79 +169,3 @@ def test_outcomes_come_in_the_order_of_the_parts() -> None:
     finished = iter([(parts[3], "d"), (parts[0], "a"), (parts[2], "c")])
 
     assert list(in_order(parts, finished, {1: "b"})) == list(zip(parts, "abcd", strict=True))
-
-
-def messages(number: int) -> dict[str, Any]:
-    """A recorded conversation."""
-    call = {"id": "c", "type": "function", "function": {"name": f"tool {number % 5}", "arguments": "{}"}}
-    answer = {"role": "tool", "tool_call_id": "c" if number % 4 else "d", "content": "3"}
-    talk = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": None, "tool_calls": [call]}, answer]
-    about = {} if number % 3 else {"id": f"x{number % 7}", "expected_tools": [{"name": "tool 1"}]}
-    return {**about, "messages": talk}
-
-
-TALKS = {
-    "plain": (b"\n", b"\n"),
-    "carriage returns": (b"\r\n", b"\r\n"),
-    "no last line end": (b"\n", b""),
-    "blank lines": (b"\n\n \n", b"\n"),
-    "bad lines": (b"\n", b'\nno\n{"messages": [{"role": "x"}]}\n{"tools_called": []}\n'),
-    "a trace": (b"\n", b'\n{"resourceSpans": []}\n'),
-}
-
-
-@pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("unit", ["cases", "turns", "conversations"])
-@pytest.mark.parametrize("form", list(TALKS))
-def test_convert_does_not_depend_on_parts_and_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, unit: str
-) -> None:
-    """Files, messages and exit codes are the same from one process, several, and the code for small files."""
-    monkeypatch.chdir(tmp_path)
-    ends, last = TALKS[form]
-    texts = [json.dumps(messages(number)).encode() for number in range(40)]
-    texts.insert(20, json.dumps({**messages(1), "id": "long " * 3000}).encode())
-    (tmp_path / "log").write_bytes(b"\xef\xbb\xbf" + ends.join(texts) + last)
-
-    outputs: list[tuple[int, str, str]] = []
-    for size, processes in ((1, "1"), (1, "3"), (1 << 40, "1")):
-        monkeypatch.setattr(detect, "LARGE_BYTES", size)
-        outputs.append(run("convert", "log", "--to", "cases", "--as", unit, "--processes", processes))
-        target = tmp_path / "cases"
-        if target.exists():
-            target.rename(tmp_path / f"cases {len(outputs)}")
-    files = [(tmp_path / f"cases {number}") for number in (1, 2, 3)]
-
-    assert outputs[0] == outputs[1] == outputs[2]
-    assert outputs[0][0] == (0 if files[0].exists() else 2)
-    assert [path.exists() for path in files] == [form not in {"bad lines", "a trace"}] * 3
-    if files[0].exists():
-        assert files[0].read_bytes() == files[1].read_bytes() == files[2].read_bytes()
-    assert not list(tmp_path.glob(".*"))
-
-
-PEAK = """
-import pathlib, runpy, sys
-sys.argv = ["toolgrade", "convert", sys.argv[1], "--to", sys.argv[2], "--processes", "1"]
-try:
-    runpy.run_module("toolgrade.cli", run_name="__main__")
-except SystemExit as stop:
-    assert not stop.code, stop.code
-status = pathlib.Path("/proc/self/status").read_text()
-print(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from Linux")
-def test_convert_takes_the_same_memory_for_any_file(tmp_path: Path) -> None:
-    """Four times the lines do not need more; a text that nothing keeps makes the lines long."""
-    line = json.dumps({**messages(1), "ignored": "long " * 4000}).encode() + b"\n"
-    peaks: list[int] = []
-    for number in (900, 3600):
-        (tmp_path / "log").write_bytes(line * number)
-        command = [sys.executable, "-c", PEAK, str(tmp_path / "log"), str(tmp_path / f"cases{number}")]
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, timeout=120)
-        peaks.append(int(done.stdout))
-
-    assert peaks[1] < peaks[0] * 1.15
-    assert (tmp_path / "cases3600").read_bytes().count(b"\n") == 3600

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
@@ -16,16 +16,15 @@ import click
 from toolgrade._internal.text import plural, printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
-from toolgrade.cli.io import byte_progress, exit_on_error, opened, stop, warn
+from toolgrade.cli.io import exit_on_error, opened, stop, warn
 from toolgrade.cli.options import reading_options
 from toolgrade.cli.path_types import Source, Target
-from toolgrade.convert import Summary, Unit, holds_json, read_recorded
+from toolgrade.convert import LeftOut, Recorded, Summary, Unit, read_recorded
 from toolgrade.dataset import case_file
 from toolgrade.errors import DataFileError
 from toolgrade.formats import FormatName, TraceFormat
 from toolgrade.formats.messages.read import FORMATS
 from toolgrade.formats.traces.read import TRACE_FORMATS
-from toolgrade.scale.detect import BOM, is_large
 
 
 @command(
@@ -65,12 +64,6 @@ from toolgrade.scale.detect import BOM, is_large
     is_flag=True,
     help="Leave out conversations that cannot be read, and such files among several; they are counted and named.",
 )
-@click.option(
-    "--processes",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Processes that convert a large file.  [default: one per core]",
-)
 @reading_options
 def convert(
     *,
@@ -80,7 +73,6 @@ def convert(
     unit: Unit,
     handoffs: tuple[str, ...],
     skip_invalid: bool,
-    processes: int | None,
     reading: dict[str, bool],
 ) -> None:
     """Convert recorded messages or traces to test cases.
@@ -93,16 +85,16 @@ def convert(
 
     Exit code 2 if the command line or a FILE is wrong; nothing is written then.
     """
-    options: dict[str, Any] = {"format": format, "handoff_names": handoffs, "skip_invalid": skip_invalid, **reading}
+    options: dict[str, Any] = {"format": format, "handoff_names": handoffs, **reading}
     inputs = expand(files, "nothing was written")
     summary = Summary()
+    left_out = summary.left_out if skip_invalid else None
     with exit_on_error(target, action="write"), _output(target) as output:
         for file in inputs:
-            options["prefix"] = "" if len(inputs) == 1 else f"{file} "
-            part = _convert_by_parts(file, output, unit, processes, options)
-            if part is None:
-                part = _convert_whole(file, output, unit, options, may_skip=skip_invalid and len(inputs) > 1)
-            summary += part
+            with exit_on_error(file, "nothing was written"):
+                conversations = _conversations(file, options, left_out, alone=len(inputs) == 1)
+            for recorded in conversations:
+                output.writelines(case.to_json().encode() + b"\n" for case in summary.add(recorded, unit))
         if summary.left_out.number and not summary.cases:
             warn(*summary.left_out.texts)
             stop(f"no conversation can be read, of {summary.left_out.number}; nothing was written")
@@ -112,55 +104,21 @@ def convert(
     click.echo(f"read {summary.source}; wrote {written} to {destination}", err=True)
 
 
-def _convert_by_parts(
-    file: str, output: IO[bytes], unit: Unit, processes: int | None, options: dict[str, Any]
-) -> Summary | None:
-    """Convert a large file with a conversation on each line; return `None` for others, which must be read whole."""
-    if options["format"] in TRACE_FORMATS or not is_large(file, (b"{", b"[")) or not _is_lines(file):
-        return None
-    from toolgrade.scale.conversion import TracesError, convert_lines  # noqa: PLC0415 - most files are small
+def _conversations(file: str, options: Mapping[str, Any], left_out: LeftOut | None, *, alone: bool) -> list[Recorded]:
+    """Return the conversations of a file, which may be one of several.
 
-    # A draft, because traces may be on any line, and a packed target cannot be cut off.
-    folder = None if isinstance(output.name, int) else Path(output.name).parent
-    with (
-        exit_on_error(file, "nothing was written", action="read or write"),
-        byte_progress("converting") as progress,
-        suppress(TracesError),
-        tempfile.NamedTemporaryFile(prefix=".toolgrade-", dir=folder) as draft,
-    ):
-        summary = convert_lines(file, draft, unit, processes=processes, progress=progress, **options)
-        draft.seek(0)
-        shutil.copyfileobj(draft, output)
-        return summary
-    return None
-
-
-def _convert_whole(file: str, output: IO[bytes], unit: Unit, options: dict[str, Any], *, may_skip: bool) -> Summary:
-    """Convert a file; with `may_skip` one without any conversation that can be read is left out as a whole."""
-    summary = Summary()
-    reading = {key: value for key, value in options.items() if key not in ("allow_nan", "skip_invalid", "prefix")}
-    left_out = summary.left_out if options["skip_invalid"] else None
-    with exit_on_error(file, "nothing was written"), opened(file) as source:
+    With `left_out`, what cannot be read is added to it; of several files one may be left out as a whole.
+    """
+    reading = {key: value for key, value in options.items() if key != "allow_nan"}
+    with opened(file) as source:
         try:
             conversations = read_recorded(source, reading, allow_nan=options["allow_nan"], left_out=left_out)
         except DataFileError as error:
-            if not may_skip:
+            if alone or left_out is None:
                 raise
-            lines = {problem.line for problem in error.problems}
-            summary.left_out.add(file, len(lines), error.problems)
-            return summary
-        for recorded in conversations:
-            placed = replace(recorded, place=f"{options['prefix']}{recorded.place}".strip())
-            for case in summary.add(placed, unit):
-                output.write(case.to_json().encode() + b"\n")
-    return summary
-
-
-def _is_lines(path: str) -> bool:
-    """Return whether the first line of a file is a whole JSON value, and others follow: each has a conversation."""
-    with Path(path).open("rb") as file:
-        first = next((line for line in (raw.removeprefix(BOM) for raw in file) if line.strip()), b"")
-        return holds_json(first) and any(line.strip() for line in file)
+            left_out.add(file, len({problem.line for problem in error.problems}), error.problems)
+            return []
+    return conversations if alone else [replace(one, place=f"{file} {one.place}".strip()) for one in conversations]
 
 
 @contextmanager

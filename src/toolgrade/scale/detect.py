@@ -16,13 +16,13 @@ MANIFEST: Final = "manifest.json"
 """Name of the first file in the folder of the parts."""
 
 
-def is_large(path: str, begins: tuple[bytes, ...] = (b"{",)) -> bool:
-    """Return whether a file is large, and neither compressed nor a pipe: it begins with JSON."""
+def is_large(path: str) -> bool:
+    """Return whether a file is large, and neither compressed nor a pipe: it begins with an object."""
     try:
         if not Path(path).is_file() or Path(path).stat().st_size < LARGE_BYTES:
             return False
         with Path(path).open("rb") as file:
-            return file.read(_HEAD_BYTES).removeprefix(BOM).lstrip().startswith(begins)
+            return file.read(_HEAD_BYTES).removeprefix(BOM).lstrip().startswith(b"{")
     except OSError:
         return False
 
