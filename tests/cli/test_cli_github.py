@@ -26,7 +26,7 @@ def write(name: str, *values: object) -> None:
     Path(name).write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
 
 
-def annotations(*command: str) -> list[str]:
+def printed(*command: str) -> list[str]:
     """Return the annotations that a command prints, `score` by default."""
     result = RUNNER.invoke(main, [*(command or ("score", "runs.jsonl")), "--github"])
     assert result.exit_code == int(command[:1] != ("report",))
@@ -49,7 +49,7 @@ def test_the_line_is_that_of_the_golden(run: dict[str, str], golden: dict[str, s
     write("goldens.jsonl", {"id": "first", "input": "?"}, golden)
     RUNNER.invoke(main, ["score", "runs.jsonl", "--results", "results.jsonl"])
 
-    (line,) = annotations("report", "results.jsonl", "--lines-of", "goldens.jsonl")
+    (line,) = printed("report", "results.jsonl", "--lines-of", "goldens.jsonl")
     assert line.endswith(",file=goldens.jsonl,line=2::tool_correctness: e1 b: not called")
 
 
@@ -58,7 +58,7 @@ def test_score_annotates_its_goldens() -> None:
     write("runs.jsonl", {"id": "x", "tools_called": []})
     write("goldens.jsonl", {"id": "first", "input": "?"}, {"id": "x", "input": "q", "expected_tools": EXPECTED})
 
-    (line,) = annotations("score", "runs.jsonl", "--goldens", "goldens.jsonl")
+    (line,) = printed("score", "runs.jsonl", "--goldens", "goldens.jsonl")
     assert line == "::error title=toolgrade%3A x,file=goldens.jsonl,line=2::tool_correctness: e1 b: not called"
 
 
@@ -69,11 +69,11 @@ def test_a_case_without_a_golden_is_at_its_own_line(workspace: Path, monkeypatch
     monkeypatch.chdir(inner)
     write("runs.jsonl", {"tools_called": []}, {"tools_called": [], "expected_tools": EXPECTED})
 
-    assert annotations()[-1] == (
+    assert printed()[-1] == (
         "::error title=toolgrade%3A line 2,file=a%2C b/runs.jsonl,line=2::tool_correctness: e1 b: not called"
     )
     RUNNER.invoke(main, ["score", "runs.jsonl", "--results", "results.jsonl"])
-    assert ",file=" not in annotations("report", "results.jsonl")[-1]
+    assert ",file=" not in printed("report", "results.jsonl")[-1]
 
 
 def test_errors_are_annotated_and_passes_are_not() -> None:
@@ -84,7 +84,7 @@ def test_errors_are_annotated_and_passes_are_not() -> None:
         {"id": "error", "tools_called": []},
         *({"id": f"{number}", "tools_called": [], "expected_tools": EXPECTED} for number in range(12)),
     )
-    lines = annotations()
+    lines = printed()
 
     assert "title=toolgrade%3A error,file=runs.jsonl,line=2::tool_correctness: " in lines[0]
     assert len(lines) == 11
