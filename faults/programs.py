@@ -6,7 +6,6 @@ A program always resumes what it finds in its folder, as its user would. `in` ha
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -16,8 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
-
-from batch_worker import batch_in, prompts_of
 
 from faults.starting import Copy, Starter, Text, start_new, wait_for_groups
 from processes import environment
@@ -67,7 +64,6 @@ class Program(ABC):
         self.output.mkdir()
         self.groups: set[int] = set()
         self.settings = environment(TOOLGRADE_JUDGE_API_KEY="none")
-        self.settings["PYTHONPATH"] += os.pathsep + str(Path(batch_in.__code__.co_filename).parent)
         self.starter = Starter(self.modules, self.settings, self.folder / "errors.txt")
         self.prepare()
 
@@ -355,60 +351,6 @@ def questions(requests: Iterable[ReceivedRequest], begin: str) -> Counter[str]:
     return Counter(text for text in texts if text.startswith(begin))
 
 
-class Served(Program):
-    """A program that asks a judge behind an endpoint of this process."""
-
-    is_command = False
-    modules = (
-        "batch_worker,openai.resources.chat,openai.resources.files,openai.resources.batches,"
-        "toolgrade.judge.batch,toolgrade.judge.openai,toolgrade.testing"
-    )
-    YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
-
-    def prepare(self) -> None:
-        """Start the endpoint, which says yes."""
-        self.rounds = 0
-        self.server = FakeOpenAI(answer=lambda _request: Reply(self.YES)).start()
-
-    def fresh(self) -> None:
-        """Questions of a new round are other questions."""
-        super().fresh()
-        self.rounds += 1
-
-
-class BatchRun(Served):
-    """Submitting, waiting for and collecting batches."""
-
-    name = "batch"
-
-    @property
-    def run_folder(self) -> Path:
-        """The folder of this round, whose name is in its questions."""
-        return self.output / f"round {self.rounds}"
-
-    def arguments(self) -> Text:
-        """The program of the tests."""
-        program = (
-            "import sys; from pathlib import Path; from batch_worker import run; run(Path(sys.argv[1]), sys.argv[2])"
-        )
-        return program, [str(self.run_folder), self.server.base_url]
-
-    def check_partial(self) -> None:
-        """No question was sent twice."""
-        check(all(times == 1 for times in self._paid().values()), "batch: a question was paid for twice")
-
-    def _paid(self) -> Counter[str]:
-        return questions(self.server.batched, f"{self.run_folder.name},")
-
-    def check_complete(self) -> None:
-        """Every question was paid for once, and its verdict is in the cache."""
-        paid = self._paid()
-        check(set(paid.values()) == {1} and len(paid) == 3, f"batch: paid for {dict(paid)}")
-        judge = batch_in(self.run_folder, self.server.base_url)[1]
-        check(all(judge.cached(prompt) for prompt in prompts_of(self.run_folder)), "batch: a verdict is lost")
-        judge._cache.close()  # type: ignore[union-attr]  # noqa: SLF001 - a public way to close it is not needed by users
-
-
 def _is_damaged(path: Path) -> bool:
     """Return whether SQLite finds a fault in a file."""
     with closing(sqlite3.connect(path)) as connection:
@@ -418,10 +360,13 @@ def _is_damaged(path: Path) -> bool:
             return True
 
 
-class CacheRun(Served):
+class CacheRun(Program):
     """A judge that asks fifteen questions, one after the other, with a cache in a file."""
 
     name = "judge-cache"
+    is_command = False
+    modules = "openai.resources.chat,toolgrade.judge.openai,toolgrade.testing"
+    YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
     QUESTIONS = 15
     PROGRAM = """
 import asyncio, sys
@@ -439,6 +384,11 @@ async def ask():
 asyncio.run(ask())
 """
 
+    def prepare(self) -> None:
+        """Start the endpoint, which says yes."""
+        self.rounds = 0
+        self.server = FakeOpenAI(answer=lambda _request: Reply(self.YES)).start()
+
     def arguments(self) -> Text:
         """Ask all questions."""
         return self.PROGRAM, [self.server.base_url, self._round, str(self.QUESTIONS)]
@@ -450,6 +400,7 @@ asyncio.run(ask())
     def fresh(self) -> None:
         """Nothing was asked."""
         super().fresh()
+        self.rounds += 1
         self.asked_before: Counter[str] = Counter()
 
     def forget(self) -> None:
@@ -532,4 +483,4 @@ class SinkRun(Program):
         check(self.ids[-self.RUNS :] == last, "sink: a run is lost")
 
 
-PROGRAMS: tuple[type[Program], ...] = (Score, ScoreParts, Evaluation, Convert, BatchRun, CacheRun, SinkRun)
+PROGRAMS: tuple[type[Program], ...] = (Score, ScoreParts, Evaluation, Convert, CacheRun, SinkRun)

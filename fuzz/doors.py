@@ -48,9 +48,8 @@ from toolgrade.expect import Expect, Schema, expectation_json, read_expectation
 from toolgrade.formats import case_from_record, read, read_traces
 from toolgrade.formats.traces.read import Traces, read_trace_documents
 from toolgrade.judge import Prompt, Reply
-from toolgrade.judge.batch.remote import read_answers
 from toolgrade.judge.openai.errors import EndpointError
-from toolgrade.judge.openai.wire import chat_reply, decisions_answers, read_object, responses_reply
+from toolgrade.judge.openai.wire import chat_reply, read_object, responses_reply
 from toolgrade.judge.reply_parsing import parse_reply
 from toolgrade.linting import lint, read_tools
 from toolgrade.metrics import ToolEfficiencyMetric, ToolErrorRate, ToolPolicyMetric, ToolRecoveryMetric
@@ -396,11 +395,9 @@ def _check_reply(data: bytes) -> None:
 
 def _bodies(text: str) -> list[dict[str, Any]]:
     message = {"role": "assistant", "content": text, "refusal": None}
-    options = [{"value": "yes", "probability": 0.9}, {"value": "no", "probability": 0.1}]
     return [
         {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3}, "model": "m"},
         {"output": [{"type": "message", "content": [{"type": "output_text", "text": text}]}], "usage": {}},
-        {"output": [{"type": "choice", "name": "q1", "choices": options}], "usage": {"input_tokens": 1}},
     ]
 
 
@@ -415,37 +412,6 @@ def _check_body(data: bytes) -> None:
         for decode in (chat_reply, responses_reply):
             with suppress(EndpointError, ToolgradeError):
                 _check_verdict(prompt, decode(body))
-        decisions_answers(body, [prompt.question])
-
-
-_KEYS = [f"key-{number}" for number in range(4)]
-
-
-def _write_answers(chance: random.Random) -> bytes:
-    entries: list[Any] = []
-    for key in _KEYS:
-        body = _bodies(json.dumps(_VERDICT))[0]
-        entries.append({"custom_id": key, "response": {"status_code": 200, "body": body}, "error": None})
-    place = chance.randrange(len(entries))
-    with _any_json():
-        entries[place] = mutated(entries[place], chance)
-        texts = [json.dumps(entry).encode() for entry in entries]
-    if chance.random() < 0.3:
-        texts[place] = mutated_bytes(texts[place], chance).replace(b"\n", b" ")
-    return json.dumps({"changed": place, "lines": [text.decode("latin-1") for text in texts]}).encode()
-
-
-def _check_answers(data: bytes) -> None:
-    """Check that a line that was changed takes no other answer with it, and is counted where it answers nothing."""
-    value = _decoded(data)
-    content = "\n".join(value["lines"]).encode("latin-1")
-    answers, unreadable = read_answers(content, _KEYS, chat_reply)
-    for place, key in enumerate(_KEYS):
-        assert place == value["changed"] or isinstance(answers[key], Reply), f"the answer {key} is lost"
-    line = value["lines"][value["changed"]]
-    is_counted = _KEYS[value["changed"]] in answers or unreadable
-    is_second_answer = any(key in line for key in _KEYS if key != _KEYS[value["changed"]])
-    assert is_counted or is_second_answer or not line.strip(), "the changed line is not counted"
 
 
 GROUPS: dict[str, dict[str, Door]] = {
@@ -482,7 +448,6 @@ GROUPS: dict[str, dict[str, Door]] = {
     "judges": {
         "judge replies": Door(_write_reply, _check_reply),
         "judge responses": Door(_write_body, _check_body),
-        "batch answers": Door(_write_answers, _check_answers),
     },
     "redaction": {"redaction": Door(secrets_planted.write, secrets_planted.check)},
 }

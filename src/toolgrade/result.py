@@ -154,7 +154,7 @@ class QuestionResult:
         tool: Name of the called tool; `None` for a unit.
         called: Position of the call in its `tools_called`, from 0; `None` for a unit.
         turn: Position of its turn, or of the last turn of the unit, from 0; `None` in a case without turns.
-        probability: Of the decision, in [0, 1], if the judge or several samples give one.
+        probability: Share of the samples that agree, in [0, 1]; `None` with one sample.
         rationale: Text of the judge, or of the check in code; `None` if the judge gives none.
         evidence: References: `c2` is the second call of the case, `m1` its first message, `t3` the third tool.
         flip_rate: Share of samples with another decision, in [0, 1]; `None` for one sample.

@@ -37,7 +37,6 @@ READ_AND_WRITTEN = [
     ("lint cases --tools tools --json tools", "tools"),
     ("validate cases --label ok --json cases", "cases"),
     ("validate cases --label ok --judged-metric tool-use --judge m --cache cases", "cases"),
-    ("batch score folder cases --results cases", "cases"),
 ]
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from judging import RuleJudge, needs_openai, served
 from toolgrade.calls import CallStatus, ToolCall, ToolCallParams
 from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
-from toolgrade.errors import ConfigurationError, InvalidDataError, JudgeError, MissingFieldError, ToolgradeWarning
+from toolgrade.errors import ConfigurationError, InvalidDataError, MissingFieldError, ToolgradeWarning
 from toolgrade.formats.messages.trajectory import run_from_messages
+from toolgrade.judge import Judge
 from toolgrade.result import MetricResult
 from toolgrade.testing import BatchPlan, FakeOpenAI
 
@@ -177,8 +178,9 @@ def test_models_and_settings_that_cannot_be_used(options: dict[str, Any], messag
 
 
 @needs_openai
-def test_a_batch_takes_the_options_of_the_page(tmp_path: Path) -> None:
-    """Records are judged over the Batch API with limited polls, and a second call resumes."""
+def test_a_batch_takes_the_options_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records are judged in one batch with limited polls, and a second call collects."""
+    monkeypatch.setattr("toolgrade.judge.openai.batch._QUIET_SECONDS", 0.1)
     records = [{**RECORD, "query": f"question {number}"} for number in range(3)]
     with FakeOpenAI(answer=served(RuleJudge("yes")), batches=[BatchPlan(polls=3)]) as server:
         metric = DeepEvalToolCorrectnessMetric(
@@ -187,18 +189,21 @@ def test_a_batch_takes_the_options_of_the_page(tmp_path: Path) -> None:
             batch_status_check_interval=0,
             batch_max_iterations=2,
         )
-        with pytest.raises(JudgeError, match="have not ended after 2 checks; call again with the same folder"):
-            asyncio.run(metric.measure_batch(records, tmp_path / "batches"))
-        results = asyncio.run(metric.measure_batch(records, tmp_path / "batches"))
+        early = asyncio.run(metric.measure_batch(records, tmp_path / "verdicts.sqlite"))
+        results = asyncio.run(metric.measure_batch(records, tmp_path / "verdicts.sqlite"))
 
-    assert [(result.score, result.usage["requests"]) for result in results] == [(1, 0)] * 3
+    assert all("has not ended after 2 checks; nothing is lost" in str(result.error) for result in early)
+    assert [result.score for result in results] == [1] * 3
     assert len(server.batched) == 6
 
 
-def test_a_batch_without_credentials() -> None:
-    """A batch without credentials is refused."""
-    with pytest.raises(ConfigurationError, match="a batch needs model_credentials"):
-        asyncio.run(DeepEvalToolCorrectnessMetric().measure_batch([RECORD], "nowhere"))
+@pytest.mark.parametrize("options", [{}, {"model": Judge(RuleJudge())}])
+def test_a_batch_needs_a_model_that_has_batches(options: dict[str, Any]) -> None:
+    """Without a key, or with a judge that has options of its own, the error says what to give."""
+    with pytest.raises(
+        ConfigurationError, match="measure_batch needs a model of OpenAI by name with model_credentials"
+    ):
+        asyncio.run(DeepEvalToolCorrectnessMetric(**options).measure_batch([RECORD], "nowhere"))
 
 
 def test_options_are_the_cores() -> None:

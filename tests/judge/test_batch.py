@@ -1,361 +1,367 @@
-"""Batch judging over HTTP: requests, answers, and recovery after a crash."""
+"""`Judge(batch=True)` over HTTP: one batch for all questions, nothing is paid twice, and nothing is lost."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hostile_proxy import Answer, HostileProxy
+from judging import RuleJudge, served
 from processes import environment
-from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome
-from toolgrade.judge import Judge
-from toolgrade.judge.batch import Batch, BatchState
+from toolgrade import ConfigurationError, Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.judge import BatchOptions, Judge, Prompt, PromptResult, SqliteCache
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, Reply, sample_prompt
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
-sys.path.insert(0, str(Path(__file__).parent))
-from batch_worker import batch_in, prompts_of, run  # a script in the same folder
 
 YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
-STEPS = 27
-"""Steps of a run without a crash: writes, uploads, polls and downloads."""
+PRICES = {"m": {"input": 2.0, "output": 8.0}}
+AT_ONCE = BatchOptions(status_check_interval=0)
+WORKER = """
+import asyncio, sys
+from toolgrade.judge import BatchOptions, Judge
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.testing import sample_prompt
+
+async def main():
+    options = BatchOptions(status_check_interval=0.05)
+    judge = Judge(OpenAIJudge("m", base_url=sys.argv[1]), cache="verdicts.sqlite", batch=options)
+    await asyncio.gather(*[judge.ask(sample_prompt(f"question {number}")) for number in range(3)])
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are submitted soon, and pauses between attempts are short."""
+    monkeypatch.setattr("toolgrade.judge.openai.batch._QUIET_SECONDS", 0.1)
+    monkeypatch.setattr("toolgrade.judge.openai.throttle._FIRST_PAUSE", 0.01)
 
 
 def yes(_request: ReceivedRequest) -> Reply:
     """The answer to every question."""
-    return Reply(YES, usage=(10, 5))
+    return Reply(YES, usage=(1000, 100))
 
 
-@pytest.fixture(autouse=True)
-def _verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses between attempts are short."""
-    monkeypatch.setattr("toolgrade.judge.openai.throttle._FIRST_PAUSE", 0.01)
-    monkeypatch.setattr("toolgrade.judge.batch.remote._PAUSE", 0.01)
-
-
-def calls_made(server: FakeOpenAI, folder: Path, **options: Any) -> tuple[Batch, Judge]:
-    """A run of batches, and its judge, whose verdicts stay in memory."""
-    judge = Judge(OpenAIJudge("m", base_url=server.base_url))
-    return Batch(folder / "b", judge, **options), judge
-
-
-def questions(server: FakeOpenAI) -> list[str]:
-    """Return the questions sent in batches, which are the paid ones."""
-    return [request.body["messages"][-1]["content"] for request in server.batched]
-
-
-def prompts(count: int) -> list[Any]:
+def prompts(count: int) -> list[Prompt]:
     """So many prompts."""
     return [sample_prompt(f"question {number}") for number in range(count)]
 
 
-def through(batch: Batch, value: Any = ()) -> BatchState:
-    """The state after all three verbs."""
-    batch.submit(value)
-    batch.poll(batch_status_check_interval=0)
-    return batch.collect()
+@contextmanager
+def judging(base_url: str, folder: Path, batch: Any = AT_ONCE, **settings: Any) -> Iterator[Judge]:
+    """A new judge of the endpoint, as a later program has it."""
+    cache = SqliteCache(folder / "verdicts.sqlite")
+    yield Judge(OpenAIJudge("m", base_url=base_url, **settings), cache=cache, batch=batch)
+    cache.close()
 
 
-# The way of a prompt
+def ask(base_url: str, folder: Path, count: int = 3, batch: Any = AT_ONCE, **settings: Any) -> list[PromptResult]:
+    """The results of so many prompts, which are asked at the same time."""
+
+    async def main(judge: Judge) -> list[PromptResult]:
+        return await asyncio.gather(*[judge.ask(prompt) for prompt in prompts(count)])
+
+    with judging(base_url, folder, batch, **settings) as judge:
+        return asyncio.run(main(judge))
 
 
-def test_verdicts_enter_the_cache(tmp_path: Path) -> None:
-    """What was asked in a batch is not asked again: the judge has the verdict, at no cost."""
+def outcomes(results: list[PromptResult]) -> list[str]:
+    """The outcome of each question."""
+    return [result.outcome.value for result in results]
+
+
+def paid(server: FakeOpenAI) -> Counter[str]:
+    """How often each question was answered, and so billed."""
+    return Counter(request.body["messages"][-1]["content"] for request in server.batched)
+
+
+def created(server: FakeOpenAI) -> int:
+    """The number of batches."""
+    return sum((request.method, request.path) == ("POST", "/v1/batches") for request in server.requests)
+
+
+# One batch for everything
+
+
+def test_an_evaluation_is_one_batch(tmp_path: Path) -> None:
+    """All questions of all cases, more than may be judged at a time; a second evaluation finds all in the cache."""
+    calls = [ToolCall(name="find")]
+    cases = [
+        LLMTestCase(input=f"{number}", tools_called=calls, expected_tools=calls, available_tools=[{"name": "find"}])
+        for number in range(20)
+    ]
+    with FakeOpenAI(answer=served(RuleJudge("yes"))) as server, judging(server.base_url, tmp_path) as judge:
+        first = evaluate(cases, [ToolCorrectnessMetric(judge=judge)], max_concurrency=4)
+        requests = len(server.requests)
+        second = evaluate(cases, [ToolCorrectnessMetric(judge=judge)])
+
+    assert [result.score for _, result in first.results()] == [1] * 20
+    assert [result.usage["requests"] for _, result in second.results()] == [0] * 20
+    assert (len(server.batched), created(server), len(server.requests)) == (40, 1, requests)
+
+
+def test_all_agents_run_before_the_batch(tmp_path: Path) -> None:
+    """At most `max_concurrency` agents run at a time; then one batch judges all of their runs."""
+    running, most = 0, 0
+
+    async def agent(question: str, _conversation: object) -> Run:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+        return Run(input=question, calls=[ToolCall(name="find")], available_tools=[{"name": "find"}])
+
+    goldens = [Golden(input=f"{number}", expected_tools=[ToolCall(name="find")]) for number in range(9)]
+    with FakeOpenAI(answer=served(RuleJudge("yes"))) as server, judging(server.base_url, tmp_path) as judge:
+        metric = ToolCorrectnessMetric(judge=judge, async_mode=False)
+        report = evaluate(goldens=goldens, agent=agent, metrics=[metric], max_concurrency=2)
+
+    assert [result.score for _, result in report.results()] == [1] * 9
+    assert (most, created(server)) == (2, 1)
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_a_line_is_the_request_that_would_be_sent(tmp_path: Path, api: str) -> None:
+    """The body is that of the single request, options and all, and the batch is for its endpoint."""
     with FakeOpenAI(answer=yes) as server:
-        batch, judge = calls_made(server, tmp_path)
-        state = through(batch, prompts(3))
-        questions = len(server.requests)
-        answered = [asyncio.run(judge.ask(prompt)) for prompt in prompts(3)]
-
-    assert (state.prompts, state.verdicts, state.under_way, state.open, state.lost) == (3, 3, 0, 0, {})
-    assert state.usage == {"input_tokens": 30, "output_tokens": 15}
-    assert [one.outcome for one in answered] == [JudgeOutcome.OK] * 3
-    assert all(one.cached for one in answered)
-    assert len(server.requests) == questions
-
-
-def test_a_line_is_the_request_that_would_be_sent(tmp_path: Path) -> None:
-    """The body is that of the live request, options and all, and the batch is for its endpoint."""
-    with FakeOpenAI(answer=yes) as server:
-        live = OpenAIJudge("m", base_url=server.base_url, options={"temperature": 0})
-        through(Batch(tmp_path / "b", Judge(live)), prompts(1))
+        ask(server.base_url, tmp_path, 1, api=api, options={"temperature": 0})
+        live = OpenAIJudge("m", base_url=server.base_url, api=api, options={"temperature": 0})
         asyncio.run(live.complete(prompts(1)[0]))
 
     assert server.batched[0].body == server.requests[-1].body
     assert server.batched[0].path == server.requests[-1].path
 
 
-def test_responses_go_in_batches_too(tmp_path: Path) -> None:
-    """The Responses API has separate batches."""
+def test_a_batch_costs_half(tmp_path: Path) -> None:
+    """In results and in estimates."""
     with FakeOpenAI(answer=yes) as server:
-        judge = Judge(OpenAIJudge("m", api="responses", base_url=server.base_url))
-        state = through(Batch(tmp_path / "b", judge), prompts(2))
+        [result] = ask(server.base_url, tmp_path, 1, prices=PRICES)
+        with judging(server.base_url, tmp_path, prices=PRICES) as judge:
+            estimate = judge.estimate(prompts(2), answer_tokens=100)
 
-    assert state.verdicts == 2
-    assert {request.path for request in server.batched} == {"/v1/responses"}
+    assert result.cost == pytest.approx((1000 * 2 + 100 * 8) / 1e6 / 2)
+    assert (estimate.verdicts, estimate.requests) == (1, 1)
+    assert "at 1 in and 4 out a million tokens" in str(estimate)
 
 
-def test_known_and_pending_questions_are_not_sent(tmp_path: Path) -> None:
-    """Each prompt is sent once per verdict, however often it is submitted."""
+def test_batches_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No batch has more requests or bytes than the provider allows."""
     with FakeOpenAI(answer=yes) as server:
-        batch, judge = calls_made(server, tmp_path)
-        asyncio.run(judge.ask(prompts(1)[0]))
-        batch.submit([*prompts(3), *prompts(3)])
-        batch.submit(prompts(4))
-        state = through(batch, prompts(4))
+        monkeypatch.setattr("toolgrade.judge.openai.batch._MOST_REQUESTS", 2)
+        assert outcomes(ask(server.base_url, tmp_path, 5)) == ["ok"] * 5
+        assert created(server) == 3
+        monkeypatch.setattr("toolgrade.judge.openai.batch._MOST_BYTES", 10)
+        assert outcomes(ask(server.base_url, tmp_path, 7)) == ["ok"] * 7
+        assert created(server) == 5
 
-    assert sorted(questions(server)) == ["question 1", "question 2", "question 3"]
-    assert (state.prompts, state.verdicts) == (3, 3)
-
-
-def test_verdicts_that_the_cache_lost_come_from_the_folder(tmp_path: Path) -> None:
-    """They are paid for, so only prompts without a stored answer are sent."""
-    with FakeOpenAI(answer=yes) as server:
-        through(calls_made(server, tmp_path, max_requests=2)[0], prompts(3))
-        (tmp_path / "b" / "output-0002.jsonl").unlink()
-        batch, judge = calls_made(server, tmp_path)
-        batch.submit(prompts(3))
-        restored = [judge.cached(prompt) is not None for prompt in prompts(3)]
-        state = through(batch)
-
-    assert restored == [True, True, False]
-    assert sorted(questions(server)) == ["question 0", "question 1", "question 2", "question 2"]
-    assert state.verdicts == 3
-
-
-def test_limits_split(tmp_path: Path) -> None:
-    """No batch has more requests or bytes than allowed, and all verdicts come together."""
-    with FakeOpenAI(answer=yes) as server:
-        by_count, _ = calls_made(server, tmp_path / "one", max_requests=2)
-        counted = through(by_count, prompts(5))
-        size = len((tmp_path / "one" / "b" / "requests-0001.jsonl").read_bytes())
-        by_size, _ = calls_made(server, tmp_path / "two", max_bytes=size)
-        sized = through(by_size, prompts(5))
-
-    assert [shard.requests for shard in counted.shards] == [2, 2, 1]
-    assert [shard.requests for shard in sized.shards] == [2, 2, 1]
-    assert (counted.verdicts, sized.verdicts) == (5, 5)
-
-
-def test_a_prompt_that_fits_no_batch_is_named(tmp_path: Path) -> None:
-    """Nothing is sent then."""
-    with FakeOpenAI(answer=yes) as server:
-        batch, _ = calls_made(server, tmp_path, max_bytes=100)
-        with pytest.raises(ConfigurationError, match=r"'tool_selection'.*more than a batch may have"):
-            batch.submit(prompts(1))
-
-    assert server.requests == ()
+    assert set(paid(server).values()) == {1}
 
 
 # What does not come back
 
 
 @pytest.mark.parametrize(
-    "plan",
+    ("plan", "outcome", "problem"),
     [
-        BatchPlan("expired", answered=1),
-        BatchPlan("cancelled", answered=1),
-        BatchPlan("expired", answered=0),
-        BatchPlan("failed", polls=0),
-        BatchPlan(create_fault=HttpFault.cut()),
-        BatchPlan(create_fault=HttpFault.status(500)),
-        BatchPlan(create_fault=HttpFault.html()),
+        (BatchPlan("expired", answered=1), "transient", "not be executed before its end"),
+        (BatchPlan("cancelled", answered=1), "transient", "(cancelled) has no answer to this question; ask again"),
+        (
+            BatchPlan("failed", answered=0),
+            "fatal",
+            "(failed) has no answer to this question: 'the plan lets it fail'; ask",
+        ),
     ],
-    ids=repr,
+    ids=lambda value: value.end if isinstance(value, BatchPlan) else "",
 )
-def test_only_unanswered_questions_are_sent_again(tmp_path: Path, plan: BatchPlan) -> None:
-    """Questions that a batch leaves open are sent with the next submission."""
+def test_batches_that_end_early(tmp_path: Path, plan: BatchPlan, outcome: str, problem: str) -> None:
+    """What was answered is a verdict, the rest an error; only the rest is submitted again."""
     with FakeOpenAI(answer=yes, batches=[plan]) as server:
-        batch, _ = calls_made(server, tmp_path)
-        first = through(batch, prompts(3))
-        second = through(batch)
+        first = ask(server.base_url, tmp_path)
+        second = ask(server.base_url, tmp_path)
 
-    answered = {"failed": 0}.get(plan.end, 3 if plan.answered is None else plan.answered)
-    assert (first.verdicts, first.open, first.lost) == (answered, 3 - answered, {})
-    assert (second.verdicts, second.open) == (3, 0)
-    assert sorted(questions(server)) == ["question 0", "question 1", "question 2"]
-
-
-def test_failed_lines_are_sent_again_where_that_may_help(tmp_path: Path) -> None:
-    """Overload and server errors are retried a limited number of times, invalid requests are not."""
-    questions: Counter[str] = Counter()
-
-    def answer(request: ReceivedRequest) -> Any:
-        text = request.body["messages"][-1]["content"]
-        questions[text] += 1
-        return {
-            "question 0": yes(request),
-            "question 1": HttpFault.status(429) if questions[text] == 1 else yes(request),
-            "question 2": HttpFault.status(400, "too long"),
-            "question 3": HttpFault.status(500, "broken"),
-        }[text]
-
-    with FakeOpenAI(answer=answer) as server:
-        batch, judge = calls_made(server, tmp_path)
-        states = [through(batch, prompts(4)) for _ in range(4)]
-        keys = [judge.key_of(prompt) for prompt in prompts(4)]
-
-    assert [state.verdicts for state in states] == [1, 2, 2, 2]
-    assert [state.open for state in states] == [2, 1, 0, 0]
-    assert set(states[-1].lost) == {keys[2], keys[3]}
-    assert "too long" in states[-1].lost[keys[2]].problem
-    assert "broken" in states[-1].lost[keys[3]].problem
-    assert questions == {"question 0": 1, "question 1": 2, "question 2": 1, "question 3": 3}
+    assert outcomes(first) == ["ok"] * (plan.answered or 0) + [outcome] * (3 - (plan.answered or 0))
+    assert problem in str(first[-1].problem)
+    assert outcomes(second) == ["ok"] * 3
+    assert paid(server) == dict.fromkeys(("question 0", "question 1", "question 2"), 1)
 
 
-def test_answers_without_a_verdict_are_reported_and_not_cached(tmp_path: Path) -> None:
-    """Refusals, truncated and malformed answers are counted and not sent again."""
+def test_requests_that_fail_in_a_batch(tmp_path: Path) -> None:
+    """Each has an outcome of its own, and is asked again by the next run, as is a reply without a verdict."""
     steps = {
-        "question 0": Reply(refusal="I cannot.", usage=(10, 1)),
-        "question 1": Reply('{"verdict"', finish="length", usage=(10, 1)),
-        "question 2": Reply("maybe", usage=(10, 1)),
+        "question 0": HttpFault.status(429, "slow down"),
+        "question 1": HttpFault.status(400, "too long"),
+        "question 2": Reply(refusal="I cannot."),
+        "question 3": Reply("maybe"),
+        "question 4": yes,
     }
-    with FakeOpenAI(answer=lambda request: steps[request.body["messages"][-1]["content"]]) as server:
-        batch, judge = calls_made(server, tmp_path)
-        through(batch, prompts(3))
-        state = through(batch)
-        outcomes = [state.lost[judge.key_of(prompt)].outcome for prompt in prompts(3)]
+    answer: Callable[[ReceivedRequest], Any] = lambda request: steps[request.body["messages"][-1]["content"]]  # noqa: E731
+    with FakeOpenAI(answer=lambda request: yes(request) if callable(answer(request)) else answer(request)) as server:
+        results = ask(server.base_url, tmp_path, 5)
+        steps.update(dict.fromkeys(steps, yes))
+        again = ask(server.base_url, tmp_path, 5)
 
-    assert outcomes == ["refusal", "truncated", "malformed"]
-    assert (state.verdicts, state.open) == (0, 0)
-    assert state.usage == {"input_tokens": 30, "output_tokens": 3}
-    assert len(server.batched) == 3
-
-
-def test_a_line_that_spoils_its_batch_is_left_out(tmp_path: Path) -> None:
-    """Where the provider refuses the file for one line, the others are sent again without it."""
-    with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=0)]) as server:
-        batch, judge = calls_made(server, tmp_path)
-        batch.submit(prompts(1))
-        batch.collect()
-        batch.submit(prompts(3))
-        manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
-        message_text = {"code": "invalid", "line": 2, "message": "no such thing", "param": None}
-        manifest["shards"][-1] |= {"status": "failed", "errors": [message_text], "output_file_id": None}
-        (tmp_path / "b" / "manifest.json").write_text(json.dumps(manifest))
-        batch.collect()
-        state = through(batch)
-
-    assert set(state.lost) == {judge.key_of(prompts(3)[2])}
-    assert state.verdicts == 2
+    assert outcomes(results) == ["transient", "malformed", "refusal", "malformed", "ok"]
+    assert "(HTTP 400): 'too long'" in str(results[1].problem)
+    assert outcomes(again) == ["ok"] * 5
+    assert paid(server) == {**dict.fromkeys(steps, 2), "question 4": 1}
 
 
-# Waiting
+def damaged(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Answer], Answer]:
+    """Change the lines of the first file of answers."""
+    files: list[str] = []
+
+    def hook(answer: Answer) -> Answer:
+        if not answer.kind.endswith("/content") or files:
+            return answer
+        files.append(answer.kind)
+        return answer.with_body(b"".join(change(answer.body.splitlines(keepends=True))))
+
+    return hook
 
 
-def test_waiting_is_bounded_only_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses begin with the interval, grow by half up to two minutes, and end with the batches or the iterations."""
-    pauses: list[float] = []
-    monkeypatch.setattr(time, "sleep", pauses.append)
-    with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=12)]) as server:
-        batch, _ = calls_made(server, tmp_path)
-        batch.submit(prompts(1))
-        few = batch.poll(batch_max_iterations=3)
-        before = list(pauses)
-        pauses.clear()
-        visited: list[BatchState] = []
-        all_of_it = batch.poll(on_state=visited.append)
-
-    assert not few.ended
-    assert before == [30, 45]
-    assert all_of_it.ended
-    assert pauses[:5] == [30, 45, 67.5, 101.25, 120]
-    assert max(pauses) == 120
-    assert [state.ended for state in visited] == [False] * len(pauses) + [True]
+STRANGER = b'{"custom_id": "of nobody", "response": {"status_code": 200, "body": {}}}\n'
 
 
-def test_failed_poll_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unreachable provider is polled again; one that rejects the key is not."""
-    with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=1)]) as server:
-        batch, _ = calls_made(server, tmp_path)
-        batch.submit(prompts(1))
-        outcomes = iter([JudgeOutcome.TRANSIENT, JudgeOutcome.TIMEOUT])
-        from toolgrade.judge.batch.remote import Remote
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        pytest.param(lambda lines: [*lines, *lines, STRANGER, b"\n"], 0, id="repeated and unknown lines"),
+        pytest.param(lambda lines: [*lines, b'{"custom'], 0, id="half a line more"),
+        pytest.param(lambda lines: [lines[0], lines[1], lines[2][:30]], 1, id="a line is cut"),
+        pytest.param(lambda _: [b"<html>Sign in</html>"], 3, id="a page"),
+    ],
+)
+def test_files_of_answers_that_are_damaged(
+    tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], lost: int
+) -> None:
+    """What can be read is kept; the rest is read again by the next run, and not paid for twice."""
+    with (
+        FakeOpenAI(answer=yes) as server,
+        HostileProxy(server.port, damaged(change)) as proxy,
+    ):
+        first = ask(proxy.base_url, tmp_path)
+        second = ask(proxy.base_url, tmp_path)
 
-        look = Remote.look
-
-        async def failing(self: Any, key: str) -> Any:
-            outcome = next(outcomes, None)
-            if outcome is not None:
-                raise JudgeError("away", outcome)
-            return await look(self, key)
-
-        monkeypatch.setattr(Remote, "look", failing)
-        assert batch.poll(batch_status_check_interval=0).ended
+    assert Counter(outcomes(first)) == Counter({"ok": 3 - lost, "transient": lost})
+    assert all("cannot be read; ask again later" in str(result.problem) for result in first if result.verdict is None)
+    assert outcomes(second) == ["ok"] * 3
+    assert set(paid(server).values()) == {1}
 
 
-def test_invalid_setups_are_refused(tmp_path: Path) -> None:
-    """Nothing to wait for, a judge without batches or cache, a folder of another judge."""
+# Waiting, and the end of the program
+
+
+def test_waiting_may_end(tmp_path: Path) -> None:
+    """After the last check that is allowed; a later run collects, also what it does not ask itself."""
+    options = BatchOptions(status_check_interval=0, max_iterations=2)
+    with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=3)]) as server:
+        first = ask(server.base_url, tmp_path, batch=options)
+        second = ask(server.base_url, tmp_path, 1)
+        third = ask(server.base_url, tmp_path)
+
+    assert outcomes(first) == ["timeout"] * 3
+    assert "has not ended after 2 checks; nothing is lost: ask again with the same cache" in str(first[0].problem)
+    assert outcomes(second) == ["ok"]
+    assert [result.cached for result in third] == [True] * 3
+    assert (len(server.batched), created(server)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "plan", [BatchPlan(polls=20), BatchPlan(create_fault=HttpFault.silence())], ids=["polling", "creating"]
+)
+def test_a_program_that_is_killed_loses_nothing(tmp_path: Path, plan: BatchPlan) -> None:
+    """While it polls, or before it knows that its batch was created; the next one collects the batch."""
+    last = "POST /v1/batches" if plan.create_fault else "GET /v1/batches/"
+    (tmp_path / "worker.py").write_text(WORKER, encoding="utf-8")
+    with FakeOpenAI(answer=yes, batches=[plan]) as server:
+        command = [sys.executable, "worker.py", server.base_url]
+        worker = subprocess.Popen(command, cwd=tmp_path, env=environment())
+        try:
+            while not any(f"{request.method} {request.path}".startswith(last) for request in server.requests):
+                assert worker.poll() is None
+                time.sleep(0.01)
+        finally:
+            worker.kill()
+            worker.wait()
+        results = ask(server.base_url, tmp_path)
+
+    assert outcomes(results) == ["ok"] * 3
+    assert (len(server.batched), created(server)) == (3, 1)
+
+
+def test_failed_requests_are_repeated(tmp_path: Path) -> None:
+    """An unreachable provider is asked again; a batch whose creation was not confirmed is looked for first."""
+    failures = Counter[str]()
+
+    def change(answer: Answer) -> Answer:
+        failures[answer.kind] += 1
+        return Answer(answer.kind, 500, b"{}") if failures[answer.kind] <= 2 else answer
+
+    with FakeOpenAI(answer=yes) as server, HostileProxy(server.port, change) as proxy:
+        results = ask(proxy.base_url, tmp_path)
+
+    assert outcomes(results) == ["ok"] * 3
+    assert created(server) == 1
+
+
+def test_a_provider_that_refuses(tmp_path: Path) -> None:
+    """A wrong key is an outcome at once; the next run submits."""
     with FakeOpenAI(answer=yes) as server:
-        batch, _ = calls_made(server, tmp_path)
-        for verb in (batch.poll, batch.collect, batch.state):
-            with pytest.raises(ConfigurationError, match="submit some first"):
-                verb()
-        batch.submit(prompts(1))
-        other = Batch(tmp_path / "b", Judge(OpenAIJudge("n", base_url=server.base_url)))
-        with pytest.raises(ConfigurationError, match="use another folder"):
-            other.submit(prompts(1))
-        with pytest.raises(ConfigurationError, match="behind OpenAI's API"):
-            Batch(tmp_path / "c", Judge(lambda _: "")).submit(prompts(1))
-        with pytest.raises(ConfigurationError, match="with a cache"):
-            Batch(tmp_path / "c", Judge(OpenAIJudge("m"), cache=None)).submit(prompts(1))
-        with batch._folder.locked(), pytest.raises(ConfigurationError, match="another process"):
-            batch.submit(prompts(1))
+        with HostileProxy(server.port, lambda answer: Answer(answer.kind, 401, b"{}")) as proxy:
+            assert outcomes(ask(proxy.base_url, tmp_path)) == ["fatal"] * 3
+        assert outcomes(ask(server.base_url, tmp_path)) == ["ok"] * 3
 
 
-def test_no_key_is_written(tmp_path: Path) -> None:
-    """Whatever is in the folder, the key is not."""
-    with FakeOpenAI(answer=yes) as server:
-        judge = Judge(OpenAIJudge("m", base_url=server.base_url, api_key="sk-made-up-key"))
-        through(Batch(tmp_path / "b", judge), prompts(2))
+def test_nobody_waits_any_more(tmp_path: Path) -> None:
+    """When every question is cancelled, polling ends; a question of the same loop begins anew and collects."""
 
-    assert all(b"sk-made-up-key" not in path.read_bytes() for path in (tmp_path / "b").iterdir())
+    async def main(judge: Judge, server: FakeOpenAI) -> PromptResult:
+        tasks = [asyncio.ensure_future(judge.ask(prompt)) for prompt in prompts(2)]
+        while not created(server):  # noqa: ASYNC110 - nothing tells that the request arrives
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.01)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        return await judge.ask(prompts(1)[0])
 
-
-# Crashes
-
-
-@pytest.fixture(scope="module")
-def crashed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, FakeOpenAI]]:
-    """Folders of runs that were killed, one after each step, and the endpoint that they asked."""
-    folder = tmp_path_factory.mktemp("crashed")
-    worker = Path(__file__).parent / "batch_worker.py"
-    with FakeOpenAI(answer=yes) as server:
-        done = subprocess.run(
-            [sys.executable, str(worker), str(folder), server.base_url],
-            env=environment(),
-            capture_output=True,
-            check=False,
-            timeout=240,
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        # Killed after each step but the last one, after which nothing is left to be killed in.
-        assert list(map(int, done.stdout.split())) == [*range(1, STEPS + 1), STEPS]
-        yield folder, server
+    with FakeOpenAI(answer=yes, batches=[BatchPlan(polls=20)]) as server, judging(server.base_url, tmp_path) as judge:
+        assert asyncio.run(main(judge, server)).outcome.value == "ok"
+    assert created(server) == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed and copied as POSIX does")
-@pytest.mark.parametrize("step", range(1, STEPS + 1))
-def test_a_crash_loses_nothing_and_repeats_nothing(crashed: tuple[Path, FakeOpenAI], step: int) -> None:
-    """Killed after any step, the next run ends with every verdict, and no question was paid for twice."""
-    folder, server = crashed
-    folder = folder / f"step {step}"
+# Setup
 
-    state = run(folder, server.base_url)
 
-    judge = batch_in(folder, server.base_url)[1]
-    assert (state.verdicts, state.under_way, state.open, state.lost) == (3, 0, 0, {})
-    assert all(judge.cached(prompt) for prompt in prompts_of(folder))
-    judge._cache.close()  # type: ignore[union-attr]
-    paid = [text for text in questions(server) if text.startswith(f"{folder.name},")]
-    assert sorted(paid) == [f"{folder.name}, question {number}" for number in range(3)]
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Judge("m", batch=True),
+            r"batch needs a cache in a file: give Judge\(\.\.\., cache='verdicts.sqlite'\)",
+        ),
+        (lambda: Judge("m", cache="c.sqlite", batch=3), "batch must be True, False or BatchOptions, got 3"),
+        (lambda: Judge(lambda _: "", cache="c.sqlite", batch=True, identity={}).model, "batch needs an OpenAIJudge"),
+        (lambda: Judge(OpenAIJudge("m", token_budget=9), cache="c.sqlite", batch=True).model, "estimate"),
+        (lambda: BatchOptions(status_check_interval=-1), "status_check_interval must be a number of seconds"),
+        (lambda: BatchOptions(max_iterations=0), "max_iterations"),
+    ],
+)
+def test_setups_that_cannot_work(make: Callable[[], object], message: str) -> None:
+    """Each error says what to do."""
+    with pytest.raises(ConfigurationError, match=message):
+        make()

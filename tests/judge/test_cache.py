@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from toolgrade import ConfigurationError
-from toolgrade.judge import Message, Prompt, Question, Reply, SqliteCache
+from toolgrade.judge import Message, Prompt, Reply, SqliteCache
 from toolgrade.judge.cache import cache_key
 
 
@@ -30,7 +30,7 @@ def test_replies_come_back_whole(tmp_path: Path) -> None:
     cache = SqliteCache(tmp_path / "c.db")
     reply = Reply(text="é \u202e \x00", usage={"input_tokens": 3}, model="m", request_id="r", attempts=2)
     cache.put("k", reply)
-    cache.put("k", Reply(probabilities={"yes": 1.0}))
+    cache.put("k", Reply(text="x"))
     cache.put("k", reply)
 
     assert SqliteCache(tmp_path / "c.db").get("k") == reply
@@ -113,8 +113,6 @@ def prompt(**changed: object) -> Prompt:
         "version": "1",
         "messages": (Message(role="user", content="x"),),
         "reply_schema": {"type": "object", "properties": {}},
-        "state": (),
-        "question": Question(id="q", text="?"),
         "ids": ("c1",),
         "content": {"evidence": {"a": 1, "b": 2}, "sample": 0},
         **changed,

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolgrade import (
     ConfigurationError,
-    ConversationalTestCase,
     MLLMImage,
     MLLMTestCase,
     ToolCall,
     ToolCorrectnessMetric,
 )
-from toolgrade.judge import Answers, CostEstimate, Judge, MemoryCache, Price, Prompt, Reply
-from toolgrade.judge.batch import Batch
+from toolgrade.judge import CostEstimate, Judge, Price, Prompt, Reply
 from toolgrade.judge.openai import OpenAIJudge
-from toolgrade.metrics import ToolUseMetric
-from toolgrade.testing import BatchPlan, FakeOpenAI, HttpFault, sample_prompt
+from toolgrade.testing import sample_prompt
 
 PRICES = {"m": {"input": 2.0, "output": 8.0}}
 VERDICT = '{"evidence": [], "reasoning": "r", "verdict": "yes"}'
@@ -49,7 +45,7 @@ def test_tokens_are_reckoned_by_letters() -> None:
     estimate = judge(prices=PRICES).estimate(questions)
 
     tokens = round(sum(map(letters, questions)) / 3)
-    assert (estimate.prompts, estimate.verdicts, estimate.settled, estimate.requests) == (3, 0, 0, 3)
+    assert (estimate.prompts, estimate.verdicts, estimate.requests) == (3, 0, 3)
     assert (estimate.input_tokens, estimate.output_tokens) == (tokens, 450)
     assert estimate.cost == pytest.approx((tokens * 2 + 450 * 8) / 1e6)
     assert str(estimate).split("\n")[2].endswith("at 2 in and 8 out a million tokens")
@@ -109,22 +105,6 @@ def test_images_are_reported_and_not_counted() -> None:
     assert f"{estimate.images} questions with images, which are not counted" in str(estimate)
 
 
-def test_a_model_that_decides_writes_nothing() -> None:
-    """It reads the evidence, and its answer has no tokens."""
-
-    class Decides:
-        def decide(self, *_: Any) -> Answers:
-            raise AssertionError
-
-    prompt = ToolUseMetric(judge=judge()).prompts(conversation())[0]
-    document_text = sum(len(f"{message.content}") for message in prompt.state) + len(prompt.question.text)
-
-    estimate = Judge(Decides()).estimate([prompt])
-
-    assert (estimate.input_tokens, estimate.output_tokens) == (round(document_text / 3), 0)
-    assert document_text < letters(prompt)
-
-
 def test_cost_limit_is_enforced() -> None:
     """Higher and unknown costs are refused."""
     estimate = judge(prices=PRICES).estimate(prompts(3))
@@ -140,59 +120,23 @@ def test_cost_limit_is_enforced() -> None:
             estimate.check(wrong)
 
 
-def conversation() -> ConversationalTestCase:
-    """Return a conversation with three questions."""
-    call = {"name": "weather", "input_parameters": {"city": "Oslo"}}
-    turns = [{"role": "user", "content": "Oslo?"}, {"role": "assistant", "content": "Rain.", "tools_called": [call]}]
-    return ConversationalTestCase.model_validate({"turns": turns, "available_tools": [{"name": "weather"}]})
-
-
-def test_batch_is_half_price_without_pending_questions(tmp_path: Path) -> None:
-    """Questions in a batch are not paid for again; planned ones that were never sent are."""
-    pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
-    with FakeOpenAI(batches=[BatchPlan(create_fault=HttpFault.status(401, "no"))]) as server:
-        model = OpenAIJudge("m", base_url=server.base_url, api_key="k", prices=PRICES)
-        one = Judge(model, cache=MemoryCache())
-        batch = Batch(tmp_path / "state", one)
-        questions = ToolUseMetric(judge=one).prompts(conversation())
-
-        before = batch.estimate([*questions, *questions])
-        assert not (tmp_path / "state").exists()
-        with pytest.raises(Exception, match="401"):
-            batch.submit(questions)
-        planned = batch.estimate(questions)
-        Batch(tmp_path / "state", one).submit()
-        under_way = batch.estimate([*questions, *prompts(1)])
-
-    single = one.estimate(questions)
-    assert single.cost is not None
-    assert before.cost == pytest.approx(single.cost / 2)
-    assert (before.requests, before.batch) == (planned.requests, planned.batch) == (3, True)
-    assert (under_way.prompts, under_way.settled, under_way.requests) == (4, 3, 1)
-    other = Batch(tmp_path / "state", judge())
-    with pytest.raises(ConfigurationError, match="use another folder"):
-        other.estimate(questions)
-
-
 def test_an_estimate_reads_well() -> None:
     """Requests, basis of the estimate, and cost."""
     estimate = CostEstimate(
         prompts=1200,
-        verdicts=150,
-        settled=50,
+        verdicts=200,
         requests=1000,
         input_tokens=1234567,
         output_tokens=48300,
         images=1,
         answers=150,
         answer_tokens=48.3,
-        batch=True,
         price=Price(input=2, output=8),
     )
 
     assert str(estimate) == (
-        "1,200 questions: 150 in the cache, 50 under way or given up, 1,000 to be sent\n"
+        "1,200 questions: 200 in the cache, 1,000 to be sent\n"
         "about 1,230,000 tokens in, 48,300 out (as 150 answers in the cache, 48.3 tokens an answer; 1 question with "
         "images, which are not counted)\n"
-        "about 1.43 in all, at 2 in and 8 out a million tokens, halved for a batch"
+        "about 2.86 in all, at 2 in and 8 out a million tokens"
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from judging import RuleJudge, evidence_text, needs_openai
+from judging import RuleJudge, evidence_text
 from toolgrade import (
     ConfigurationError,
     InvalidDataError,
@@ -22,7 +22,6 @@ from toolgrade import (
     evaluate,
 )
 from toolgrade.judge import Judge
-from toolgrade.testing import FakeOpenAI
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 JPEG = b"\xff\xd8\xff\xe0" + b"\0" * 20
@@ -164,22 +163,6 @@ def test_one_bad_image_fails_one_case() -> None:
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=RuleJudge("yes"))
     report = evaluate([case(MLLMImage(data=PNG)), case(MLLMImage(path="nowhere")), case()], [metric])  # type: ignore[arg-type]
     assert [result.status.value for _, result in report.results()] == ["scored", "failed", "scored"]
-
-
-@needs_openai
-def test_over_http() -> None:
-    """The image arrives at a server that speaks OpenAI's API, as that API has it."""
-    from toolgrade.judge.openai import OpenAIJudge
-
-    reply = '{"evidence": ["i1"], "reasoning": "seen", "verdict": "yes"}'
-    with FakeOpenAI(answer=lambda _: reply) as server:
-        model = OpenAIJudge("gpt-4o", base_url=server.base_url)
-        metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=model)
-        result = metric.measure(case(MLLMImage(data=PNG)))  # type: ignore[arg-type]
-
-    parts = server.requests[0].body["messages"][-1]["content"]
-    assert [part["type"] for part in parts] == ["text", "text", "image_url"]
-    assert result.units[0].questions[0].evidence == ("i1",)
 
 
 def test_images_change_the_key() -> None:

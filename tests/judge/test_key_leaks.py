@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import logging
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +15,8 @@ import pytest
 
 from hostile_proxy import Answer, HostileProxy
 from toolgrade import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, evaluate
-from toolgrade.errors import JudgeError, ToolgradeError
-from toolgrade.judge import Judge
-from toolgrade.judge.batch import Batch
+from toolgrade.errors import JudgeError
+from toolgrade.judge import BatchOptions, Judge
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.judge.openai.key_filter import SHORTEST, remember, remove_keys, without_keys
 from toolgrade.judge.openai.wire import chat_reply
@@ -96,10 +94,8 @@ def test_a_key_with_characters_of_an_escape() -> None:
 
 @pytest.mark.parametrize("text", ["\\" * 1_000_000, "%" + "25" * 500_000, "&#" + "0" * 1_000_000, KEY[:7] * 100_000])
 def test_a_long_text_takes_little_time(text: str) -> None:
-    """The time grows with the length alone."""
-    start = time.monotonic()
+    """The time grows with the length alone; with its square this would not end."""
     assert remove_keys(text, [KEY]) == text
-    assert time.monotonic() - start < 2
 
 
 def test_a_key_in_two_parts_of_a_reply() -> None:
@@ -180,8 +176,9 @@ def test_no_output_has_the_key(
     place: str,
     spelling: str,
 ) -> None:
-    """Results, reports, caches, folders of batches, errors, warnings and logs at every level."""
+    """Results, reports, caches, errors, warnings and logs at every level, one by one and in a batch."""
     monkeypatch.setattr("toolgrade.judge.openai.throttle._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("toolgrade.judge.openai.batch._QUIET_SECONDS", 0.01)
     spelled = SPELLINGS[spelling]
     calls = [ToolCall(name="look")]
     case = LLMTestCase(input="?", tools_called=calls, expected_tools=calls)
@@ -198,24 +195,15 @@ def test_no_output_has_the_key(
         evaluate([case], [metric], results=tmp_path / "results.jsonl")
         report = evaluate([case], [metric])
         written(report, tmp_path)
-        batch = Batch(tmp_path / "batch", judge)
-        errors: list[str] = []
-        for step in (
-            lambda: batch.submit([sample_prompt("q")]),
-            lambda: batch.poll(batch_max_iterations=1),
-            batch.collect,
-        ):
-            try:
-                step()
-            except ToolgradeError as error:
-                errors.append(f"{error!r} {error} {error.__cause__!r}")
+        batched = Judge(model, cache=judge._cache, batch=BatchOptions(status_check_interval=0))
+        answered = asyncio.run(batched.ask(sample_prompt("q")))
     judge._cache.close()  # type: ignore[union-attr]
 
     captured = capfd.readouterr()
     texts = {
         "memory": repr(report),
         "shown": captured.out + captured.err,
-        "errors": repr(errors),
+        "batch": repr(answered),
         "warnings": repr([str(warning.message) for warning in caught]),
         "logs": "\n".join(f"{record.getMessage()} {record.exc_info}" for record in caplog.records),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,40 +19,45 @@ def test_the_pause_doubles_up_to_a_minute() -> None:
     assert pause(10_000) <= 60
 
 
-def test_refusals_of_one_burst_are_one() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time as the pause has it: a list of one number, which a test may change."""
+    now = [1000.0]
+    monkeypatch.setattr("toolgrade.judge.openai.throttle.time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_refusals_of_one_burst_are_one(clock: list[float]) -> None:
     """Requests that were sent before the pause began do not make it longer."""
     gate = CoolDown()
-    sent = time.monotonic()
-
+    sent, clock[0] = clock[0], clock[0] + 1
     for _ in range(10):
         gate.refused(sent, None)
 
-    assert 0 < gate.left() <= 0.5
+    assert 0.375 <= gate.left() <= 0.5
 
 
-def test_refusals_one_after_the_other_double_it() -> None:
+def test_refusals_one_after_the_other_double_it(clock: list[float]) -> None:
     """A request that was sent after the pause and refused makes the next one longer, and a success forgets that."""
     gate = CoolDown()
     for _ in range(3):
-        gate.refused(time.monotonic(), None)
-    assert 1.4 < gate.left() <= 2
+        clock[0] += 60
+        gate.refused(clock[0], None)
+    assert 1.5 <= gate.left() <= 2
 
-    gate = CoolDown()
-    for _ in range(3):
-        gate.refused(time.monotonic(), None)
-        gate.accepted(time.monotonic())
+    clock[0] += 60
+    gate.accepted(clock[0])
+    gate.refused(clock[0], None)
     assert gate.left() <= 0.5
 
 
-def test_the_longest_wish_counts() -> None:
+def test_the_longest_wish_counts(clock: list[float]) -> None:
     """A shorter time that the endpoint asks for does not shorten a longer one."""
     gate = CoolDown()
-    sent = time.monotonic()
+    gate.refused(clock[0], 5.0)
+    gate.refused(clock[0], 1.0)
 
-    gate.refused(sent, 5.0)
-    gate.refused(sent, 1.0)
-
-    assert 4.5 < gate.left() <= 5
+    assert gate.left() == 5
 
 
 def test_reservations_count() -> None:

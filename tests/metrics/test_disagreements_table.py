@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import toolgrade
 from judging import RuleJudge
 from processes import toolgrade_score
 from toolgrade import (
@@ -25,6 +24,7 @@ from toolgrade import (
 )
 from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric
 from toolgrade.formats.names import strip_suffix
+from toolgrade.judge import BatchOptions
 
 
 def tools(*names: str) -> list[ToolCall]:
@@ -146,10 +146,10 @@ def test_name_suffixes_stay_by_default() -> None:
 
 
 def test_batch_polling() -> None:
-    """The layer for gllm-evals keeps 30 seconds and 120 looks as its defaults; nothing here polls a batch yet."""
+    """The layer for gllm-evals keeps 30 seconds and 120 checks as its defaults; a `Judge` has no limit."""
     metric = DeepEvalToolCorrectnessMetric()
     assert (metric.batch_status_check_interval, metric.batch_max_iterations) == (30, 120)
-    assert not any("batch" in name.lower() for name in toolgrade.__all__)
+    assert BatchOptions() == BatchOptions(status_check_interval=30, max_iterations=None)
 
 
 def test_tool_use_with_no_tool_call_anywhere() -> None:

@@ -18,8 +18,8 @@ from processes import ROOT
 _FENCE = re.compile(r"^```py(?:thon)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _IMPORT = re.compile(r"^ *(?:>>> )?(?:from|import) ([\w.]+)", re.MULTILINE)
-_ON_OPENAI = ("toolgrade.judge.openai", "toolgrade.judge.batch")
-"""Modules that need the package of OpenAI."""
+_ON_OPENAI = "toolgrade.judge.openai"
+"""It needs the package of OpenAI."""
 
 
 def _public_names() -> dict[str, Any]:

@@ -29,7 +29,7 @@ PAGES = {
     "scale": [],
     "traces": [],
 }
-SKIPPED = re.compile(r"--open| batch ")
+SKIPPED = re.compile(r"--open")
 GOLDENS = [
     Golden(id="refund", input="Refund it.", expected_tools=[ToolCall(name="refund")]),
     Golden(id="sum", input="Go.", expected_tools=[ToolCall(name="add")]),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -12,9 +14,8 @@ from langchain_core.runnables import RunnableLambda
 from lc_agents import ScriptedModel
 
 from toolgrade import ConfigurationError
-from toolgrade.errors import JudgeOutcome
-from toolgrade.judge import Judge, Reply, TextModel
-from toolgrade.testing import sample_prompt
+from toolgrade.judge import Judge, JudgeLike, Reply
+from toolgrade.testing import JudgeContract, sample_prompt
 from toolgrade_langchain import as_judge, record
 
 YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
@@ -37,9 +38,12 @@ def ask(model: Any, text: str = "Was the call right?", **options: Any) -> Reply:
     return asyncio.run(as_judge(model).complete(sample_prompt(text, **options)))  # type: ignore[arg-type]
 
 
-def test_it_implements_text_model() -> None:
-    """The judge implements the `TextModel` protocol."""
-    assert isinstance(as_judge(ScriptedModel(script=[YES])), TextModel)
+class TestAsJudge(JudgeContract):
+    """The contract of judges."""
+
+    def judge(self, answer: Callable[[str], str]) -> AbstractContextManager[JudgeLike]:
+        """Return a judge of a scripted model."""
+        return nullcontext(as_judge(ScriptedModel(script=lambda content: [answer(str(content))])))
 
 
 def test_the_prompt_arrives_whole() -> None:
@@ -92,18 +96,6 @@ def test_replies_keep_their_kind(answer: AIMessage, fields: dict[str, Any]) -> N
     reply = ask(ScriptedModel(script=[answer]))
 
     assert {name: getattr(reply, name) for name in fields} == fields
-
-
-def test_an_exception_is_an_outcome() -> None:
-    """What the model raises becomes an outcome of the question, never a score."""
-
-    def fails(_text: str) -> Any:
-        raise ValueError("no luck")
-
-    answered = asyncio.run(Judge(as_judge(ScriptedModel(script=fails))).ask(sample_prompt()))
-
-    assert answered.outcome is JudgeOutcome.TRANSIENT
-    assert "no luck" in (answered.problem or "")
 
 
 @pytest.mark.parametrize("process_wide", [False, True])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -11,9 +13,8 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlo
 from llama_index.core.llms import MockLLM
 
 from toolgrade import ConfigurationError
-from toolgrade.errors import JudgeOutcome
-from toolgrade.judge import Judge, Reply, TextModel
-from toolgrade.testing import ScriptedModel, sample_prompt
+from toolgrade.judge import Judge, JudgeLike, Reply
+from toolgrade.testing import JudgeContract, ScriptedModel, sample_prompt
 from toolgrade_llama_index import as_judge
 
 YES = '{"evidence": ["c1"], "reasoning": "it fits", "verdict": "yes"}'
@@ -42,9 +43,18 @@ def ask(llm: Any, **options: Any) -> Reply:
     return asyncio.run(as_judge(llm).complete(sample_prompt(**options)))  # type: ignore[arg-type]
 
 
-def test_it_implements_text_model() -> None:
-    """The judge implements the `TextModel` protocol."""
-    assert isinstance(as_judge(scripted(YES)), TextModel)
+class TestAsJudge(JudgeContract):
+    """The contract of judges."""
+
+    def judge(self, answer: Callable[[str], str]) -> AbstractContextManager[JudgeLike]:
+        """Return a judge of a model that answers with the function."""
+
+        class Model(ScriptedLLM):
+            async def achat(self, messages: Any, **kwargs: Any) -> ChatResponse:  # type: ignore[override]  # noqa: ARG002
+                message = ChatMessage(answer(messages[-1].content or ""), role="assistant")
+                return ChatResponse(message=message, raw={"usage": {"prompt_tokens": 10, "completion_tokens": 5}})
+
+        return nullcontext(as_judge(Model(script=None)))
 
 
 def test_the_prompt_arrives_whole() -> None:
@@ -96,14 +106,6 @@ def test_replies_keep_their_kind(raw: Any, fields: dict[str, Any]) -> None:
     reply = ask(RecordingLLM(script=ScriptedModel(), prompts=[], response=response))
 
     assert {name: getattr(reply, name) for name in fields} == fields
-
-
-def test_an_exception_is_an_outcome() -> None:
-    """What the model raises becomes an outcome of the question, never a score."""
-    answered = asyncio.run(Judge(as_judge(scripted(ValueError("no luck")))).ask(sample_prompt()))
-
-    assert answered.outcome is JudgeOutcome.TRANSIENT
-    assert "no luck" in (answered.problem or "")
 
 
 def test_no_recorder_sees_the_judge() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
 from agents import ModelSettings, OpenAIChatCompletionsModel, OpenAIResponsesModel
-from oa_models import Scripted
+from oa_models import Scripted, items_of
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseOutputMessage, ResponseOutputRefusal
 
 from toolgrade import ConfigurationError
-from toolgrade.errors import JudgeOutcome
-from toolgrade.judge import Judge, Reply, TextModel
-from toolgrade.testing import FakeOpenAI, sample_prompt
+from toolgrade.judge import Judge, JudgeLike, Reply
+from toolgrade.testing import FakeOpenAI, JudgeContract, sample_prompt
 from toolgrade.testing import Reply as Played
 from toolgrade_openai_agents import as_judge
 
@@ -40,9 +41,17 @@ def over_http(kind: Any, server: FakeOpenAI, **options: Any) -> Reply:
     return asyncio.run(main())  # type: ignore[no-any-return]
 
 
-def test_it_implements_text_model() -> None:
-    """The judge implements the `TextModel` protocol."""
-    assert isinstance(as_judge(Scripted()), TextModel)
+class TestAsJudge(JudgeContract):
+    """The contract of judges."""
+
+    def judge(self, answer: Callable[[str], str]) -> AbstractContextManager[JudgeLike]:
+        """Return a judge of a model that answers with the function."""
+
+        class Model(Scripted):
+            async def _output(self, messages: Any) -> list[Any]:
+                return items_of(answer(str(messages)))
+
+        return nullcontext(as_judge(Model()))
 
 
 @KINDS
@@ -75,14 +84,6 @@ def test_refusal_is_reported_as_refusal() -> None:
     reply = ask(Scripted([item]))
 
     assert (reply.refusal, reply.text) == ("I cannot.", None)
-
-
-def test_an_exception_is_an_outcome() -> None:
-    """What the model raises becomes an outcome of the question, never a score."""
-    answered = asyncio.run(Judge(as_judge(Scripted(ValueError("no luck")))).ask(sample_prompt()))
-
-    assert answered.outcome is JudgeOutcome.TRANSIENT
-    assert "no luck" in (answered.problem or "")
 
 
 def test_no_trace_sees_the_judge() -> None:

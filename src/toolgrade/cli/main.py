@@ -43,7 +43,6 @@ _SECTIONS = {
         "score": "Score the cases of FILE.",
         "report": "Show results that were written to a file.",
         "compare": "Compare two reports of the same cases and show what changed from A to B.",
-        "batch": "Judge cases with OpenAI's Batch API, at half the price and within a day.",
     },
     "Check the metrics, pass scores on": {
         "validate": "Measure how well scores separate good runs from bad ones, by a label in the cases.",

@@ -81,8 +81,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
     "--cache",
     type=Target(dir_okay=False),
     metavar="FILE",
-    help="File of verdicts, such as verdicts.sqlite of `toolgrade batch`; only questions that it lacks are asked, and "
-    "their verdicts are added.",
+    help="Cache of verdicts, as of `Judge`; only questions that it lacks are asked, and their verdicts are added.",
 )
 @samples_option
 @resampling_options

@@ -14,22 +14,19 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from toolgrade._internal.json import JsonObject, within_limits
 from toolgrade._internal.model import drop_none
 from toolgrade.calls import Execution, ToolCall, ToolCallParams, ToolSpec, read_tool_spec
 from toolgrade.cases import TestCase
-from toolgrade.errors import ConfigurationError, InvalidDataError, JudgeError, JudgeOutcome, ToolgradeWarning
+from toolgrade.errors import ConfigurationError, InvalidDataError, ToolgradeWarning
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.tool_fields import read_tools
 from toolgrade.formats.messages.trajectory import read_run
 from toolgrade.formats.names import describe_rewrites, strip_suffix, strip_suffixes
 from toolgrade.formats.records import case_from_record
-from toolgrade.judge import Judge, JudgeLike
-from toolgrade.judge.batch import Batch
+from toolgrade.judge import BatchOptions, Judge, JudgeLike
 from toolgrade.judge.models import OneTextModel
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric
@@ -189,7 +186,7 @@ class DeepEvalToolCorrectnessMetric:
         should_consider_ordering: Only calls in the expected order count.
         available_tools: The tools the agent could choose from; their names are never changed.
         evaluation_params: Fields compared besides the name; `None` for arguments and outputs, `[]` for none.
-        batch_status_check_interval: Seconds between two checks of a batch, see `measure_batch`; they grow to 120.
+        batch_status_check_interval: Seconds between two checks of a batch, see `measure_batch`.
         batch_max_iterations: Maximum number of checks. After that nothing is lost: call `measure_batch` again.
 
     Raises:
@@ -254,37 +251,29 @@ class DeepEvalToolCorrectnessMetric:
         return await core.a_measure(case)
 
     async def measure_batch(
-        self, records: Iterable[Mapping[str, object]], folder: str | os.PathLike[str]
+        self, records: Iterable[Mapping[str, object]], cache: str | os.PathLike[str]
     ) -> list[MetricResult]:
         """Return the results of many records, with the selection of tools judged over OpenAI's Batch API.
 
-        This costs less and may take a day. A question that no batch answered is asked directly at the end.
+        This costs less and may take a day. If a batch has not ended after `batch_max_iterations` checks, the results
+        say so.
 
         Args:
             records: The records, see `measure`.
-            folder: Folder for the state of the batches and the verdicts; use the same one to resume.
+            cache: File of the verdicts, as for `Judge`; with the same one, a later call collects what is missing.
 
         Raises:
             ConfigurationError: The model has no batches.
-            JudgeError: The provider refuses, or the batches have not ended after `batch_max_iterations` checks.
             InvalidDataError, MissingFieldError: As for `measure`, for the first such record.
         """
-        if self._judge is None:
-            raise ConfigurationError("a batch needs model_credentials, or a judge as `model`")
-        # A `Judge` has its own cache for the verdicts.
-        own = isinstance(self.model, Judge)
-        judge = self._judge if own else Judge(self._judge.model, cache=Path(folder) / "verdicts.db")
-        prepared = [self._prepared(record, {}, judge) for record in records]
-        batch = Batch(folder, judge)
+        if self._judge is None or isinstance(self.model, Judge):
+            message = "measure_batch needs a model of OpenAI by name with model_credentials, or an OpenAIJudge"
+            raise ConfigurationError(f"{message}; a Judge asks in batches by itself: Judge(..., batch=True)")
         interval, checks = self.batch_status_check_interval, self.batch_max_iterations
-        await asyncio.to_thread(batch.submit, [prompt for core, case in prepared for prompt in core.prompts(case)])
-        poll = partial(batch.poll, batch_status_check_interval=interval, batch_max_iterations=checks)
-        state = await asyncio.to_thread(poll)
-        await asyncio.to_thread(batch.collect)
-        if not state.ended:
-            message = f"the batches have not ended after {checks} checks; call again with the same folder to resume"
-            raise JudgeError(message, JudgeOutcome.TIMEOUT)
-        return [await core.a_measure(case) for core, case in prepared]
+        options = BatchOptions(status_check_interval=interval, max_iterations=checks)
+        judge = Judge(self._judge.model, cache=cache, batch=options)
+        prepared = [self._prepared(record, {}, judge) for record in records]
+        return await asyncio.gather(*[core.a_measure(case) for core, case in prepared])
 
     def _prepared(
         self, record: Mapping[str, object], fields: Mapping[str, object], judge: Judge | None

@@ -47,6 +47,11 @@ def waits(metric: MetricLike) -> bool:
     return getattr(metric, "waits", False) is True
 
 
+def is_batched(metric: MetricLike) -> bool:
+    """Return whether a metric's judge asks in batches, so that all cases must wait for it at the same time."""
+    return getattr(getattr(metric, "judge", None), "is_batched", False) is True
+
+
 def checked_result(value: object) -> MetricResult:
     """Return the result of a metric, which may be a user's, if it is valid."""
     if not isinstance(value, MetricResult):

@@ -20,7 +20,7 @@ from toolgrade.agents import AgentCallable, run_golden
 from toolgrade.cases import AnyCase
 from toolgrade.dataset import Golden
 from toolgrade.errors import ConfigurationError
-from toolgrade.evaluation.measuring import checked_result, measure_in_thread, waits
+from toolgrade.evaluation.measuring import checked_result, is_batched, measure_in_thread, waits
 from toolgrade.evaluation.observed_app import ObservedApp, Pending
 from toolgrade.metrics import Metric, MetricLike
 from toolgrade.report import Report
@@ -142,21 +142,34 @@ class Session:
     async def run(self) -> None:
         """Run the agent for the remaining units and measure them, at most `limit` at the same time.
 
+        A judge that asks in batches has no such limit.
+
         Cancelling this also cancels the agents, and drops answers that they give afterwards.
         """
         remaining = self.remaining
         queue = iter(remaining)  # all workers share it
+        # A batch should hold the questions about all units: every unit is prepared before the first is measured.
+        all_at_once = any(map(is_batched, self.metrics))
+        turns, ready, prepared = asyncio.Semaphore(self.limit), asyncio.Event(), 0
 
         async def work() -> None:
+            nonlocal prepared
             for unit in queue:
-                cases = await self.source.prepare(unit.place)
+                async with turns:
+                    cases = await self.source.prepare(unit.place)
                 self._raise_if_stopped()
+                prepared += 1
+                if all_at_once:
+                    if prepared == len(remaining):
+                        ready.set()
+                    await ready.wait()
                 rows = [await self._measure(unit, pending) for pending in cases]
                 self._raise_if_stopped()
                 self._store(unit, rows)
 
         # As many tasks as may be in progress, and not one for each unit: there may be a million.
-        workers = [asyncio.ensure_future(work()) for _ in range(min(self.limit, len(remaining)))]
+        number = len(remaining) if all_at_once else min(self.limit, len(remaining))
+        workers = [asyncio.ensure_future(work()) for _ in range(number)]
         if not workers:
             return
         try:

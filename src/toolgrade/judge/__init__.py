@@ -5,27 +5,22 @@ from toolgrade.judge.calibration import Agreement, Label, calibrate
 from toolgrade.judge.cost import CostEstimate, Price
 from toolgrade.judge.judge import Judge, JudgeLike, PromptResult
 from toolgrade.judge.models import run_isolated
+from toolgrade.judge.openai.batch import BatchOptions
 from toolgrade.judge.protocol import (
-    Answer,
-    Answers,
-    DecisionModel,
     DeepEvalModel,
     ImagePart,
     JudgeFunction,
     Message,
     Prompt,
-    Question,
     Reply,
     TextModel,
 )
 
 __all__ = [
     "Agreement",
-    "Answer",
-    "Answers",
+    "BatchOptions",
     "Cache",
     "CostEstimate",
-    "DecisionModel",
     "DeepEvalModel",
     "ImagePart",
     "Judge",
@@ -37,7 +32,6 @@ __all__ = [
     "Price",
     "Prompt",
     "PromptResult",
-    "Question",
     "Reply",
     "SqliteCache",
     "TextModel",

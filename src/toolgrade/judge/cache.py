@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from toolgrade._internal.json import canonical_json
 from toolgrade._internal.options import require
@@ -88,11 +88,24 @@ class MemoryCache:
         self._replies[key] = reply
 
 
+class PendingBatch(NamedTuple):
+    """A batch at the provider whose answers are not in the cache yet.
+
+    `file_id` is the id of its uploaded requests, `batch_id` is `None` until the provider has confirmed it, and `keys`
+    are those of its requests.
+    """
+
+    file_id: str
+    batch_id: str | None
+    keys: frozenset[str]
+
+
 class SqliteCache:
     """A cache in an SQLite file, for this run and later ones.
 
     Threads and processes may share a file on one machine; do not share a file on a network drive. The file is opened,
-    and created if missing, on first use. It holds replies without their prompts.
+    and created if missing, on first use. It holds replies without their prompts, and the ids of batches whose
+    answers are due.
 
     Example:
         >>> import asyncio
@@ -134,6 +147,20 @@ class SqliteCache:
         """
         self._execute("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", (key, reply.to_json()))
 
+    def batches(self) -> list[PendingBatch]:
+        """Return the batches that were submitted and not collected; raises as `get` does."""
+        rows = self._execute("SELECT file_id, batch_id, keys FROM batches", ())
+        return [PendingBatch(row[0], row[1] or None, frozenset(row[2].split())) for row in rows]
+
+    def put_batch(self, batch: PendingBatch) -> None:
+        """Store a batch, replacing an earlier state of it; raises as `put` does."""
+        values = (batch.file_id, batch.batch_id or "", " ".join(batch.keys))
+        self._execute("INSERT OR REPLACE INTO batches (file_id, batch_id, keys) VALUES (?, ?, ?)", values)
+
+    def remove_batch(self, batch: PendingBatch) -> None:
+        """Forget a batch; raises as `put` does."""
+        self._execute("DELETE FROM batches WHERE file_id = ?", (batch.file_id,))
+
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         with self._lock:
@@ -166,9 +193,11 @@ class SqliteCache:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Check that the file is empty or a cache of this version, and create the table."""
+        """Check that the file is empty or a cache of this version, and create the tables."""
         layout = connection.execute("PRAGMA user_version").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE tbl_name != 'replies'").fetchone()[0]
+        tables = connection.execute(
+            "SELECT count(*) FROM sqlite_master WHERE tbl_name NOT IN ('replies', 'batches')"
+        ).fetchone()[0]
         if layout not in (0, _LAYOUT) or (layout == 0 and tables):
             message = f"the file {str(self.path)!r} is not a cache of this version of toolgrade; name another file"
             raise ConfigurationError(message)
@@ -179,6 +208,9 @@ class SqliteCache:
         connection.execute("PRAGMA synchronous=NORMAL")
         with connection:
             connection.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS batches (file_id TEXT PRIMARY KEY, batch_id TEXT, keys TEXT)"
+            )
             connection.execute(f"PRAGMA user_version={_LAYOUT}")
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import Field
 
 from toolgrade._internal.json import json_text
-from toolgrade._internal.model import Model
+from toolgrade._internal.model import Model, drop_none
 from toolgrade._internal.options import require
 from toolgrade._internal.text import plural
 from toolgrade.errors import ConfigurationError
@@ -24,9 +24,6 @@ CHARACTERS_PER_TOKEN: Final = 3
 
 Prompts about cases in English have 3.8 per token of OpenAI's `cl100k_base` and `o200k_base`; those in Chinese, which
 are escaped as ASCII, 2.7."""
-
-BATCH_SHARE: Final = 0.5
-"""Price of a request to OpenAI's Batch API, as a share of the price of the same request sent directly."""
 
 ANSWER_TOKENS: Final = 150
 """Tokens of a reply, used unless there are `ENOUGH_REPLIES` to measure them.
@@ -78,6 +75,14 @@ def read_prices(prices: Mapping[str, Price | Mapping[str, Any]]) -> Prices:
     }
 
 
+def batch_prices(prices: Prices) -> Prices:
+    """Return prices for OpenAI's Batch API, which bills half of the price of a single request."""
+    halves = {
+        name: {kind: amount / 2 for kind, amount in drop_none(dict(price)).items()} for name, price in prices.items()
+    }
+    return read_prices(halves)
+
+
 def cost_of(usage: Mapping[str, int], price: Price) -> float:
     """Return the cost of tokens; `usage` is as in `Reply`, where cached tokens are part of the input."""
     tokens = Counter(usage)
@@ -103,8 +108,6 @@ class CostEstimate:
     Attributes:
         prompts: Number of different prompts.
         verdicts: Prompts whose reply is in the cache; they cost nothing.
-        settled: Prompts without a verdict that are not sent: they are in a batch already (under way), or were given up
-            since a reply held no verdict or too many requests failed.
         requests: Prompts that will be sent, once each if nothing fails.
         input_tokens: Tokens of these requests, without images.
         output_tokens: Tokens of their replies.
@@ -112,7 +115,6 @@ class CostEstimate:
         answers: Cached replies from which the token counts are estimated; 0 if there are fewer than 20, and the counts
             are from characters.
         answer_tokens: Assumed tokens of one reply.
-        batch: The requests go into a batch, at half the price.
         price: Price of a million tokens; `None` if unknown.
 
     Example:
@@ -128,14 +130,12 @@ class CostEstimate:
 
     prompts: int
     verdicts: int
-    settled: int = 0
     requests: int
     input_tokens: int
     output_tokens: int
     images: int
     answers: int
     answer_tokens: float
-    batch: bool = False
     price: Price | None
 
     @property
@@ -143,8 +143,7 @@ class CostEstimate:
         """The estimated cost; `None` if the price is unknown and something will be sent."""
         if self.price is None:
             return None if self.requests else 0.0
-        whole = cost_of({"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}, self.price)
-        return whole * BATCH_SHARE if self.batch else whole
+        return cost_of({"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}, self.price)
 
     def check(self, max_cost: float) -> None:
         """Raise if the estimate exceeds `max_cost`, in the currency of the prices. Images are not in the estimate.
@@ -162,9 +161,7 @@ class CostEstimate:
 
     def __str__(self) -> str:
         """Return the numbers of prompts and tokens, how the tokens were estimated, and the cost."""
-        settled = f", {self.settled:,} under way or given up" if self.settled else ""
-        text = f"{plural(self.prompts, 'question')}: {self.verdicts:,} in the cache{settled}"
-        text += f", {self.requests:,} to be sent"
+        text = f"{plural(self.prompts, 'question')}: {self.verdicts:,} in the cache, {self.requests:,} to be sent"
         if not self.requests:
             return text
         basis = (
@@ -177,22 +174,20 @@ class CostEstimate:
         if self.price is None or self.cost is None:
             return f"{text}the cost is unknown, since no price is given"
         price = f"{self.price.input:g} in and {self.price.output:g} out a million tokens"
-        half = ", halved for a batch" if self.batch else ""
-        return f"{text}about {_rounded(self.cost)} in all, at {price}{half}"
+        return f"{text}about {_rounded(self.cost)} in all, at {price}"
 
 
 def estimate_cost(
-    prompts: Iterable[tuple[Prompt, Reply | None]], price: Price | None, answer_tokens: int | None, *, writes_text: bool
+    prompts: Iterable[tuple[Prompt, Reply | None]], price: Price | None, answer_tokens: int | None
 ) -> CostEstimate:
     """Return the estimated cost of different prompts, each with its reply in the cache.
 
-    A model that `writes_text` is a `TextModel`. Any other model is a `DecisionModel`: it reads other messages, and its
-    reply has no tokens. `answer_tokens` are those of one reply, `None` to estimate them.
+    `answer_tokens` are those of one reply, `None` to estimate them.
     """
     new, past = Counter[str](), Counter[str]()
     for prompt, reply in prompts:
         new["prompts"] += 1
-        characters, images = _size(prompt, writes_text=writes_text)
+        characters, images = _size(prompt)
         if reply is None:
             new.update(requests=1, characters=characters, images=int(images > 0))
         # The usage of a reply after failed attempts has the tokens of all of them.
@@ -202,8 +197,6 @@ def estimate_cost(
     answers, per_character, per_reply = _token_rates(past)
     if answer_tokens is not None:
         per_reply = answer_tokens
-    elif not writes_text:
-        per_reply = 0
     return CostEstimate(
         prompts=new["prompts"],
         verdicts=new["prompts"] - new["requests"],
@@ -228,12 +221,10 @@ def _token_rates(past: Counter[str]) -> tuple[int, float, float]:
     return past["requests"], past["input_tokens"] / past["characters"], past["output_tokens"] / past["requests"]
 
 
-def _size(prompt: Prompt, *, writes_text: bool) -> tuple[int, int]:
+def _size(prompt: Prompt) -> tuple[int, int]:
     """Return the numbers of characters and of images in what is sent of a prompt."""
-    characters = len(json_text(prompt.reply_schema) if writes_text else prompt.question.text)
-    messages = prompt.messages if writes_text else prompt.state
-    images = sum(not isinstance(part, str) for message in messages for part in message.parts)
-    return characters + sum(message.characters for message in messages), images
+    characters = len(json_text(prompt.reply_schema)) + sum(message.characters for message in prompt.messages)
+    return characters, sum(not isinstance(part, str) for message in prompt.messages for part in message.parts)
 
 
 def _rounded(value: float) -> str:

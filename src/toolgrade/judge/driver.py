@@ -60,7 +60,7 @@ async def _results(ask: Ask) -> tuple[PromptResult, ...]:
             abort.set()
         return result
 
-    if not ask.at_once:
+    if not (ask.at_once or ask.judge.is_batched):
         return tuple([await result_of(prompt) for prompt in ask.prompts])
     tasks = [asyncio.ensure_future(result_of(prompt)) for prompt in ask.prompts]
     try:

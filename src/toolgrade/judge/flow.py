@@ -206,12 +206,12 @@ def _settle(question: JudgeQuestion, results: Sequence[PromptResult], tools: Seq
     most, votes = Counter(verdict.decision for verdict in verdicts).most_common(1)[0]
     agreeing = _majority(verdicts, most, votes)
     verdict = agreeing[0]
-    fields: dict[str, Any] = {"probability": verdicts[0].probability}
+    fields: dict[str, Any] = {}
     if len(results) > 1:
         fields = {"probability": votes / len(verdicts), "flip_rate": 1 - votes / len(verdicts)}
     if question.judged.criterion == "missing_calls" and verdict.decision is Decision.NO:
         question.missing = _missing_tools(agreeing, tools)
-        fields["missing"] = max(1, len(question.missing))  # the no of a model that only decides stands for one call
+        fields["missing"] = len(question.missing)
     fields |= {"decision": verdict.decision.value, "rationale": verdict.rationale, "evidence": verdict.evidence}
     question.judged = replace(question.judged, **fields)
 

@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 from toolgrade._internal.json import JsonObject, to_json_value
 from toolgrade._internal.options import require
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolgradeError
-from toolgrade.judge.cache import Cache, MemoryCache, cache_key, open_cache
-from toolgrade.judge.cost import CostEstimate, Price, Prices, cost_of, estimate_cost, read_prices
+from toolgrade.judge.cache import Cache, MemoryCache, SqliteCache, cache_key, open_cache
+from toolgrade.judge.cost import CostEstimate, Price, Prices, batch_prices, cost_of, estimate_cost, read_prices
 from toolgrade.judge.evidence import ImageAccess
 from toolgrade.judge.models import (
     ModelLike,
@@ -29,9 +29,10 @@ from toolgrade.judge.models import (
     request_reply,
     resolve_model,
 )
+from toolgrade.judge.openai.batch import BatchModel, BatchOptions
 from toolgrade.judge.openai.key_filter import without_keys
 from toolgrade.judge.openai.throttle import Slots
-from toolgrade.judge.protocol import DecisionModel, Prompt, Reply, TextModel, Verdict
+from toolgrade.judge.protocol import Prompt, Reply, TextModel, Verdict
 from toolgrade.judge.reply_parsing import parse_reply
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.stats.number_checks import check_positive
@@ -99,9 +100,9 @@ class Judge:
     metrics, threads and event loops. No client is built, no key read and nothing sent before the first question.
 
     Args:
-        model: The name of an OpenAI model, as for `OpenAIJudge`; an object with `complete` or `decide` (see `TextModel`
-            and `DecisionModel`); a `DeepEvalBaseLLM` (see `DeepEvalModel`); or a plain function, sync or async, from
-            chat messages to the text of the reply.
+        model: The name of an OpenAI model, as for `OpenAIJudge`; an object with `complete` (see `TextModel`); a
+            `DeepEvalBaseLLM` (see `DeepEvalModel`); or a plain function, sync or async, from chat messages to the text
+            of the reply.
             `None` uses the `TOOLGRADE_JUDGE_*` variables, read when the first question is asked.
         samples: How often each question is asked. The majority counts; without one the judge cannot tell. The result
             reports the share of samples that differ.
@@ -113,8 +114,11 @@ class Judge:
             `{"model": "my-model"}`. Needed for a cache other than memory.
         prices: Prices of a million tokens by the name of the model, as `Price` or a dict of its fields; by default the
             model's own `prices`.
-        max_concurrency: Maximum number of parallel requests; by default the model's own limit, or 16.
+        max_concurrency: Maximum number of parallel requests; by default the model's own limit, or 16; a batch has none.
         timeout: Seconds for one request to a model that has no limits of its own; `None` for no limit.
+        batch: Ask over OpenAI's Batch API, for half the price and within a day; `BatchOptions` says how long to wait.
+            This needs a model behind OpenAI's API and a `cache` in a file, which remembers what was submitted: a
+            program that was stopped collects the answers when it runs again, and pays for nothing twice.
         image_addresses: Pass addresses of images on for the model's provider to fetch; else such a case fails.
         image_folder: The folder whose files may be sent as images: regular files in it, of at most 20,000,000 bytes.
             Relative paths of images start in it; a link that leads out of it is refused. Without it a case with an
@@ -149,6 +153,7 @@ class Judge:
         prices: Mapping[str, Price | Mapping[str, Any]] | None = None,
         max_concurrency: int | None = None,
         timeout: float | None = 120.0,
+        batch: bool | BatchOptions = False,
         image_addresses: bool = False,
         image_folder: str | os.PathLike[str] | None = None,
         max_characters: int = 20_000_000,
@@ -168,13 +173,24 @@ class Judge:
         self._object_identity = {"object": uuid4().hex}
         self._prices: Prices = prices_of(self._model_like) if prices is None else read_prices(prices)
         require(timeout is None or timeout > 0, "timeout must be a number of seconds above 0, or None", timeout)
+        self._batch = self._batch_options(batch)
+        if self._batch is not None:
+            self._prices, max_concurrency = batch_prices(self._prices), None
         # A paced model limits itself, and a second queue or clock around its own would only cut it short.
-        paced = is_paced(self._model_like)
+        paced = self.is_batched or is_paced(self._model_like)
         self._timeout = None if paced else timeout
         self._slots = _slots(max_concurrency, paced=paced)
         self._lock = threading.Lock()
         self._pending_by_loop = WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]]()
-        self._resolved: TextModel | DecisionModel | None = None
+        self._resolved: TextModel | None = None
+
+    def _batch_options(self, batch: object) -> BatchOptions | None:
+        """Return the options of batches; `None` if questions are asked one by one."""
+        require(isinstance(batch, (bool, BatchOptions)), "batch must be True, False or BatchOptions", batch)
+        if batch is not False and not isinstance(self._cache, SqliteCache):
+            advice = "give Judge(..., cache='verdicts.sqlite'), which remembers what was submitted and paid for"
+            raise ConfigurationError(f"batch needs a cache in a file: {advice}")
+        return batch if isinstance(batch, BatchOptions) else BatchOptions() if batch else None
 
     @classmethod
     def of(cls, judge: JudgeLike | None) -> Judge:
@@ -196,12 +212,20 @@ class Judge:
         return name if isinstance(name, str) else model_name(self._model_like)
 
     @property
-    def model(self) -> TextModel | DecisionModel:
+    def model(self) -> TextModel:
         """The model to ask; built on first use."""
         with self._lock:
             if self._resolved is None:
-                self._resolved = resolve_model(self._model_like)
+                model = resolve_model(self._model_like)
+                if self._batch is not None:
+                    model = BatchModel(model, cast("SqliteCache", self._cache), self.key_of, self._batch)
+                self._resolved = model
             return self._resolved
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether questions are asked over the Batch API: then all that can be asked should be asked at once."""
+        return self._batch is not None
 
     @property
     def has_cache(self) -> bool:
@@ -246,8 +270,7 @@ class Judge:
         Raises:
             ToolgradeError: The cache cannot be used, or no judge is configured.
         """
-        writes_text = isinstance(self.model, TextModel)
-        return estimate_cost(self._distinct(prompts), self.price, answer_tokens, writes_text=writes_text)
+        return estimate_cost(self._distinct(prompts), self.price, answer_tokens)
 
     def _distinct(self, prompts: Iterable[Prompt]) -> Iterator[tuple[Prompt, Reply | None]]:
         """Yield the first prompt of each key with its cached reply."""

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias, TypeVar, cast
 from toolgrade._internal.json import JsonObject, short_repr, to_json_value
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolgrade.judge.cost import Prices
-from toolgrade.judge.protocol import Answers, DecisionModel, DeepEvalModel, JudgeFunction, Prompt, Reply, TextModel
+from toolgrade.judge.protocol import DeepEvalModel, JudgeFunction, Prompt, Reply, TextModel
 
 T = TypeVar("T")
 
-ModelLike: TypeAlias = "str | TextModel | DecisionModel | DeepEvalModel | JudgeFunction"
-"""The name of an OpenAI model, an object with `complete` or `decide`, a `DeepEvalBaseLLM`, or a plain function."""
+ModelLike: TypeAlias = "str | TextModel | DeepEvalModel | JudgeFunction"
+"""The name of an OpenAI model, an object with `complete`, a `DeepEvalBaseLLM`, or a plain function."""
 
 
 def check_model(model: object) -> ModelLike | None:
@@ -28,26 +28,23 @@ def check_model(model: object) -> ModelLike | None:
     Raises:
         ConfigurationError: It cannot judge.
     """
-    methods = [model, getattr(model, "complete", None), getattr(model, "decide", None)]
-    can_judge = isinstance(model, DeepEvalModel) or any(map(callable, methods))
+    can_judge = isinstance(model, (TextModel, DeepEvalModel)) or callable(model)
     is_name = isinstance(model, str) and model != ""
     # A class is callable, but it is not a judge.
     if (model is None or is_name or can_judge) and not isinstance(model, type):
         return cast("ModelLike | None", model)
-    kinds = (
-        "the name of a model, an object with complete or decide, a DeepEvalBaseLLM, a function from messages to text"
-    )
+    kinds = "the name of a model, an object with complete, a DeepEvalBaseLLM, a function from messages to text"
     raise ConfigurationError(f"a judge must be {kinds}, or a Judge; got {short_repr(model)}")
 
 
-def resolve_model(model: ModelLike | None) -> TextModel | DecisionModel:
+def resolve_model(model: ModelLike | None) -> TextModel:
     """Return the object to ask; `None` stands for the `TOOLGRADE_JUDGE_*` variables. Nothing is sent yet.
 
     Raises:
         ConfigurationError: No model is configured.
     """
     if not isinstance(model, str | None):
-        if isinstance(model, (TextModel, DecisionModel)):
+        if isinstance(model, TextModel):
             return model
         if isinstance(model, DeepEvalModel):  # its `generate` returns a text, or a text with its cost
             return OneTextModel(getattr(model, "a_generate", None) or model.generate, "a DeepEvalBaseLLM")
@@ -92,21 +89,13 @@ def prices_of(model: object) -> Prices:
     return cast("Prices", prices) if isinstance(prices, Mapping) else {}
 
 
-async def request_reply(model: TextModel | DecisionModel, prompt: Prompt) -> Reply:
-    """Return a model's reply to a prompt; the answer of a deciding model becomes a reply.
+async def request_reply(model: TextModel, prompt: Prompt) -> Reply:
+    """Return a model's reply to a prompt.
 
     Raises:
         JudgeError: The model raised it, or returned a value of another type.
     """
-    if isinstance(model, TextModel):
-        return _check_type(await _call(model.complete, prompt), Reply)
-    answers = _check_type(await _call(model.decide, prompt.state, [prompt.question]), Answers)
-    answer = answers.answers.get(prompt.question.id)
-    if answer is None:
-        message = f"the judge answered {sorted(answers.answers)}, not the question {prompt.question.id!r}"
-        raise JudgeError(message, JudgeOutcome.MALFORMED, usage=answers.usage, attempts=answers.attempts)
-    shared = {name: getattr(answers, name) for name in ("usage", "model", "request_id", "attempts")}
-    return Reply(probabilities=answer.probabilities, refusal=answer.refusal, **shared)
+    return _check_type(await _call(model.complete, prompt), Reply)
 
 
 class _FunctionModel:

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from toolgrade._internal.json import JsonObject, canonical_json
 from toolgrade.judge.evidence import Evidence
-from toolgrade.judge.protocol import ImagePart, Message, Prompt, Question
+from toolgrade.judge.protocol import ImagePart, Message, Prompt
 
 VERSION: Final = "2"
 
@@ -98,8 +98,6 @@ def prompt_for(criterion: Criterion, evidence: Evidence, *, sample: int = 0) -> 
         version=VERSION,
         messages=(system, _user_message(f"{record}\n\n{reminder}", evidence)),
         reply_schema=_reply_schema(evidence.ids, lists_missing=lists_missing),
-        state=(Message(role="system", content=task), _user_message(record, evidence)),
-        question=Question(id=criterion, text=question),
         ids=evidence.ids,
         content={
             "evidence": evidence.document,

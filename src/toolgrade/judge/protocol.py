@@ -1,12 +1,12 @@
 """Types exchanged with a judging model: a prompt out, a reply back.
 
-A model is any object with `complete` (it writes text) or `decide` (it returns probabilities). It only transports. What
-to ask, how to parse the answer, what to cache and what to count is decided once, in this package.
+A model is any object with `complete`. It only transports: what to ask, how to parse the answer, what to cache and what
+to count is decided once, in this package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import Annotated, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -72,23 +72,8 @@ class Message(Model):
         return {"role": self.role, "content": parts}
 
 
-class Question(Model):
-    """A question for a `DecisionModel`, which gives each option a probability.
-
-    Example:
-        >>> from toolgrade.judge import Question
-        >>> question = Question(id="q1", text="Was it right to call get_weather?")
-        >>> question.options
-        ('yes', 'no', 'cannot_tell')
-    """
-
-    id: str
-    text: str
-    options: tuple[str, ...] = ("yes", "no", "cannot_tell")
-
-
 class Prompt(Model):
-    """One complete question to a judge: it can be sent now, or written to a file and sent later.
+    """One complete question to a judge: it can be sent now, or later in a batch.
 
     Prompts that ask the same question have equal `content`. Their messages differ, since random markers enclose the
     evidence.
@@ -98,8 +83,8 @@ class Prompt(Model):
         >>> weather = ToolCall(name="get_weather", input_parameters={"city": "Paris"})
         >>> case = LLMTestCase(input="What is the weather in Paris?", tools_called=[weather], expected_tools=[weather])
         >>> metric = ToolCorrectnessMetric(available_tools=[{"name": "get_weather"}], judge="gpt-4.1")
-        >>> [(prompt.name, prompt.question.options) for prompt in metric.prompts(case)]
-        [('tool_selection', ('yes', 'no', 'cannot_tell')), ('missing_calls', ('yes', 'no', 'cannot_tell'))]
+        >>> [prompt.name for prompt in metric.prompts(case)]
+        ['tool_selection', 'missing_calls']
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -107,13 +92,8 @@ class Prompt(Model):
     version: str
     """Version of the wording; verdicts of different versions are not comparable."""
     messages: tuple[Message, ...]
-    """Messages for a model that writes text."""
     reply_schema: JsonObject
     """JSON Schema of the reply: an object with exactly these properties, all required."""
-    state: tuple[Message, ...]
-    """Messages for a model that decides: the evidence, without instructions about the form of the reply."""
-    question: Question
-    """The question about `state` for a model that decides."""
     ids: tuple[str, ...]
     """The ids that the evidence issued; a reply that names another one is malformed."""
     content: JsonObject
@@ -122,7 +102,7 @@ class Prompt(Model):
 
 
 class Reply(Model):
-    """A model's answer: exactly one of `text`, `refusal` and `probabilities`.
+    """A model's answer: a text, or a refusal.
 
     `usage` sums all attempts, failed ones included: `input_tokens`, `output_tokens`, and the `cached_tokens` and
     `reasoning_tokens` among them. Other counts keep the provider's names.
@@ -138,8 +118,6 @@ class Reply(Model):
 
     text: str | None = None
     refusal: str | None = None
-    probabilities: dict[str, float] | None = None
-    """Probability of each option of the prompt's question, in [0, 1]."""
     finish: Literal["stop", "length", "content_filter"] = "stop"
     """Why the reply ends: it is complete, it reached a token limit, or the provider withheld the rest."""
     usage: dict[str, int] = Field(default_factory=dict)
@@ -149,40 +127,6 @@ class Reply(Model):
     """The server's id of the request, such as for its support."""
     attempts: Annotated[int, Field(ge=1)] = 1
     """Requests sent for this reply."""
-
-
-class Answer(Model):
-    """The answer of a `DecisionModel` to one question: probabilities, or a refusal.
-
-    Example:
-        >>> from toolgrade.judge import Answer
-        >>> answer = Answer(probabilities={"yes": 0.9, "no": 0.1, "cannot_tell": 0.0})
-        >>> max(answer.probabilities, key=answer.probabilities.get)
-        'yes'
-    """
-
-    probabilities: dict[str, float] | None = None
-    """Probability of each option, in [0, 1]."""
-    refusal: str | None = None
-
-
-class Answers(Model):
-    """The answers of a `DecisionModel`, by the ids of the questions.
-
-    Example:
-        >>> from toolgrade.judge import Answer, Answers
-        >>> answer = Answer(probabilities={"yes": 0.9, "no": 0.1, "cannot_tell": 0.0})
-        >>> answers = Answers(answers={"q1": answer}, usage={"input_tokens": 180, "output_tokens": 1})
-        >>> answers.answers["q1"].probabilities["yes"]
-        0.9
-    """
-
-    answers: dict[str, Answer]
-    usage: dict[str, int] = Field(default_factory=dict)
-    """As in `Reply`, and so are `model`, `request_id` and `attempts`."""
-    model: str | None = None
-    request_id: str | None = None
-    attempts: Annotated[int, Field(ge=1)] = 1
 
 
 class Decision(str, Enum):
@@ -197,10 +141,8 @@ class Verdict(Model):
     """A judge's verdict on one question."""
 
     decision: Decision
-    probability: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Probability of the decision; only deciding models give one."""
     rationale: str | None = None
-    """The judge's reasoning; deciding models give none."""
+    """The judge's reasoning."""
     evidence: tuple[str, ...] = ()
     """Ids of the evidence that the verdict rests on, as the prompt issued them."""
     missing: tuple[str, ...] = ()
@@ -234,31 +176,6 @@ class TextModel(Protocol):
         Raises:
             JudgeError: There is no reply; `outcome` says why. Any other exception counts as `transient`, a
                 `TimeoutError` as `timeout`.
-        """
-        ...
-
-
-@runtime_checkable
-class DecisionModel(Protocol):
-    """A model that returns probabilities instead of text. Optional attributes as in `TextModel`.
-
-    Example:
-        >>> import asyncio
-        >>> from toolgrade.judge import Answer, Answers, Judge
-        >>> from toolgrade.testing import sample_prompt
-        >>> class MyModel:
-        ...     def decide(self, state, questions):  # sends both to a model
-        ...         answer = Answer(probabilities={"yes": 0.9, "no": 0.1, "cannot_tell": 0.0})
-        ...         return Answers(answers={question.id: answer for question in questions})
-        >>> asyncio.run(Judge(MyModel()).ask(sample_prompt())).verdict.probability
-        0.9
-    """
-
-    def decide(self, state: Sequence[Message], questions: Sequence[Question], /) -> Answers | Awaitable[Answers]:
-        """Return an answer to each question about a state; sync or async.
-
-        Raises:
-            JudgeError: As in `TextModel.complete`.
         """
         ...
 

@@ -39,26 +39,11 @@ def parse_reply(prompt: Prompt, reply: Reply) -> Verdict:
     if reply.finish in _INCOMPLETE:
         outcome, problem = _INCOMPLETE[reply.finish]
         raise JudgeError(problem, outcome)
-    if reply.probabilities is not None:
-        return _verdict_from_probabilities(prompt, reply.probabilities)
     return _verdict_from_text(prompt, reply.text)
 
 
 def _malformed(problem: str) -> JudgeError:
     return JudgeError(f"the judge's answer is malformed: {problem}", JudgeOutcome.MALFORMED)
-
-
-def _verdict_from_probabilities(prompt: Prompt, probabilities: dict[str, float]) -> Verdict:
-    options = prompt.question.options
-    if set(probabilities) != set(options):
-        raise _malformed(f"expected probabilities of {sorted(options)}, got {sorted(probabilities)}")
-    if not all(0 <= value <= 1 for value in probabilities.values()):  # false for NaN too
-        raise _malformed(f"the probabilities must be from 0 to 1, got {probabilities}")
-    most = max(probabilities.values())
-    likeliest = [name for name in options if probabilities[name] == most]
-    # If two options are equally likely, the judge cannot tell.
-    decision = Decision(likeliest[0]) if len(likeliest) == 1 else Decision.CANNOT_TELL
-    return Verdict(decision=decision, probability=probabilities[decision.value])
 
 
 class _Fields(Model):

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice, repeat
 
 from toolgrade._internal.text import join_first, number_text, plural, printable, shorten
 from toolgrade.calls import ToolSpec
@@ -170,10 +169,9 @@ def _missing_call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
     if judged.decision != "no":
         yield Finding("not_judged", f"Not judged: {where}whether a call is missing{why}.", "", turn=judged.turn)
         return
-    # The judge counts the missing calls and may name fewer tools than that.
-    for tool in islice(chain(entry.missing, repeat("")), judged.missing):
-        call = f"a call of {printable(tool)!r}" if tool else "a call"
-        yield Finding("missing_call", f"Missing: {where}{call} was needed{why}.", tool, turn=judged.turn)
+    for tool in entry.missing:
+        text = f"Missing: {where}a call of {printable(tool)!r} was needed{why}."
+        yield Finding("missing_call", text, tool, turn=judged.turn)
 
 
 def _turn_text(judged: QuestionResult) -> str:
@@ -190,6 +188,4 @@ def _explanation_text(judged: QuestionResult) -> str:
     text = judged.problem or judged.rationale
     if judged.decision == "cannot_tell" and judged.decided_by == "judge":
         return f"the judge cannot tell: {text}" if text else "the judge cannot tell"
-    if text is None and judged.probability is not None:
-        return f"the judge says so, with probability {number_text(judged.probability)}"
     return text or ""

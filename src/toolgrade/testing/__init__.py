@@ -20,6 +20,7 @@ from toolgrade.testing.fake_openai.batches import BatchPlan
 from toolgrade.testing.fake_openai.http import ReceivedRequest
 from toolgrade.testing.fake_openai.replies import HttpFault, Reply
 from toolgrade.testing.fake_openai.server import FakeOpenAI
+from toolgrade.testing.judge_contract import JudgeContract
 from toolgrade.testing.samples import VERDICT_SCHEMA, sample_prompt, sample_runs
 from toolgrade.testing.scripted_model import AskFor, HandOff, ScriptedModel, ScriptEndedError, Step
 from toolgrade.testing.tool_doubles import ADD, BOOM, ToolDouble, flaky_tool
@@ -35,6 +36,7 @@ __all__ = [
     "FakeOpenAI",
     "HandOff",
     "HttpFault",
+    "JudgeContract",
     "NotSupportedError",
     "ReceivedRequest",
     "Recorded",

@@ -8,7 +8,7 @@ from typing import Final
 from toolgrade._internal.json import JsonObject
 from toolgrade.capture import Outcome, Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
-from toolgrade.judge import ImagePart, Message, Prompt, Question
+from toolgrade.judge import ImagePart, Message, Prompt
 from toolgrade.testing.tool_doubles import ADD, BOOM, SLOW
 
 _NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
@@ -164,8 +164,6 @@ def sample_prompt(
         version="sample",
         messages=messages,
         reply_schema=VERDICT_SCHEMA,
-        state=messages,
-        question=Question(id="q1", text=text),
         ids=("c1",),
         content={"text": text, "images": list(images)},
     )

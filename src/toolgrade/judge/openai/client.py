@@ -162,6 +162,11 @@ class Endpoint:
         return {"api": self.api, "model": self.model, "base_url": self._address(), "options": self._options}
 
     @property
+    def has_budget(self) -> bool:
+        """Whether tokens or money are limited."""
+        return self._budget.limited
+
+    @property
     def spent(self) -> Spent:
         """Tokens and money of all requests so far; with a budget, requests without an answer count as estimated."""
         return self._budget.spent

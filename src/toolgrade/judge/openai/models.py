@@ -13,21 +13,17 @@ local = OpenAIJudge("qwen3", base_url="http://127.0.0.1:11434/v1")
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from toolgrade._internal.json import JsonObject
-from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome
-from toolgrade.judge.cost import add_usage
+from toolgrade.errors import ConfigurationError
 from toolgrade.judge.openai.client import ENVIRONMENT, Endpoint
-from toolgrade.judge.openai.wire import WIRES, Rung, TextApi, Wire, decisions_answers, decisions_body
-from toolgrade.judge.protocol import Answer, Answers, Message, Prompt, Question, Reply
+from toolgrade.judge.openai.wire import WIRES, Rung, TextApi, Wire
+from toolgrade.judge.protocol import Prompt, Reply
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-
-_MOST_QUESTIONS = 400
 
 
 class OpenAIJudge(Endpoint):
@@ -86,60 +82,10 @@ class OpenAIJudge(Endpoint):
         return await client.chat.completions.with_raw_response.create(model=self.model, messages=[], extra_body=whole)
 
 
-class OpenAIDecisions(Endpoint):
-    """A model that returns probabilities instead of text, on OpenAI's Decisions API (a beta) or a compatible server.
-
-    Needs `openai>=3.52`. The key is read as by `OpenAIJudge`. See the base class `Endpoint` for all arguments, retries
-    and limits.
-
-    Example:
-        >>> from toolgrade.judge import Judge
-        >>> from toolgrade.judge.openai import OpenAIDecisions
-        >>> from toolgrade.testing import sample_prompt
-        >>> model = OpenAIDecisions("gpt-6-luna", prices={"gpt-6-luna": {"input": 2.0, "output": 8.0}})
-        >>> print(Judge(model).estimate([sample_prompt()]))
-        1 question: 0 in the cache, 1 to be sent
-        about 20 tokens in, 0 out (3 characters a token, 0 tokens an answer)
-        about 4e-05 in all, at 2 in and 8 out a million tokens
-    """
-
-    apis: ClassVar[tuple[str, ...]] = ("decisions",)
-
-    async def decide(self, state: Sequence[Message], questions: Sequence[Question], /) -> Answers:
-        """Return the probability of every option of every question; one request holds up to 400 questions.
-
-        Raises:
-            JudgeError: There is no answer; `outcome` says why.
-            MissingPackageError: OpenAI's package is not installed.
-        """
-        answers: dict[str, Answer] = {}
-        usage: dict[str, int] = {}
-        sent, request_id = 0, None
-        for start in range(0, len(questions), _MOST_QUESTIONS):
-            part = questions[start : start + _MOST_QUESTIONS]
-            decode = partial(decisions_answers, questions=part)
-            try:
-                part_answers, attempts = await self.ask(partial(decisions_body, state, part), decode)
-            except JudgeError as error:  # the error reports the cost of the earlier parts too
-                usage = add_usage(error.usage, usage)
-                raise JudgeError(str(error), error.outcome, usage=usage, attempts=error.attempts + sent) from error
-            answers |= part_answers
-            usage = add_usage(usage, attempts.usage)
-            sent, request_id = sent + attempts.sent, attempts.request_id
-        return Answers(answers=answers, usage=usage, attempts=max(1, sent), model=self.model, request_id=request_id)
-
-    async def _post(self, client: AsyncOpenAI, body: JsonObject) -> Any:  # noqa: ANN401 - the raw response of any version
-        api: Any = getattr(client, "decisions", None)
-        if api is None:
-            raise JudgeError("the Decisions API needs openai>=3.52; upgrade the package", JudgeOutcome.FATAL)
-        whole = {**body, **self._options}
-        return await api.with_raw_response.create(model=self.model, input="", questions=[], extra_body=whole)
-
-
-def judge_from_environment() -> OpenAIJudge | OpenAIDecisions | None:
+def judge_from_environment() -> OpenAIJudge | None:
     """Return the judge that the environment describes, or `None` if it names no model.
 
-    `TOOLGRADE_JUDGE_MODEL` names the model. `TOOLGRADE_JUDGE_API` is `chat`, `responses` or `decisions`;
+    `TOOLGRADE_JUDGE_MODEL` names the model. `TOOLGRADE_JUDGE_API` is `chat` or `responses`;
     `TOOLGRADE_JUDGE_MAX_CONCURRENCY`, `_TIMEOUT` and `_DEADLINE` are numbers as in `Endpoint`.
     `TOOLGRADE_JUDGE_BASE_URL` and `TOOLGRADE_JUDGE_API_KEY` are read with the first request.
 
@@ -168,8 +114,7 @@ def judge_from_environment() -> OpenAIJudge | OpenAIDecisions | None:
             options[name] = number(text)
         except ValueError:
             raise ConfigurationError(f"{ENVIRONMENT}{name.upper()} must be a number, got {text!r}") from None
-    judge_class = OpenAIDecisions if api in OpenAIDecisions.apis else OpenAIJudge
-    return judge_class(model, api=api, **options)
+    return OpenAIJudge(model, api=api, **options)
 
 
 def _setting(name: str) -> str:

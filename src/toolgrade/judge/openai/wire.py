@@ -1,26 +1,25 @@
 """Request bodies of OpenAI's APIs from prompts, and replies from response bodies. Nothing is sent from here.
 
-A *body* is the JSON object of a request or a response; a *reply* is what the model says in a response. Chat Completions
-and Responses return text. The Decisions API returns a probability for each option of each question, and no text.
+A *body* is the JSON object of a request or a response; a *reply* is what the model says in a response.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from toolgrade._internal.json import JsonObject, is_number, json_text, parse_json_value, short_repr
+from toolgrade._internal.json import JsonObject, json_text, parse_json_value, short_repr
 from toolgrade.errors import InvalidDataError
 from toolgrade.judge.cost import add_usage
 from toolgrade.judge.openai.errors import unusable_response_error
 from toolgrade.judge.openai.key_filter import without_keys
-from toolgrade.judge.protocol import Answer, Message, Prompt, Question, Reply
+from toolgrade.judge.protocol import Message, Prompt, Reply
 
 TextApi: TypeAlias = Literal["chat", "responses"]
-"""The APIs of models that write text."""
+"""The APIs that judges use."""
 
 LONGEST_QUOTE = 200
 """Characters of a response that an error message quotes."""
@@ -86,18 +85,6 @@ def _format_option(rung: Rung, schema: JsonObject) -> JsonObject:
     return {"type": "json_object"} if rung is Rung.JSON_OBJECT else {}
 
 
-def decisions_body(state: Sequence[Message], questions: Sequence[Question], _rung: Rung) -> JsonObject:
-    """Return questions about a state as a request to the Decisions API.
-
-    The rung, which `Endpoint.ask` passes to every encoder, is unused: decisions always have the same format.
-    """
-    choices: list[JsonObject] = []
-    for question in questions:
-        options = [{"value": option} for option in question.options]
-        choices.append({"type": "choice", "name": question.id, "instructions": question.text, "choices": options})
-    return {"input": [message.to_responses() for message in state], "questions": choices}
-
-
 def chat_reply(body: JsonObject) -> Reply:
     """Return the reply in a response of Chat Completions.
 
@@ -128,39 +115,6 @@ def responses_reply(body: JsonObject) -> Reply:
     reason = object_or_empty(body.get("incomplete_details")).get("reason")
     finish = "length" if reason == "max_output_tokens" else reason
     return _reply(body, _text_of(parts), "\n".join(refusals), finish)
-
-
-def decisions_answers(body: JsonObject, questions: Sequence[Question]) -> dict[str, Answer]:
-    """Return the answers in a response of the Decisions API, which come in the order of the questions.
-
-    Raises:
-        EndpointError: The response reports an error, or does not give every question a probability for each option.
-    """
-    _raise_reported_error(body)
-    answers = body.get("answers")
-    if not isinstance(answers, list) or len(answers) != len(questions):
-        raise unusable_response_error(f"expected one answer for each of {len(questions)} questions: {quote(body)}")
-    return {question.id: _decision(answer, question) for question, answer in zip(questions, answers, strict=True)}
-
-
-def _decision(answer: object, question: Question) -> Answer:
-    fields = object_or_empty(answer)
-    if fields.get("type") == "refusal":
-        return Answer(refusal="the model declined to answer this question")
-    probabilities = {
-        entry["value"]: float(entry["probability"])
-        for entry in objects_in(fields.get("probabilities"))
-        if isinstance(entry.get("value"), str) and _is_probability(entry.get("probability"))
-    }
-    if probabilities.keys() != set(question.options):
-        raise unusable_response_error(
-            f"question {question.id!r} has no probability for each of its options: {quote(answer)}"
-        )
-    return Answer(probabilities=probabilities)
-
-
-def _is_probability(value: object) -> bool:
-    return is_number(value) and 0 <= value <= 1
 
 
 def read_object(content: bytes) -> JsonObject:
@@ -276,4 +230,4 @@ WIRES: Mapping[TextApi, Wire] = {
     "chat": Wire("/v1/chat/completions", chat_body, chat_reply),
     "responses": Wire("/v1/responses", responses_body, responses_reply),
 }
-"""The APIs of models that write text, by their short names."""
+"""The APIs by their short names."""

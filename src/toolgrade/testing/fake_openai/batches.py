@@ -35,17 +35,17 @@ class BatchPlan:
         create_fault: Fault in place of the answer to its creation; the batch is created nevertheless.
 
     Example:
-        >>> from toolgrade.judge import Judge
-        >>> from toolgrade.judge.batch import Batch
+        >>> import asyncio
+        >>> from toolgrade.judge import BatchOptions, Judge
         >>> from toolgrade.judge.openai import OpenAIJudge
         >>> from toolgrade.testing import BatchPlan, FakeOpenAI, sample_prompt
+        >>> options = BatchOptions(status_check_interval=0)
         >>> with FakeOpenAI(batches=[BatchPlan("expired", answered=0)]) as server:
-        ...     judge = Judge(OpenAIJudge("any", base_url=server.base_url, api_key="any"), cache="verdicts.db")
-        ...     batch = Batch("batches", judge)
-        ...     state = batch.submit([sample_prompt()])
-        ...     state = batch.poll(batch_status_check_interval=0.01)
-        >>> state.shards[0].status, state.shards[0].answered
-        ('expired', 0)
+        ...     model = OpenAIJudge("any", base_url=server.base_url, api_key="any")
+        ...     judge = Judge(model, cache="verdicts.sqlite", batch=options)
+        ...     result = asyncio.run(judge.ask(sample_prompt()))
+        >>> result.outcome.value
+        'transient'
     """
 
     end: BatchEnd = "completed"

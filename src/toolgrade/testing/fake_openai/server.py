@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _CHAT = "/v1/chat/completions"
 _FORMS = {_CHAT: (chat_body, chat_events), "/v1/responses": (responses_body, responses_events)}
-_SCRIPTED = (*_FORMS, "/v1/decisions")
 _MODELS = "/v1/models"
 
 Answer: TypeAlias = Callable[[ReceivedRequest], ReplyLike]
@@ -32,7 +31,7 @@ class FakeOpenAI:
 
     A script is played on either API, whole or as a stream, as the request asks. The server listens on a free port of
     127.0.0.1 inside its context; leaving it also ends requests that still wait. Use one per test: its scripts are
-    played once. `/v1/decisions` answers with a `Reply(body=...)`.
+    played once.
 
     A client that retries takes the next step, so give clients `max_retries=0` unless you test retries. Requests are not
     validated: a real endpoint refuses some that this one answers.
@@ -160,7 +159,7 @@ class FakeOpenAI:
 
     def _respond(self, request: ReceivedRequest) -> Transmission:
         path = request.path.partition("?")[0]
-        if request.method == "POST" and path in _SCRIPTED:
+        if request.method == "POST" and path in _FORMS:
             return self._play(request, self._requests)
         self._requests.append(request)
         fault = self._batches.respond(request, path) or self._models(request.method, path)
