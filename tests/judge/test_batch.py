@@ -219,6 +219,24 @@ def test_requests_that_fail_in_a_batch(tmp_path: Path) -> None:
     assert paid(server) == {**dict.fromkeys(steps, 2), "question 4": 1}
 
 
+def test_equal_questions_are_one_request(tmp_path: Path) -> None:
+    """Its cost counts once, and its failure is that of all: another batch could take another day."""
+
+    async def main(judge: Judge) -> list[PromptResult]:
+        return await asyncio.gather(*[judge.ask(prompt) for prompt in prompts(1) * 3])
+
+    with FakeOpenAI(answer=yes, batches=[BatchPlan("failed")]) as server:
+        with judging(server.base_url, tmp_path) as judge:
+            failures = asyncio.run(main(judge))
+        assert (outcomes(failures), created(server)) == (["fatal"] * 3, 1)
+        with judging(server.base_url, tmp_path, prices=PRICES) as judge:
+            results = asyncio.run(main(judge))
+
+    assert outcomes(results) == ["ok"] * 3
+    assert [len(result.usage) for result in results] == [2, 0, 0]
+    assert (len(server.batched), created(server)) == (1, 2)
+
+
 def damaged(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Answer], Answer]:
     """Change the lines of the first file of answers."""
     files: list[str] = []

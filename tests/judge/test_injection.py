@@ -128,11 +128,6 @@ def prompts(place: Place, text: str) -> tuple[RuleJudge, Any]:
     return judge, result
 
 
-def test_corpus_has_at_least_forty_distinct_attacks() -> None:
-    """No two attacks are the same."""
-    assert len(set(ATTACKS.values())) == len(ATTACKS) >= 40
-
-
 def outside(messages: Messages) -> str:
     """Everything that a judge reads outside of the record, without the marker and the example ids."""
     nonce = evidence_text(messages)[len("<record-") :][:16]

@@ -369,21 +369,3 @@ def test_secrets_are_not_sent() -> None:
 
 
 # Inside and outside of event loops
-
-
-def test_results_keep_the_order_of_cases() -> None:
-    """In any order of answers."""
-
-    async def last_first(messages: Messages) -> str:
-        await asyncio.sleep(0.05 if "case 0" in messages[-1]["content"] else 0)
-        return RuleJudge("no" if "case 1" in messages[-1]["content"] else "yes")(messages)
-
-    cases = [LLMTestCase(input=f"case {i}", tools_called=[], expected_tools=[]) for i in range(4)]
-    metric = ToolCorrectnessMetric(available_tools=[], judge=last_first)
-    assert [result.score for _, result in evaluate(cases, [metric]).results()] == [1] * 4
-
-    def reply(_: str, document: dict[str, Any]) -> Any:
-        return ["t1"] if "case 1" in str(document["request"]) else "yes"
-
-    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=RuleJudge(reply))
-    assert [result.score for _, result in evaluate(cases, [metric]).results()] == [1, 0, 1, 1]

@@ -316,20 +316,6 @@ def test_a_server_that_says_not_to_ask_again_is_heeded() -> None:
 # Overload: one pause for everybody
 
 
-def test_retry_after_is_respected() -> None:
-    """Nothing is sent before the requested time."""
-    arrived: list[float] = []
-
-    def answer(_request: ReceivedRequest) -> Any:
-        arrived.append(time.monotonic())
-        return YES if len(arrived) > 1 else HttpFault.status(429, retry_after=0.4)
-
-    with FakeOpenAI(answer=answer) as server:
-        ask(judge(server))
-
-    assert arrived[1] - arrived[0] >= 0.4
-
-
 def test_all_tasks_share_one_pause() -> None:
     """Questions that start within the pause wait for its end."""
     arrived: list[float] = []
@@ -405,26 +391,6 @@ def test_fatal_error_is_not_retried(fault: HttpFault) -> None:
         error = fails(judge(server), JudgeOutcome.FATAL, "bad key|not yours|no such model|pay first")
 
     assert (error.attempts, len(server.requests)) == (1, 1)
-
-
-def test_fatal_error_keeps_finished_work() -> None:
-    """Earlier verdicts stay, running ones complete, and waiting ones are not sent."""
-    numbers = iter(range(100))
-
-    def answer(_request: ReceivedRequest) -> Any:
-        return Step(YES, delay=0.1) if next(numbers) < 5 else HttpFault.status(401, "revoked", delay=0.05)
-
-    async def main(endpoint: OpenAIJudge) -> list[Any]:
-        return await asyncio.gather(*[endpoint.complete(prompt(f"{n}")) for n in range(40)], return_exceptions=True)
-
-    with FakeOpenAI(answer=answer) as server:
-        result = asyncio.run(main(judge(server, max_concurrency=4)))
-
-    outcomes = [one.outcome if isinstance(one, JudgeError) else JudgeOutcome.OK for one in result]
-    assert outcomes.count(JudgeOutcome.OK) == 5
-    assert outcomes.count(JudgeOutcome.ABORTED) >= 25
-    assert len(server.requests) <= 13
-    assert set(outcomes) == {JudgeOutcome.OK, JudgeOutcome.FATAL, JudgeOutcome.ABORTED}
 
 
 def test_after_a_fatal_fault_a_run_ends_and_the_next_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:

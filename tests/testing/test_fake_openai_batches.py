@@ -82,17 +82,6 @@ def test_batches_are_listed_newest_first() -> None:
     assert listed == created[::-1]
 
 
-def test_a_batch_can_be_cancelled_and_a_file_looked_at() -> None:
-    """A batch that is cancelled stays so; a file says its size and name."""
-    with FakeOpenAI("x", batches=[BatchPlan(polls=-1)]) as server, client(server) as api:
-        batch = create(api, line("a"))
-        assert api.files.retrieve(batch.input_file_id).bytes == len(line("a"))
-        assert api.batches.cancel(batch.id).status == "cancelled"
-        assert api.batches.retrieve(batch.id).status == "cancelled"
-        with pytest.raises(openai.NotFoundError):
-            api.batches.retrieve("batch_none")
-
-
 def test_the_answer_to_a_creation_may_be_lost() -> None:
     """The batch exists, although the client received no answer."""
     with FakeOpenAI("x", batches=[BatchPlan(create_fault=HttpFault.cut())]) as server, client(server) as api:

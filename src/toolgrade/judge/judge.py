@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 from uuid import uuid4
@@ -79,6 +79,10 @@ class PromptResult:
     cost: float | None = 0.0
     model: str | None = None
     cached: bool = False
+
+
+_Pending: TypeAlias = "dict[str, asyncio.Future[PromptResult | None]]"
+"""The questions under way in one event loop, by key; each future has its result, or none."""
 
 
 def _slots(max_concurrency: int | None, *, paced: bool) -> AbstractAsyncContextManager[object]:
@@ -181,7 +185,9 @@ class Judge:
         self._timeout = None if paced else timeout
         self._slots = _slots(max_concurrency, paced=paced)
         self._lock = threading.Lock()
-        self._pending_by_loop = WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]]()
+        self._pending_by_loop = WeakKeyDictionary[
+            asyncio.AbstractEventLoop, dict[str, asyncio.Future[PromptResult | None]]
+        ]()
         self._resolved: TextModel | None = None
 
     def _batch_options(self, batch: object) -> BatchOptions | None:
@@ -310,17 +316,21 @@ class Judge:
             return result
         pending = self._pending()
         if key in pending:
+            first = await asyncio.shield(pending[key])
+            result = self._cached_result(prompt, self._cache.get(key))
+            if result is None and first is not None and self.is_batched:  # another batch may take another day
+                return replace(first, prompt=prompt, usage={}, requests=0, cost=0.0)
             # Only verdicts are shared: if the other request fails, each waiting one asks for itself.
-            await asyncio.wait([pending[key]])
-            return self._cached_result(prompt, self._cache.get(key)) or await self._request(prompt, abort)
+            return result or await self._request(prompt, abort)
         pending[key] = asyncio.get_running_loop().create_future()
         try:
-            return await self._request(prompt, abort)
+            result = await self._request(prompt, abort)
+            return result
         finally:
-            pending.pop(key).set_result(None)
+            pending.pop(key).set_result(result)
 
-    def _pending(self) -> dict[str, asyncio.Future[None]]:
-        """Return the questions under way in this event loop by key; each future is done when its question is."""
+    def _pending(self) -> _Pending:
+        """Return the questions under way in this event loop."""
         with self._lock:
             return self._pending_by_loop.setdefault(asyncio.get_running_loop(), {})
 

@@ -89,8 +89,6 @@ class Batches:
             match request.method, *path.removeprefix("/v1/").split("/"):
                 case "POST", "files":
                     return _json(self._file(self._add_file(str(request.body["file"]))))
-                case "GET", "files", key if key in self._files:
-                    return _json(self._file(key))
                 case "GET", "files", key, "content" if key in self._files:
                     return HttpFault(text=self._files[key], headers={"content-type": "application/octet-stream"})
                 case "POST", "batches":
@@ -102,10 +100,6 @@ class Batches:
                     state = batch.state()
                     batch.requests += 1
                     return _json(state)
-                case "POST", "batches", key, "cancel" if key in self._batches:
-                    final = {**self._batches[key].final, "status": "cancelled"}
-                    self._batches[key] = _Batch(BatchPlan("cancelled", polls=0), final)
-                    return _json(final)
                 case _:
                     return None
 
