@@ -182,7 +182,7 @@ def test_a_batch_takes_the_options_of_the_page(tmp_path: Path, monkeypatch: pyte
     """Records are judged in one batch with limited polls, and a second call collects."""
     monkeypatch.setattr("toolgrade.judge.openai.batch._QUIET_SECONDS", 0.1)
     records = [{**RECORD, "query": f"question {number}"} for number in range(3)]
-    with FakeOpenAI(answer=served(RuleJudge("yes")), batches=[BatchPlan(polls=3)]) as server:
+    with FakeOpenAI(answer=served(RuleJudge("yes")), batches=[BatchPlan(polls=2)]) as server:
         metric = DeepEvalToolCorrectnessMetric(
             model_credentials="k",
             model_config={"base_url": server.base_url},

@@ -41,16 +41,6 @@ def command(*examples: str) -> Callable[[Callable[..., None]], SectionedCommand]
     return click.command(cls=SectionedCommand, examples=examples)
 
 
-class CommandGroup(click.Group):
-    """A group whose help has the whole summaries of its commands, which are of the class `SectionedCommand`."""
-
-    command_class = SectionedCommand
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's own
-        """List the commands in their order."""
-        write_commands(formatter, "Commands", self.commands.values())
-
-
 def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
     """Write command lines below the title `Examples`; nothing if there are none."""
     if examples:

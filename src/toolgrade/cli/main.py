@@ -44,7 +44,7 @@ _SECTIONS = {
         "report": "Show results that were written to a file.",
         "compare": "Compare two reports of the same cases and show what changed from A to B.",
     },
-    "Check the metrics, pass scores on": {
+    "Check the metrics": {
         "validate": "Measure how well scores separate good runs from bad ones, by a label in the cases.",
     },
 }

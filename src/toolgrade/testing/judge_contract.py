@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import ClassVar, TypeAlias
 
-from toolgrade.calls import ToolCall
+from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import LLMTestCase
 from toolgrade.errors import JudgeOutcome
 from toolgrade.judge import Judge, JudgeLike, Prompt, PromptResult
@@ -108,7 +108,9 @@ class JudgeContract:
     def test_sync_and_async(self) -> None:
         """`measure` gives the same as `a_measure`, outside and inside of a running event loop and in other threads."""
         call = ToolCall(name="find")
-        case = LLMTestCase(input="?", tools_called=[call], expected_tools=[call], available_tools=[{"name": "find"}])
+        case = LLMTestCase(
+            input="?", tools_called=[call], expected_tools=[call], available_tools=[ToolSpec(name="find")]
+        )
 
         with self.judge(lambda _: _verdict("")) as judge:
             metric = ToolCorrectnessMetric(judge=judge)
