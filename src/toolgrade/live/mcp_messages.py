@@ -14,7 +14,7 @@ from toolgrade.live.mcp_session import McpSession
 from toolgrade.live.recorder import SpanFields
 from toolgrade.redact import Redactor
 
-MAX_MESSAGE: Final = 1 << 26
+_MAX_MESSAGE: Final = 1 << 26
 """Bytes of one message that is recorded; longer ones only pass through."""
 
 
@@ -54,7 +54,7 @@ class LineWriter:
                 os.write(2, f"toolgrade mcp-record: calls are not recorded: {error.strerror or error}\n".encode())
 
 
-def messages_in(text: bytes) -> list[Mapping[str, Any]]:
+def _messages_in(text: bytes) -> list[Mapping[str, Any]]:
     """Return the messages in a JSON text: one, or those of a batch. Anything else passes, and has none."""
     try:
         value = json.loads(text)
@@ -63,40 +63,37 @@ def messages_in(text: bytes) -> list[Mapping[str, Any]]:
     return [object_of(message) for message in (value if isinstance(value, list) else [value])]
 
 
-def key_of(message: Mapping[str, Any], scope: str = "") -> str | None:
-    """Return the key of a request or an answer, `None` without an id: 1 and "1" are two ids.
-
-    Ids are unique in a session; where there is none, a `scope` tells requests apart.
-    """
-    return f"{scope}{json_text(message['id'])}" if "id" in message else None
+def _key_of(message: Mapping[str, Any]) -> str | None:
+    """Return the key of a request or an answer, `None` without an id: 1 and "1" are two ids."""
+    return json_text(message["id"]) if "id" in message else None
 
 
 @guarded
-def note_request(session: McpSession, message: Mapping[str, Any], scope: str = "") -> None:
+def _note_request(session: McpSession, message: Mapping[str, Any]) -> None:
     """Note what a client sent."""
     method, params = message.get("method"), object_of(message.get("params"))
-    key = key_of(message, scope)
+    key = _key_of(message)
     if method == "notifications/cancelled":
-        session.cancelled(f"{scope}{json_text(params.get('requestId'))}", params.get("reason"))
+        session.cancelled(json_text(params.get("requestId")), params.get("reason"))
     elif method is not None and key is not None:
         session.requested(key, method, params)
 
 
 @guarded
-def note_answer(session: McpSession, message: Mapping[str, Any], scope: str = "") -> None:
+def _note_answer(session: McpSession, message: Mapping[str, Any]) -> None:
     """Note what a server sent."""
-    method, key = message.get("method"), key_of(message, scope)
+    method, key = message.get("method"), _key_of(message)
     if method == "notifications/progress":
         session.progressed(message.get("params"))
     elif method == "notifications/tools/list_changed":
         session.tools_changed()
     elif method is None and "error" in message:
-        session.failed(key, error_in(message))
+        session.failed(key, _error_in(message))
     elif method is None and as_object(message.get("result")) is not None:
         session.answered(key, message["result"])
 
 
-def error_in(message: Mapping[str, Any]) -> str:
+def _error_in(message: Mapping[str, Any]) -> str:
     """Return the text of the error that a server answered with."""
     return text_of(object_of(message["error"]).get("message")) or json_text(message["error"])
 
@@ -107,7 +104,7 @@ class MessageLines:
     def __init__(self, session: McpSession, *, from_client: bool) -> None:
         self.from_client = from_client
         self._session = session
-        self._note = note_request if from_client else note_answer
+        self._note = _note_request if from_client else _note_answer
         self._line = bytearray()
 
     def feed(self, data: bytes) -> None:
@@ -115,9 +112,9 @@ class MessageLines:
         *lines, rest = data.split(b"\n")
         for line in lines:
             self._line += line
-            if len(self._line) <= MAX_MESSAGE:
-                for message in messages_in(bytes(self._line)):
+            if len(self._line) <= _MAX_MESSAGE:
+                for message in _messages_in(bytes(self._line)):
                     self._note(self._session, message)
             self._line.clear()
-        if len(self._line) <= MAX_MESSAGE:
+        if len(self._line) <= _MAX_MESSAGE:
             self._line += rest

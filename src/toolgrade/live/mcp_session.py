@@ -19,9 +19,9 @@ from toolgrade.formats.messages.field_readers import list_of
 from toolgrade.formats.traces.tool_runs import CALL_STATUS, MCP_SERVER
 from toolgrade.live.recorder import SpanFields, span_fields
 
-CALL: Final = "tools/call"
+_CALL: Final = "tools/call"
 _LIST: Final = "tools/list"
-HELLO: Final = frozenset({"initialize", "server/discover"})
+_HELLO: Final = frozenset({"initialize", "server/discover"})
 _CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 _MAX_PROGRESS: Final = 100
@@ -74,9 +74,9 @@ class McpSession:
         fields = object_of(params)
         with self._lock:
             self._client = _name_in(fields, "clientInfo", _CLIENT_INFO) or self._client
-            if method == CALL:
+            if method == _CALL:
                 self._begin(key, fields)
-            elif method in HELLO:
+            elif method in _HELLO:
                 self._methods[key] = str(method)
             elif method == _LIST:
                 self._methods[key] = _LIST
@@ -130,7 +130,7 @@ class McpSession:
                 self._write_call(call, time.time_ns(), {**attributes, **self._unknown(call, failed)}, error)
                 return
             method = self._methods.pop(key, None)
-            if method in HELLO:
+            if method in _HELLO:
                 self._server = _name_in(fields, "serverInfo", _SERVER_INFO) or self._server
             elif method == _LIST:
                 tools = map(object_of, list_of(fields.get("tools")))
@@ -179,13 +179,13 @@ class McpSession:
     def _write_call(self, call: _Call, at: int | None, more: Mapping[str, str], error: str | None = None) -> None:
         attributes = {
             "gen_ai.operation.name": "execute_tool",
-            "mcp.method.name": CALL,
+            "mcp.method.name": _CALL,
             "gen_ai.tool.name": call.name,
             "gen_ai.tool.call.arguments": json_text(call.arguments),
             MCP_SERVER: self._server or None,
             **more,
         }
-        name = f"{CALL} {call.name}"
+        name = f"{_CALL} {call.name}"
         span = span_fields(self.trace, call.span, self.root, name, (call.begun, at), attributes, error=error)
         if call.progress:
             span["events"] = call.progress
