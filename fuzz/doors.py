@@ -160,7 +160,7 @@ def _check_report(report: Report) -> None:
 
 
 def _check_record(data: bytes) -> None:
-    _check_case(case_from_record(_decoded(data), tolerant_arguments=len(data) % 2 == 0))
+    _check_case(case_from_record(_decoded(data)))
 
 
 def _check_scores(data: bytes) -> None:
@@ -206,7 +206,7 @@ def _check_transcripts(data: bytes) -> None:
 
 
 def _check_messages(data: bytes) -> None:
-    transcript = read(_decoded(data), tolerant_arguments=len(data) % 2 == 0)
+    transcript = read(_decoded(data))
     _check_run(transcript.run)
     _check_case(transcript.conversation)
 
@@ -224,7 +224,7 @@ def _check_stream(data: bytes) -> None:
 
 
 def _check_traces(data: bytes) -> None:
-    for run in read_traces(_decoded(data), tolerant_arguments=len(data) % 2 == 0).runs:
+    for run in read_traces(_decoded(data)).runs:
         _check_run(run)
 
 

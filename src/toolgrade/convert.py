@@ -154,7 +154,6 @@ def read_transcripts(
     format: FormatName | TraceFormat | Literal["auto"] = "auto",
     handoff_names: Collection[str] = (),
     allow_nan: bool = False,
-    tolerant_arguments: bool = False,
 ) -> list[Recorded]:
     """Return the conversations of a file, in its order; none is dropped.
 
@@ -172,7 +171,6 @@ def read_transcripts(
         format: The format of the messages or traces; detected for each conversation by default.
         handoff_names: See `toolgrade.formats.read`.
         allow_nan: Accept bare NaN and infinities, which JSON does not have.
-        tolerant_arguments: See `toolgrade.formats.read`.
 
     Raises:
         DataFileError: The file holds no conversation, or some that cannot be read; `problems` has every place, with its
@@ -192,7 +190,6 @@ def read_transcripts(
     options: dict[str, Any] = {
         "format": format,
         "handoff_names": tuple(handoff_names),
-        "tolerant_arguments": tolerant_arguments,
     }
     return read_recorded(source, options, allow_nan=allow_nan, left_out=None)
 
@@ -455,7 +452,7 @@ def _read_conversation(document: Document, options: Mapping[str, Any]) -> Record
     """
     fields = document.value if isinstance(document.value, Mapping) else {}
     _refuse_other_data(fields, is_line=document.line is not None)
-    case = case_from_record(_case_fields(fields), tolerant_arguments=options["tolerant_arguments"])
+    case = case_from_record(_case_fields(fields))
     is_alone = document.line is None and document.item is None
     return RecordedConversation(
         read(document.value, **options),

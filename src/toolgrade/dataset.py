@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -43,7 +42,7 @@ from toolgrade.cases import (
 from toolgrade.errors import DataFileError, InvalidDataError, Problem, ToolgradeWarning, TornLineWarning
 from toolgrade.expect import ExpectedOutput, ExpectedTools
 from toolgrade.formats.file_kind import has_calls, kind_of_file
-from toolgrade.formats.records import case_from_record, looks_like_record, with_readable_arguments
+from toolgrade.formats.records import case_from_record, looks_like_record
 
 __all__ = ["Golden", "Source", "read_cases", "write_cases"]
 
@@ -108,7 +107,7 @@ class Golden(Model):
             raise file_error(path, [Problem("", f"has {other[0]}, not goldens; read it with {other[1]}")]) from None
 
 
-def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: bool = False) -> list[TestCase]:
+def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
     """Return the cases of a file, in its order; none is dropped except torn lines and runs that were resumed.
 
     A line is a test case as `LLMTestCase.to_json` writes it (snake_case or camelCase), a multimodal one, a record
@@ -124,8 +123,6 @@ def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: b
     Args:
         source: The file.
         allow_nan: Accept bare NaN and infinities, which JSON does not have.
-        tolerant_arguments: Read argument texts that are not a JSON object if they have only one meaning, with a warning
-            on the case's run (see `run_from_messages`). A call that was recorded as `invalid_arguments` stays one.
 
     Raises:
         DataFileError: Some lines cannot be read; `problems` has all of them with line and path.
@@ -141,13 +138,13 @@ def read_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: b
         >>> print(f"{case.name}: {case.input} -> {case.tools_called[0].name}")
         line 1: What is the weather in Paris? -> get_weather
     """
-    groups = _read_file(source, partial(read_cases_of, tolerant_arguments=tolerant_arguments), allow_nan=allow_nan)
+    groups = _read_file(source, read_cases_of, allow_nan=allow_nan)
     return [case for group in groups for case in group]
 
 
-def read_any_cases(source: Source, *, allow_nan: bool = False, tolerant_arguments: bool = False) -> list[AnyCase]:
+def read_any_cases(source: Source, *, allow_nan: bool = False) -> list[AnyCase]:
     """Return the cases and conversations of a file; see `read_cases`."""
-    return _read_file(source, partial(read_any_case, tolerant_arguments=tolerant_arguments), allow_nan=allow_nan)
+    return _read_file(source, read_any_case, allow_nan=allow_nan)
 
 
 def _read_file(
@@ -180,10 +177,9 @@ class FileProblems:
     replaced: int = 0
     """Interrupted runs that were left out because a later document has the same run, resumed."""
 
-    def cases(self, documents: Iterable[Document], *, tolerant_arguments: bool = False) -> Iterator[TestCase]:
+    def cases(self, documents: Iterable[Document]) -> Iterator[TestCase]:
         """Yield the cases of each document that can be read."""
-        read = partial(read_cases_of, tolerant_arguments=tolerant_arguments)
-        return (case for _, cases in self.read(documents, read) for case in cases)
+        return (case for _, cases in self.read(documents, read_cases_of) for case in cases)
 
     def read_all(self, documents: Iterable[Document], read: Callable[[object, str], _T]) -> list[_T]:
         """Return the result of each document that can be read, except those that a later document replaces."""
@@ -369,7 +365,7 @@ def problems_of(error: InvalidDataError) -> tuple[Problem, ...]:
 
 
 @within_limits
-def read_case(value: object, place: str, *, tolerant_arguments: bool = False) -> TestCase:
+def read_case(value: object, place: str) -> TestCase:
     """Return the test case or the record that a JSON value holds, named after its `place` without a name and an id.
 
     Raises `InvalidDataError`, whose `problems` has every wrong place.
@@ -382,17 +378,14 @@ def read_case(value: object, place: str, *, tolerant_arguments: bool = False) ->
         raise InvalidDataError(message, [Problem("$.turns", message)])
     model = MLLMTestCase if isinstance(value.get("input"), list) else LLMTestCase
     case: TestCase
-    if looks_like_record(value):
-        case = case_from_record(value, tolerant_arguments=tolerant_arguments)
-    else:
-        case = model.model_validate(with_readable_arguments(value) if tolerant_arguments else value)
+    case = case_from_record(value) if looks_like_record(value) else model.model_validate(value)
     return case if case.id or case.name else case.model_copy(update={"name": place})
 
 
 @within_limits
-def read_cases_of(value: object, place: str, *, tolerant_arguments: bool = False) -> Sequence[TestCase]:
+def read_cases_of(value: object, place: str) -> Sequence[TestCase]:
     """Return the case of a JSON value, or a case for each question of the conversation that it holds."""
-    case = read_any_case(value, place, tolerant_arguments=tolerant_arguments)
+    case = read_any_case(value, place)
     if not isinstance(case, ConversationalTestCase):
         return [case]
     cases = case.to_test_cases()
@@ -403,10 +396,10 @@ def read_cases_of(value: object, place: str, *, tolerant_arguments: bool = False
 
 
 @within_limits
-def read_any_case(value: object, place: str, *, tolerant_arguments: bool = False) -> AnyCase:
+def read_any_case(value: object, place: str) -> AnyCase:
     """Return the case or the conversation that a JSON value holds; see `read_case`."""
     if not isinstance(value, dict) or "turns" not in value:
-        return read_case(value, place, tolerant_arguments=tolerant_arguments)
+        return read_case(value, place)
     case = ConversationalTestCase.model_validate(without_schema(value))
     return case if case.id or case.name else case.model_copy(update={"name": place})
 

@@ -333,7 +333,6 @@ class RunBuilder:
             scope,
             _MODEL,
             requested,
-            request.raw,
             request.id or None,
             request.type,
             request.server,

@@ -167,8 +167,7 @@ def _requested(call: CallRecord, arguments: JsonObject) -> Any:  # noqa: ANN401 
     """Return what the model requested, `None` if it is equal to the arguments or if no model requested the call."""
     if call.origin is not _MODEL:
         return None
-    requested = call.requested if call.raw is None else call.raw
-    return None if requested is arguments or requested == arguments else requested
+    return None if call.requested is arguments or call.requested == arguments else call.requested
 
 
 def _model_output(content: Any, output: object) -> Any:  # noqa: ANN401 - JSON values

@@ -60,7 +60,6 @@ class Request:
             call, at the position of this one.
         caller: Id of the call inside which this one was made, such as a program that the model wrote.
         source: Place in the file that was read; `None` for a live recording.
-        raw: What the model wrote, if it was not a JSON object and a reader repaired it to get `arguments`.
         is_parsed: A reader of toolgrade created this request, so nothing is checked or copied: its fields have the
             right types, and nothing else refers to its arguments, which are JSON values.
         handoff: The call passes control to another agent, as its name shows.
@@ -90,7 +89,6 @@ class Request:
     replaces: str | None = None
     caller: str | None = None
     source: str | None = None
-    raw: str | None = None
     handoff: bool = False
     is_parsed: bool = False
     reasoning: str | None = None
@@ -169,7 +167,6 @@ class CallRecord:
     scope: CallRecord | None
     origin: CallOrigin
     requested: Any = None
-    raw: str | None = None
     id: str | None = None
     type: ToolCallType | None = None
     server: str | None = None

@@ -11,7 +11,7 @@ from toolgrade._pytest.approval import approved_calls
 from toolgrade.cases import TestCase
 from toolgrade.cli.help import command
 from toolgrade.cli.io import exit_on_error, is_torn, name_of, stop
-from toolgrade.cli.options import reading_options, source_argument
+from toolgrade.cli.options import allow_nan_option, source_argument
 from toolgrade.cli.path_types import Target
 from toolgrade.dataset import Golden, read_cases, write_cases
 from toolgrade.errors import InvalidDataError, MissingFieldError
@@ -21,8 +21,8 @@ from toolgrade.redact import DEFAULT
 @command("toolgrade approve runs.jsonl --out goldens.jsonl")
 @source_argument
 @click.option("--out", "target", required=True, type=Target(), metavar="FILE", help="File of the goldens.")
-@reading_options
-def approve(*, file: str, target: str, reading: dict[str, bool]) -> None:
+@allow_nan_option
+def approve(*, file: str, target: str, allow_nan: bool) -> None:
     """Turn recorded cases or runs into goldens that expect the calls they made.
 
     FILE is a file that `toolgrade score` reads; its expectations are ignored. Secrets are removed, and match any value
@@ -32,7 +32,7 @@ def approve(*, file: str, target: str, reading: dict[str, bool]) -> None:
     golden is left; nothing is written then.
     """
     with exit_on_error(file, "nothing was written") as caught:
-        cases = read_cases(file, **reading)
+        cases = read_cases(file, allow_nan=allow_nan)
     goldens: list[Golden] = []
     for index, case in enumerate(cases, 1):
         try:

@@ -17,7 +17,7 @@ from toolgrade._internal.text import plural, printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import exit_on_error, opened, stop, warn
-from toolgrade.cli.options import reading_options
+from toolgrade.cli.options import allow_nan_option
 from toolgrade.cli.path_types import Source, Target
 from toolgrade.convert import LeftOut, Recorded, Summary, Unit, read_recorded
 from toolgrade.dataset import case_file
@@ -64,7 +64,7 @@ from toolgrade.formats.traces.read import TRACE_FORMATS
     is_flag=True,
     help="Leave out conversations that cannot be read, and such files among several; they are counted and named.",
 )
-@reading_options
+@allow_nan_option
 def convert(
     *,
     files: tuple[str, ...],
@@ -73,7 +73,7 @@ def convert(
     unit: Unit,
     handoffs: tuple[str, ...],
     skip_invalid: bool,
-    reading: dict[str, bool],
+    allow_nan: bool,
 ) -> None:
     """Convert recorded messages or traces to test cases.
 
@@ -85,7 +85,7 @@ def convert(
 
     Exit code 2 if the command line or a FILE is wrong; nothing is written then.
     """
-    options: dict[str, Any] = {"format": format, "handoff_names": handoffs, **reading}
+    options: dict[str, Any] = {"format": format, "handoff_names": handoffs, "allow_nan": allow_nan}
     inputs = expand(files, "nothing was written")
     summary = Summary()
     left_out = summary.left_out if skip_invalid else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from toolgrade._internal.compression import CORRUPTION_ERRORS, corruption_message
 from toolgrade._internal.text import printable
@@ -63,12 +63,13 @@ def opened_input(path: str) -> Generator[tuple[Source, Kind], None, None]:
             yield io.BufferedReader(_Joined(head, file, name)), kind_of(head)
 
 
-def read_input(path: str, reading: Mapping[str, bool]) -> list[TestCase]:
+def read_input(path: str, *, allow_nan: bool) -> list[TestCase]:
     """Return the cases of a file, or those that its messages or traces give."""
     with opened_input(path) as (source, kind):
         if kind == "results":
             refuse_results(path)
-        return read_cases(source, **reading) if kind == "cases" else _cases_of_log(source, reading)
+        read = read_cases if kind == "cases" else _cases_of_log
+        return read(source, allow_nan=allow_nan)
 
 
 def refuse_results(path: str) -> None:
@@ -87,12 +88,11 @@ def with_file_names(cases: Sequence[TestCase], path: str) -> list[TestCase]:
     return named
 
 
-def _cases_of_log(source: Source, reading: Mapping[str, bool]) -> list[TestCase]:
+def _cases_of_log(source: Source, *, allow_nan: bool) -> list[TestCase]:
     from toolgrade.convert import RecordedSession, read_transcripts  # noqa: PLC0415 - not loaded for cases
 
     cases: list[TestCase] = []
-    options: dict[str, Any] = dict(reading)
-    for recorded in read_transcripts(source, **options):
+    for recorded in read_transcripts(source, allow_nan=allow_nan):
         if isinstance(recorded, RecordedSession):
             warn(*(f"{source_name(source)}: {text}" for text in recorded.notes))
         cases += [case for case in recorded.cases() if isinstance(case, LLMTestCase)]

@@ -24,8 +24,8 @@ from toolgrade.cli.io import reason_of, stop
 def mcp_record(*, output: str, command: tuple[str, ...]) -> None:
     """Stand between an MCP client and a server, and record the calls.
 
-    A client starts this command in the place of SERVER, over stdio. All bytes pass through unchanged. FILE receives each
-    call with its arguments, result or error and times, and the offered tools, without secrets, as lines of
+    A client starts this command in the place of SERVER, over stdio. All bytes pass through unchanged. FILE receives
+    each call with its arguments, result or error and times, and the offered tools, without secrets, as lines of
     OpenTelemetry spans that `toolgrade score` and `toolgrade convert` read: a run for each session with a call.
 
     The exit code is that of SERVER; 2 if the command line is wrong, FILE cannot be opened, or SERVER cannot be started.

@@ -106,13 +106,3 @@ samples_option = click.option(
     help="Ask each question to the judge N times; the majority counts.",
 )
 allow_nan_option = click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")
-
-tolerant_option = click.option(
-    "--tolerant-arguments",
-    is_flag=True,
-    help="Also parse arguments that are Python literals, doubly encoded, fenced or have trailing commas; each is "
-    "reported.",
-)
-
-reading_options = grouped("reading", ("allow_nan", "tolerant_arguments"), allow_nan_option, tolerant_option)
-"""Options of how cases are read; the command gets them as `reading`, arguments of `read_cases`."""

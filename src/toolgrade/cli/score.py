@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +14,7 @@ from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand, read_input, refuse_results, with_file_names
 from toolgrade.cli.io import byte_progress, exit_if_interrupted, exit_on_error, is_torn, stop, title_of, write_json
 from toolgrade.cli.metric_options import metric_options
-from toolgrade.cli.options import is_given, options_in, reading_options
+from toolgrade.cli.options import allow_nan_option, is_given, options_in
 from toolgrade.cli.path_types import Source, Target
 from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, report_options
 from toolgrade.dataset import read_goldens
@@ -69,7 +69,7 @@ _golden_option = options_in("Expectations")
 )
 @click.option("--resume", is_flag=True, help="Resume the file of --results if it exists.")
 @report_options
-@reading_options
+@allow_nan_option
 def score(
     *,
     files: tuple[str, ...],
@@ -83,7 +83,7 @@ def score(
     results: str | None,
     resume: bool,
     display: ReportOptions,
-    reading: dict[str, bool],
+    allow_nan: bool,
 ) -> None:
     """Score the cases of FILE.
 
@@ -108,13 +108,13 @@ def score(
     if in_memory or not (shows_totals or is_scored_by_parts(file, results, resume=resume)):
         with exit_if_interrupted(""):  # `evaluate` has printed what is done
             with exit_on_error(file, "nothing was scored") as caught:
-                cases = _read(files, reading, goldens_path, golden_id)
+                cases = _read(files, goldens_path, golden_id, allow_nan=allow_nan)
             scores = _score_cases(cases, metrics, file, results, resume=resume)
     else:
         options: dict[str, Any] = {"full": display.full}
         if shows_totals:
             options = {"cluster": cluster, "contents": not no_contents}
-        options |= {"results": results, "resume": resume, "processes": processes, **reading}
+        options |= {"results": results, "resume": resume, "processes": processes, "allow_nan": allow_nan}
         scores, caught = _score_by_parts(files, metrics, options)
     if isinstance(scores, Report):
         title = file if len(files) == 1 else plural(len(files), "file")
@@ -151,13 +151,11 @@ def _is_read_at_once(files: Sequence[str], *, by_parts: bool, has_goldens: bool)
     return True
 
 
-def _read(
-    files: Sequence[str], reading: Mapping[str, bool], goldens_path: str | None, golden_id: str | None
-) -> list[TestCase]:
+def _read(files: Sequence[str], goldens_path: str | None, golden_id: str | None, *, allow_nan: bool) -> list[TestCase]:
     """Return the cases of all files, with their goldens."""
     cases: list[TestCase] = []
     for file in files:
-        own = read_input(file, reading)
+        own = read_input(file, allow_nan=allow_nan)
         cases += own if len(files) == 1 else with_file_names(own, file)
     if goldens_path is None:
         _refuse_goldens(files[0], cases)
@@ -165,7 +163,7 @@ def _read(
     from toolgrade.cli.goldens import joined, refuse_other_kinds  # noqa: PLC0415 - loaded only with --goldens
 
     refuse_other_kinds(goldens_path)
-    goldens = read_goldens(goldens_path, allow_nan=reading["allow_nan"])
+    goldens = read_goldens(goldens_path, allow_nan=allow_nan)
     return joined(cases, goldens, goldens_path, golden_id)
 
 

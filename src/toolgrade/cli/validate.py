@@ -15,10 +15,10 @@ from toolgrade.cli.help import command
 from toolgrade.cli.io import exit_on_error, title_of, write_json
 from toolgrade.cli.metric_options import metric_options
 from toolgrade.cli.options import (
+    allow_nan_option,
     is_given,
     json_option,
     options_in,
-    reading_options,
     resampling_options,
     samples_option,
     source_argument,
@@ -86,7 +86,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
 @samples_option
 @resampling_options
 @json_option("Write all numbers as JSON.")
-@reading_options
+@allow_nan_option
 def validate(
     *,
     file: str,
@@ -101,7 +101,7 @@ def validate(
     samples: int,
     resampling: dict[str, Any],
     json_path: str | None,
-    reading: dict[str, bool],
+    allow_nan: bool,
 ) -> None:
     """Measure how well scores separate good runs from bad ones, by a label in the cases.
 
@@ -117,7 +117,7 @@ def validate(
         metrics = []
     with exit_on_error(file, "nothing was scored"):
         validity = measure_validity(
-            read_any_cases(file, **reading),
+            read_any_cases(file, allow_nan=allow_nan),
             [*metrics, *judged],
             label=label,
             cluster=cluster,

@@ -22,7 +22,7 @@ from toolgrade.expect import ExpectedTools, read_expectation
 from toolgrade.expect.json_form import is_expectation
 from toolgrade.expect.plan import expected_names
 from toolgrade.formats.messages.field_readers import Notes, read_list
-from toolgrade.formats.messages.tool_fields import read_tools, readable_tool
+from toolgrade.formats.messages.tool_fields import read_tools
 from toolgrade.formats.messages.trajectory import read_run
 from toolgrade.formats.names import describe_rewrites, strip_suffixes, suffix_warnings
 
@@ -54,7 +54,6 @@ def case_from_record(
     *,
     normalize_names: bool = False,
     known_names: Iterable[str] = (),
-    tolerant_arguments: bool = False,
 ) -> LLMTestCase:
     """Return the test case that a record describes.
 
@@ -78,7 +77,6 @@ def case_from_record(
             `toolgrade.formats.names.strip_suffix`); each rewrite is a warning. Names of available and expected tools
             never change.
         known_names: More names of tools that never change; used only with `normalize_names`.
-        tolerant_arguments: See `run_from_messages`; it holds for lists of tools and expectations, too.
 
     Raises:
         InvalidDataError: The record is invalid; `problems` has every wrong place.
@@ -97,7 +95,7 @@ def case_from_record(
     if fields is None:
         message = f"a record is an object with keys such as 'query' and 'tools_called', got {short_repr(record)}"
         raise InvalidDataError(message)
-    notes = Notes(tolerant=tolerant_arguments)
+    notes = Notes()
     keys = _RecordKeys(fields, notes)
     content = _Content(keys)
     if normalize_names:
@@ -109,27 +107,6 @@ def case_from_record(
     _add_metadata(case, keys.others, notes)
     case |= drop_none({"run": content.run_with(notes.warnings)})
     return _validated(case, keys, notes)
-
-
-def with_readable_arguments(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON form of a case with argument objects instead of argument texts that have only one meaning.
-
-    Each is a warning of the case's run, and a called tool keeps its text in `requested_parameters` of its execution.
-    Anything else stays as it is, for the case itself to refuse.
-    """
-    notes = Notes(tolerant=True)
-    readable = dict(case)
-    for key in ("tools_called", "toolsCalled", "expected_tools", "expectedTools"):
-        tools = case.get(key)
-        if isinstance(tools, list):
-            read = partial(readable_tool, notes=notes, called=key.startswith("tools"))
-            readable[key] = [read(tool, f"$.{key}[{index}]") for index, tool in enumerate(tools)]
-    if notes.warnings:
-        run = readable.get("run") or {"calls": readable.get("tools_called", readable.get("toolsCalled")) or []}
-        if isinstance(run, dict) and isinstance(run.get("warnings", []), list):
-            run = {**run, "warnings": [*run.get("warnings", []), *notes.warnings]}
-        readable["run"] = run
-    return readable
 
 
 @lru_cache(maxsize=256)  # the records of a file have the same keys, and the comparison is slow
@@ -250,7 +227,7 @@ def _read_run(value: object, path: str, notes: Notes) -> Run:
 def _read_expected_run(value: object, path: str, notes: Notes) -> Run:
     """Read a trajectory whose calls are expectations: unreadable arguments are then an error."""
     # The run repeats the warnings of its notes, so it must not have those of the rest of the record.
-    own_notes = Notes(notes.problems, tolerant=notes.tolerant)
+    own_notes = Notes(notes.problems)
     run = _read_run(value, path, own_notes)
     for call in run.calls:
         execution = call.execution

@@ -88,7 +88,6 @@ class ArrowScorer:
         unreadable: How to handle a row that is not a case: `keep` makes it one row of results, with the status
             `unreadable` and its problems as the reason; `raise` ends the job with a `DataFileError`.
         allow_nan: See `toolgrade.read_cases`.
-        tolerant_arguments: See `toolgrade.read_cases`.
 
     Raises:
         ConfigurationError: An option is invalid.
@@ -108,7 +107,6 @@ class ArrowScorer:
     cluster: str | None = None
     unreadable: Unreadable = "keep"
     allow_nan: bool = False
-    tolerant_arguments: bool = False
 
     def __post_init__(self) -> None:
         """Check the options before the scorer is sent to many machines."""
@@ -232,7 +230,7 @@ class ArrowScorer:
 
     def _case(self, row: Mapping[str, Any]) -> TestCase:
         value = self._parse_json(_CASE, row[_CASE] or "") if _CASE in row else self._fields(row)
-        return read_case(value, "", tolerant_arguments=self.tolerant_arguments)
+        return read_case(value, "")
 
     def _fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of a case that are set in a row with a column for each.

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from toolgrade._internal.text import printable
 from toolgrade.analysis.field_paths import value_at
@@ -36,7 +36,6 @@ def score_files(
     contents: bool = True,
     cluster: str | None = None,
     allow_nan: bool = False,
-    tolerant_arguments: bool = False,
     part_bytes: int = PART_BYTES,
     progress: Progress | None = None,
 ) -> Totals:
@@ -56,7 +55,6 @@ def score_files(
         cluster: Path of the cluster in a case, such as `metadata.task`, for the intervals; by default cases are
             independent. Memory grows with the number of clusters.
         allow_nan: See `toolgrade.read_cases`.
-        tolerant_arguments: See `toolgrade.read_cases`.
         part_bytes: Size of the parts of plain files; a resumed run keeps its own.
         progress: Called with the number of finished bytes, and of all.
 
@@ -79,7 +77,7 @@ def score_files(
     check_positive(1 if processes is None else processes, "processes")
     check_positive(part_bytes, "part_bytes")
     check_cluster(cluster)
-    options = Options(scorable(metrics), cluster, contents, allow_nan, tolerant_arguments)
+    options = Options(scorable(metrics), cluster, contents, allow_nan)
     run = _run(files, options, processes, progress)
     return _in_folder(run, results, lambda run: run.totals(part_bytes), resume=resume)
 
@@ -94,7 +92,7 @@ def report_file(
     processes: int | None = None,
     progress: Progress | None = None,
     part_bytes: int | None = None,
-    **reading: Any,  # noqa: ANN401 - passed on
+    allow_nan: bool = False,
 ) -> Report:
     """Score the cases of one large file with `score_files`, and return the report that `evaluate` would return.
 
@@ -107,13 +105,13 @@ def report_file(
         processes: See `score_files`.
         progress: See `score_files`.
         part_bytes: Size of the parts; by default such that all cores are busy to the end.
-        **reading: `allow_nan` and `tolerant_arguments`; see `read_cases`.
+        allow_nan: See `toolgrade.read_cases`.
 
     Raises:
         ToolgradeError: See `score_files`.
         OSError: The file cannot be read, or the results cannot be written.
     """
-    run = _run([file], Options(scorable(metrics), **reading), processes, progress, full=full)
+    run = _run([file], Options(scorable(metrics), allow_nan=allow_nan), processes, progress, full=full)
     return _in_folder(run, results, lambda run: run.report(part_bytes or small_parts(file)), resume=resume)
 
 

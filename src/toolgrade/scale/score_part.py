@@ -53,14 +53,12 @@ class Options:
         cluster: Path of the cluster in a case, such as `metadata.task`; `None` if cases are independent.
         contents: Whether the cases are written with their results.
         allow_nan: See `toolgrade.read_cases`.
-        tolerant_arguments: See `toolgrade.read_cases`.
     """
 
     metrics: tuple[MetricLike, ...]
     cluster: str | None = None
     contents: bool = True
     allow_nan: bool = False
-    tolerant_arguments: bool = False
 
     @cached_property
     def names(self) -> list[str]:
@@ -69,7 +67,7 @@ class Options:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options other than the metrics as JSON values."""
-        names = ("cluster", "contents", "allow_nan", "tolerant_arguments")
+        names = ("cluster", "contents", "allow_nan")
         return {name: getattr(self, name) for name in names}
 
 
@@ -177,7 +175,7 @@ def _score(part: Part, path: str, options: Options, file: IO[bytes] | None, full
     totals, checksum, recent = TotalsBuilder(), 0, list[CaseResult]()
     with collect_warnings(outcome):
         entries = _read_part(part, path, allow_nan=options.allow_nan)
-        for case in file_problems.cases(entries, tolerant_arguments=options.tolerant_arguments):
+        for case in file_problems.cases(entries):
             results, cluster = measure_case(case, options)
             outcome.is_clustered |= cluster is not None
             if full is not None:

@@ -1,4 +1,4 @@
-"""Envelopes of messages: lists, streams, requests, responses, and pairs of the two.
+"""Envelopes of messages: lists, a stream, requests, responses, and pairs of the two.
 
 What a request or response has besides its messages (tools, model, tokens, an early end) is read as well.
 """
@@ -14,7 +14,7 @@ from toolgrade._internal.message_content import Fields, object_of, part_type, pa
 from toolgrade.cases import RunStatus
 from toolgrade.formats.messages.detect import Hint, evidence_of
 from toolgrade.formats.messages.field_readers import Notes, present_keys, read_list, read_object
-from toolgrade.formats.messages.stream_assembly import assemble_responses
+from toolgrade.formats.messages.stream_assembly import assemble_response
 from toolgrade.formats.messages.transcript import Entry, entries_of
 
 _TOKENS = {
@@ -55,20 +55,15 @@ class Envelope:
     end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
 
     def add(self, value: object, path: str) -> None:
-        """Add a list of messages, streams, a message, a request, a response, or a pair of the two."""
+        """Add a list of messages or streamed events, a message, a request, a response, or a pair of the two."""
         if not isinstance(value, (list, tuple)):
             self._add_object(value, path)
             return
-        responses = assemble_responses(value, path, self.notes)
-        if responses is None:
+        response = assemble_response(value, path, self.notes)
+        if response is None:
             self.entries += entries_of(value, path, self.notes)
-        last_id = None
-        for place, response in responses or ():
-            before = len(self.entries)
-            self._add_object(response, place)
-            if last_id is not None and response.get("id") == last_id:
-                self._drop_repeated(before)
-            last_id = response.get("id")
+        elif not self.notes.problems:
+            self._add_object(response, path)
 
     def _add_object(self, value: object, path: str) -> None:
         """Add anything but a list."""

@@ -26,8 +26,6 @@ class Notes:
 
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    tolerant: bool = False
-    """Whether arguments that are not a JSON object may be read in other ways; see `lenient_arguments`."""
 
     def problem(self, path: str, message: str) -> None:
         """Add something that makes the data unreadable."""

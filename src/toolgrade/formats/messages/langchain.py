@@ -56,12 +56,31 @@ def _is_message(kind: str, fields: Fields) -> bool:
 
 def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
     """Add messages to a transcript; problems go to its notes."""
+    entries = list(entries)
+    piece_path = _piece_in(entries)
+    if piece_path is not None:
+        expected = "expected whole messages, got pieces of one (AIMessageChunk); log their sum, or the messages of the"
+        transcript.notes.problem(piece_path, f"{expected} final state")
+        return
     for path, message in entries:
         fields = message_fields(message)
         if fields is None:
             transcript.notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
         elif fields["type"] in _READERS:
             _READERS[fields["type"]](fields, path, transcript)
+
+
+def _piece_in(entries: Iterable[Entry]) -> str | None:
+    """Return the path of the first message that continues the one before it: chunks of a stream have the same id."""
+    ids = [_chunk_id(message) for _, message in entries]
+    pairs = zip(entries, ids, [None, *ids], strict=False)
+    return next((path for (path, _), chunk_id, last_id in pairs if chunk_id and chunk_id == last_id), None)
+
+
+def _chunk_id(message: object) -> tuple[object] | None:
+    """Return the id of a chunk, in a tuple because chunks may have no id; `None` for any other message."""
+    name, fields = _kind_and_fields(object_of(message))
+    return (fields.get("id"),) if name == "AIMessageChunk" else None
 
 
 def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:

@@ -32,7 +32,6 @@ def read(
     format: FormatName | Literal["auto"] = "auto",
     handoff_names: Collection[str] = (),
     path: str = "$",
-    tolerant_arguments: bool = False,
 ) -> Transcript:
     """Return the transcript of messages of OpenAI, Anthropic or LangChain: the run, its turns, and the conversation.
 
@@ -48,7 +47,6 @@ def read(
         handoff_names: Names of tools that hand over to another agent; their calls are hand-offs of the run, and not
             among its called tools.
         path: JSON path of the value in what it was read from; it begins every warning and every problem.
-        tolerant_arguments: See `run_from_messages`.
 
     Raises:
         InvalidDataError: The value has another format, has no message, mixes formats, or has several choices;
@@ -68,7 +66,7 @@ def read(
     """
     if format != "auto" and format not in FORMATS:
         raise ConfigurationError(f"format must be 'auto' or one of {', '.join(map(repr, FORMATS))}; got {format!r}")
-    notes = Notes(tolerant=tolerant_arguments)
+    notes = Notes()
     envelope = unpack(value, path, notes)
     notes.raise_problems()
     entries = envelope.entries

@@ -1,518 +1,241 @@
-"""Assembly of the events of streams into the responses that they transport.
+"""Assembly of a list of streamed events into the response that they transport.
 
-Streams are chunks of Chat Completions, events of the Responses API, and events of Anthropic's Messages API, in the
-order in which they came. A list may hold several streams of one API, one after the other; chunks of Chat Completions
-have the id of their response, so their streams may also be interleaved.
+The list holds one stream: chunks of Chat Completions, events of Anthropic's Messages API, or events of the Responses
+API, whose last event holds the whole response. Programs that log streams have the assembled response, too, so anything
+else is an error that says to log that.
 
-A broken stream gives what it has: argument text that ends too early is not JSON, so the call has invalid arguments. A
-piece of a call whose beginning is missing is a warning with the number of such calls.
+Chat servers number and name pieces of calls in many ways: no id or a repeated one, the index 0 for all calls, the name
+in each piece, or the name itself in pieces (`get_`, `weather`).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from toolgrade._internal.json import parse_json, short_repr
-from toolgrade._internal.message_content import (
-    Fields,
-    as_object,
-    object_of,
-    part_type,
-    parts_of,
-    text_of,
-    text_or_empty,
-)
-from toolgrade._internal.text import plural
+from toolgrade._internal.json import JsonObject, json_text, parse_json, short_repr
+from toolgrade._internal.message_content import Fields, object_of, part_type, parts_of, text_of, text_or_empty
 from toolgrade.errors import InvalidDataError
-from toolgrade.formats.messages.field_readers import Notes, list_of, present_keys
+from toolgrade.formats.messages.field_readers import Notes, list_of, present_keys, read_list, read_object
 
-_JsonObject: TypeAlias = dict[str, Any]
-
-_CHUNK = "chat.completion.chunk"
+_CHUNK: Final = "chat.completion.chunk"
+_END_OF_STREAM: Final = "[DONE]"
 _SILENT_EVENTS = frozenset({"ping", "keepalive", "error"})
 """Types of events that belong to any stream and hold nothing of the response; an error is a warning of its own."""
-_END_OF_STREAM = "[DONE]"
 
-_ENDS = frozenset({"response.completed", "response.failed", "response.incomplete", "response.cancelled"})
-_ITEM_EVENTS = frozenset({"response.output_item.added", "response.output_item.done"})
-_ARGUMENT_EVENT = re.compile(
-    r"response\.(?:(?:function|mcp)_call_(arguments)|custom_tool_call_(input))\.(?:delta|done)"
+_RESPONSES_ENDS = frozenset({"response.completed", "response.failed", "response.incomplete", "response.cancelled"})
+_ANTHROPIC_EVENTS = frozenset(
+    {
+        *("message_start", "message_delta", "message_stop"),
+        *("content_block_start", "content_block_delta", "content_block_stop"),
+    }
 )
 
-_GROWING_TEXTS = frozenset({"content", "refusal", "arguments", "input"})
-"""Keys of a chunk's message whose texts arrive in pieces."""
-_BLOCK_KEYS = {"text": "text", "thinking": "thinking", "partial_json": "input"}
-"""Keys of the texts in the deltas of Anthropic's blocks, each with the key of the block that grows by it."""
+_SEVERAL = "holds several streams; log each response by itself, as the client assembles it"
+_CUT_OFF = "the stream has no end; the part before was read"
+
+_Assembler: TypeAlias = Callable[[Sequence[tuple[str, Fields]], str, Notes], JsonObject]
+"""Returns the response of the events of one stream, each with its path."""
 
 
-@dataclass
-class _Stream:
-    """The response of one stream, which grows event by event.
+def assemble_response(values: Sequence[object], path: str, notes: Notes) -> JsonObject | None:
+    """Return the response that a list of events adds up to; `None` if these are not events.
 
-    Attributes:
-        path: JSON path of the first event.
-        is_complete: Whether the end of the stream was read.
-        doubts: Warnings.
-        calls_without_start: Places of calls of which only later pieces were read.
-        mixed_keys: Keys whose pieces have types that cannot be joined; the last piece counts.
-    """
-
-    path: str
-    is_complete: bool = False
-    doubts: list[str] = field(default_factory=list)
-    calls_without_start: set[str] = field(default_factory=set)
-    mixed_keys: list[str] = field(default_factory=list)
-
-    def takes(self, _event: Fields) -> bool:
-        """Return whether an event belongs to this stream; otherwise it begins the next one."""
-        return True
-
-    def add(self, event: Fields) -> None:
-        """Add the next event."""
-
-    def response(self) -> _JsonObject:
-        """Return the body of the response so far."""
-        return {}
-
-    def objects(self, value: object, key: str) -> list[Fields]:
-        """Return the objects in a list; anything else is a doubt about `key`."""
-        if value is not None and not isinstance(value, (list, tuple)):
-            self.doubts.append(f"{key!r} must be a list, got {short_repr(value)}; it was left out")
-        return [self.object(item, key) for item in list_of(value)]
-
-    def object(self, value: object, key: str) -> Fields:
-        """Return an object; anything else but `None` is a doubt about `key`."""
-        fields = as_object(value)
-        if fields is None and value is not None:
-            self.doubts.append(f"{key!r} must hold objects, got {short_repr(value)}; it was left out")
-        return fields or {}
-
-    def warn(self, path: str, notes: Notes) -> None:
-        """Add all doubts to the notes."""
-        for key in dict.fromkeys(self.mixed_keys):
-            notes.warn(path, f"the pieces of {key!r} have different types; the last was read")
-        for doubt in dict.fromkeys(self.doubts):
-            notes.warn(path, doubt)
-        if self.calls_without_start:
-            number = plural(len(self.calls_without_start), "call")
-            notes.warn(path, f"the beginning of {number} is missing, so {number} could not be read")
-        if not self.is_complete:
-            notes.warn(path, "the stream has no end; the part before was read")
-
-
-def assemble_responses(values: Sequence[object], path: str, notes: Notes) -> list[tuple[str, _JsonObject]] | None:
-    """Return the body of each response that events add up to, with its path; `None` if these are not events.
-
-    Several streams, an error that the provider sent, values that are not events, and a missing end are warnings.
+    What cannot be assembled is a problem, an error of the provider and a missing end are warnings.
     """
     events = [object_of(value) for value in values]
-    if not any(map(_stream_type_of, events)):
+    assemble = next(filter(None, map(_assembler_of, events)), None)
+    if assemble is None:
         return None
-    _warn_of_events(values, events, path, notes)
-    streams = _split_streams(events, path)
-    if len(streams) > 1:
-        notes.warn(path, f"holds {len(streams)} streams; each was read as one response, in the order of their starts")
-    responses: list[tuple[str, _JsonObject]] = []
-    for stream in streams:
-        place = path if len(streams) == 1 else stream.path
-        responses.append((place, stream.response()))
-        stream.warn(place, notes)
-    return responses
-
-
-def _split_streams(events: Sequence[Fields], path: str) -> list[_Stream]:
-    """Return the streams that the events belong to, with their events, in the order of their starts."""
-    has_ids = _ids_identify_streams(events)
-    streams: list[_Stream] = []
-    latest: dict[tuple[type[_Stream], str | None], _Stream] = {}
-    response_id: str | None = None
+    own: list[tuple[str, Fields]] = []
     for index, event in enumerate(events):
-        stream_type = _stream_type_of(event)
-        if stream_type is None:
-            continue
-        if stream_type is _ChatStream and has_ids:
-            response_id = text_of(event.get("id")) or response_id
-        stream = latest.get((stream_type, response_id))
-        if stream is None or not stream.takes(event):
-            stream = latest[stream_type, response_id] = stream_type(f"{path}[{index}]")
-            streams.append(stream)
-        stream.add(event)
-    return streams
-
-
-def _warn_of_events(values: Sequence[object], events: Sequence[Fields], path: str, notes: Notes) -> None:
-    """Warn of errors that the provider sent, and of values that are not events."""
-    others: list[str] = []
-    for index, event in enumerate(events):
-        place = f"{path}[{index}]"
-        if event.get("error") or _type_of(event) == "error":
+        place, kind = f"{path}[{index}]", _type_of(event)
+        if event.get("error") or kind == "error":
             reason = event.get("error") or event.get("message") or dict(event)
             notes.warn(place, f"the stream broke off with an error: {short_repr(reason, 500)}")
-        elif not _is_event(event) and values[index] != _END_OF_STREAM:
-            others.append(place)
-    notes.warn_once(others, "is not an event of a stream; it was left out")
+        # Azure's chunks with the results of its filter have the object "".
+        if _assembler_of(event) is assemble or (assemble is _chat_response and "choices" in event):
+            own.append((place, event))
+        elif not (event.get("error") or kind in _SILENT_EVENTS or values[index] == _END_OF_STREAM):
+            notes.problem(place, "is not an event of the stream that begins before it; log the response in its place")
+    return assemble(own, path, notes)
 
 
-def _is_event(event: Fields) -> bool:
-    return _stream_type_of(event) is not None or _type_of(event) in _SILENT_EVENTS
-
-
-def _stream_type_of(event: Fields) -> type[_Stream] | None:
-    """Return the type of the stream with this event; `None` for an event of any stream, and other values."""
+def _assembler_of(event: Fields) -> _Assembler | None:
+    """Return the assembler of the stream with this event; `None` for an event of any stream, and other values."""
     kind = _type_of(event)
     if event.get("object") == _CHUNK:
-        return _ChatStream
+        return _chat_response
     if kind in _ANTHROPIC_EVENTS:
-        return _AnthropicStream
-    return _ResponsesStream if kind.startswith("response.") else None
+        return _anthropic_message
+    return _last_response if kind.startswith("response.") else None
 
 
 def _type_of(event: Fields) -> str:
     return text_or_empty(event.get("type"))
 
 
-def _ids_identify_streams(events: Sequence[Fields]) -> bool:
-    """Return whether the ids of chunks are those of responses; some servers give each chunk an id of its own."""
-    counts = Counter(text_of(event.get("id")) for event in events if event.get("object") == _CHUNK)
-    del counts[None]
-    return any(count > 1 for count in counts.values())
+# Chat Completions
 
 
 @dataclass
-class _Choice:
-    """One choice of a stream of Chat Completions, which grows piece by piece."""
+class _Call:
+    """One call of a choice, which grows piece by piece."""
 
-    message: _JsonObject = field(default_factory=lambda: {"role": "assistant"})
-    calls: list[_JsonObject] = field(default_factory=list)
-    finish_reason: object = None
-    _latest: dict[str | None, _JsonObject] = field(default_factory=dict)
-    """The last call of each index; under `None` that of any index."""
-    _by_id: dict[tuple[str | None, str], _JsonObject] = field(default_factory=dict)
+    key: str
+    id: str | None = None
+    name: str = ""
+    text: str = ""
 
-    def add(self, piece: Fields, stream: _ChatStream) -> None:
-        """Add one entry of a chunk's `choices`."""
-        delta = stream.object(self._delta_of(piece, stream), "delta")
-        message = {key: value for key, value in delta.items() if key != "tool_calls"}
-        if _begins_call({"function": delta.get("function_call")}, {"function": self.message.get("function_call")}):
-            stream.doubts.append("'function_call' names another call; at least one call is missing")
-        _merge(self.message, message, stream.mixed_keys)
-        for call in stream.objects(delta.get("tool_calls"), "tool_calls"):
-            _merge(self._call_of(call), call, stream.mixed_keys)
-        self.finish_reason = piece.get("finish_reason") or self.finish_reason
+    def continues(self, call_id: str | None, name: str, text: str) -> bool:
+        """Return whether a piece with the index or the id of this call belongs to it."""
+        if call_id and self.id and call_id != self.id:
+            return False
+        if not name or not self.text.strip():
+            return True  # a name comes before the arguments, in one piece or several
+        return name == self.name and not (text.strip() and _is_object(self.text))
 
-    def _delta_of(self, piece: Fields, stream: _ChatStream) -> object:
-        """Return the delta of an entry; some servers send a message in its place, which is read if it is the first."""
-        if piece.get("delta") is None and piece.get("message") is not None:
-            if self.message.keys() <= {"role"} and not self.calls:
-                return piece["message"]
-            stream.doubts.append("holds a whole message after pieces of one; the message was left out")
-        return piece.get("delta")
+    def add(self, call_id: str | None, name: str, text: str) -> None:
+        self.id = self.id or call_id
+        self.name += "" if name == self.name else name
+        self.text += text
 
-    def _call_of(self, piece: Fields) -> _JsonObject:
-        """Return the call that a piece belongs to: by id and index where it has them, else the last one."""
-        call_id = text_of(piece.get("id"))
-        index = None if piece.get("index") is None else str(piece["index"])
-        call = self._latest.get(index)
-        if call_id is not None:
-            call = self._by_id.get((index, call_id), call)
-        if call is None or _begins_call(piece, call):
-            call = {}
-            self.calls.append(call)
-        self._latest[index] = self._latest[None] = call
-        if call_id is not None:
-            self._by_id[index, call_id] = self._by_id[None, call_id] = call
-        return call
-
-    def has_call_of(self, delta: Fields) -> bool:
-        """Return whether a delta begins a call that was read already."""
-        calls = map(object_of, list_of(delta.get("tool_calls")))
-        named = [call for call in calls if object_of(call.get("function")).get("name")]
-        return any((None, text_or_empty(call.get("id"))) in self._by_id for call in named)
-
-    def assembled(self) -> _JsonObject:
-        """Return the choice of a response."""
-        return {"message": {**self.message, "tool_calls": self.calls}, "finish_reason": self.finish_reason}
+    def assembled(self) -> JsonObject:
+        argument_key = "input" if self.key == "custom" else "arguments"
+        return {"id": self.id, "type": self.key, self.key: {"name": self.name, argument_key: self.text}}
 
 
-def _begins_call(piece: Fields, call: Fields) -> bool:
-    """Return whether a piece begins another call: some servers give every call the index 0, or none an id."""
-    piece_id, call_id = text_of(piece.get("id")), text_of(call.get("id"))
-    if piece_id and call_id and piece_id != call_id:
-        return True
-    function, old_function = object_of(piece.get("function")), object_of(call.get("function"))
-    name, old_name = text_of(function.get("name")), text_of(old_function.get("name"))
-    if not name:
-        return False
-    if name != old_name:
-        return bool(old_name or old_function.get("arguments"))
-    # Other servers repeat the name in each piece of a call. Text after a whole object is another call.
-    return not piece_id and bool(function.get("arguments")) and _is_whole_object(old_function.get("arguments"))
-
-
-def _is_whole_object(arguments: object) -> bool:
-    if not isinstance(arguments, str):
-        return isinstance(arguments, Mapping)
-    if not arguments.rstrip().endswith("}"):
-        return False
+def _is_object(text: str) -> bool:
     try:
-        return isinstance(parse_json(arguments, allow_nan=True), dict)
+        return text.rstrip().endswith("}") and isinstance(parse_json(text, allow_nan=True), dict)
     except InvalidDataError:
         return False
 
 
 @dataclass
-class _ChatStream(_Stream):
-    """A stream of Chat Completions."""
+class _Choice:
+    """One choice of a stream, which grows by the deltas of its chunks."""
 
-    body: _JsonObject = field(default_factory=dict)
-    choices: dict[str, _Choice] = field(default_factory=dict)
-    has_id: bool = False
+    finish_reason: object = None
+    content: list[Any] = field(default_factory=list[Any])
+    refusal: str = ""
+    calls: list[_Call] = field(default_factory=list[_Call])
+    _latest: dict[tuple[str, str], _Call] = field(default_factory=dict[tuple[str, str], _Call])
+    """The last call of each id and of each index; under the index `None` that of any index."""
 
-    def takes(self, event: Fields) -> bool:
-        """Return whether a chunk belongs to this stream: it does not if it goes on after the end of its choice."""
-        is_same_id = self.has_id and text_of(event.get("id")) is not None
-        for piece in map(object_of, list_of(event.get("choices"))):
-            choice = self.choices.get(str(piece.get("index", 0)))
-            if choice is None or not choice.finish_reason:
-                continue
-            delta = object_of(piece.get("delta"))
-            # Some servers end each call with a reason, so within one id only the same calls again are another stream.
-            if choice.has_call_of(delta) if is_same_id else _has_content(delta):
-                return False
-        return True
+    def add(self, delta: Fields, path: str, notes: Notes) -> bool:
+        """Add a delta; return whether it begins a text or a call."""
+        parts = [part for part in parts_of(delta.get("content")) if part != ""]
+        self.content += parts
+        self.refusal += text_or_empty(delta.get("refusal"))
+        pieces = read_list(delta.get("tool_calls") or [], f"{path}.tool_calls", notes, "a list of pieces of calls")
+        if delta.get("function_call"):
+            pieces.append({"function": delta["function_call"]})
+        names = [self._add_piece(read_object(piece, path, notes, "a piece of a call") or {}) for piece in pieces]
+        return bool(parts or any(names))
 
-    def add(self, event: Fields) -> None:
-        """Add a chunk."""
-        self.has_id = self.has_id or text_of(event.get("id")) is not None
-        self.body |= {key: event[key] for key in present_keys(event, ("model", "usage"))}
-        for piece in self.objects(event.get("choices"), "choices"):
-            self.choices.setdefault(str(piece.get("index", 0)), _Choice()).add(piece, self)
-        self.is_complete = all(choice.finish_reason for choice in self.choices.values())
+    def _add_piece(self, piece: Fields) -> str:
+        """Add a piece to its call, by id, then index, and return the name in it."""
+        call_id, index = text_of(piece.get("id")), str(piece.get("index"))
+        key = "custom" if piece.get("custom") else "function"
+        body = object_of(piece.get(key))
+        name, value = text_or_empty(body.get("name")), body.get("input" if key == "custom" else "arguments")
+        text = value if isinstance(value, str) else "" if value is None else json_text(value)
+        call = self._latest.get(("id", str(call_id)), self._latest.get(("index", index)))
+        if call is None or not call.continues(call_id, name, text):
+            call = _Call(key)
+            self.calls.append(call)
+        call.add(call_id, name, text)
+        self._latest["index", index] = self._latest["index", "None"] = self._latest["id", str(call.id)] = call
+        return name
 
-    def response(self) -> _JsonObject:
-        """Return a response of Chat Completions."""
-        return {**self.body, "choices": [choice.assembled() for choice in self.choices.values()]}
-
-
-def _has_content(delta: Fields) -> bool:
-    """Return whether a delta has text, or a name or arguments of a call."""
-    calls = [object_of(delta.get("function_call"))]
-    calls += [object_of(object_of(call).get("function")) for call in list_of(delta.get("tool_calls"))]
-    return bool(delta.get("content")) or any(call.get("name") or call.get("arguments") for call in calls)
-
-
-def _merge(message: _JsonObject, delta: Fields, mixed_keys: list[str]) -> None:
-    """Add one delta to a message."""
-    for key, value in delta.items():
-        old = message.get(key)
-        new = message[key] = _merged(key, old, value, mixed_keys)
-        if old and type(new) is not type(old) and not isinstance(new, list):
-            mixed_keys.append(key)
-
-
-def _merged(key: str, old: object, value: object, mixed_keys: list[str]) -> object:
-    """Return a value with one more piece: texts and content parts grow, objects are merged, others are replaced."""
-    if key == "content" and (isinstance(value, list) or isinstance(old, list)):
+    def assembled(self) -> JsonObject:
+        texts = [part for part in self.content if isinstance(part, str)]
         # Mistral sends thoughts as lists of parts, and the answer after them as text.
-        return _content_parts(old) + _content_parts(value)
-    if isinstance(value, Mapping):
-        merged = dict(old) if isinstance(old, dict) else {}
-        _merge(merged, value, mixed_keys)
-        return merged
-    if key in _GROWING_TEXTS and isinstance(value, str):
-        return text_or_empty(old) + value
-    # Later chunks of some servers have empty names and ids, which replace nothing.
-    return old if old and value in (None, "") else value
+        content = "".join(texts) if len(texts) == len(self.content) else self.content
+        message = {"role": "assistant", "content": content, "refusal": self.refusal or None}
+        calls = [call.assembled() for call in self.calls]
+        return {"message": {**message, "tool_calls": calls}, "finish_reason": self.finish_reason}
 
 
-def _content_parts(content: object) -> list[Any]:
-    """Return the content of a message as a list of parts; texts become text parts."""
-    parts = parts_of(content)
-    return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts if part != ""]
+def _chat_response(events: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> JsonObject:
+    """Return the response of the chunks of Chat Completions."""
+    ids = Counter(filter(None, (text_of(event.get("id")) for _, event in events)))
+    is_several = len(ids) > 1 and max(ids.values()) > 1  # some servers give each chunk an id of its own
+    body: JsonObject = {}
+    choices: dict[str, _Choice] = {}
+    for place, event in events:
+        body |= {key: event[key] for key in present_keys(event, ("model", "usage"))}
+        for piece in map(object_of, read_list(event.get("choices") or [], place, notes, "'choices', a list")):
+            choice = choices.setdefault(str(piece.get("index", 0)), _Choice())
+            is_start = choice.add(object_of(piece.get("delta")), place, notes)
+            # Some servers end each call of a response with a reason.
+            is_several |= is_start and bool(choice.finish_reason) and len(ids) != 1
+            choice.finish_reason = piece.get("finish_reason") or choice.finish_reason
+            if piece.get("message") and piece.get("delta") is None:
+                notes.problem(place, "holds a message in place of a delta; log the messages, without the chunks")
+    if is_several:
+        notes.problem(path, _SEVERAL)
+    if not all(choice.finish_reason for choice in choices.values()):
+        notes.warn(path, _CUT_OFF)
+    return {**body, "choices": [choice.assembled() for choice in choices.values()]}
 
 
-@dataclass
-class _ResponsesStream(_Stream):
-    """A stream of the Responses API."""
-
-    body: _JsonObject = field(default_factory=dict)
-    items: list[object] = field(default_factory=list)
-    is_begun: bool = False
-    _positions: dict[tuple[str, str | None], int] = field(default_factory=dict)
-    """Positions of the items by output index and id; under the id `None` that of the last one."""
-    _unfinished: set[int] = field(default_factory=set)
-
-    def takes(self, event: Fields) -> bool:
-        """Return whether an event belongs to this response; most events do not name the response."""
-        old_id, new_id = self.body.get("id"), object_of(event.get("response")).get("id")
-        if old_id and new_id:
-            return bool(old_id == new_id)
-        return not self.is_complete and not (self.is_begun and _type_of(event) == "response.created")
-
-    def add(self, event: Fields) -> None:
-        """Add an event."""
-        kind = _type_of(event)
-        self.is_begun = True
-        if event.get("response") is not None:
-            self.body |= self.object(event["response"], "response")
-            self.is_complete = self.is_complete or kind in _ENDS
-        growing = _ARGUMENT_EVENT.fullmatch(kind)
-        if kind in _ITEM_EVENTS:
-            self._add_item(event, is_done=kind.endswith("done"))
-        elif growing is not None:
-            self._add_arguments(event, growing[1] or growing[2])
-
-    def _add_item(self, event: Fields, *, is_done: bool) -> None:
-        """Add an item, or replace the beginning of the same item."""
-        item, index = event.get("item"), str(event.get("output_index"))
-        item_id = text_of(object_of(item).get("id"))
-        position = self._begun_position(index, item_id)
-        if position is None:
-            position = len(self.items)
-            self.items.append(item)
-        self.items[position] = item
-        self._positions[index, item_id] = self._positions[index, None] = position
-        if is_done:
-            self._unfinished.discard(position)
-        else:
-            self._unfinished.add(position)
-
-    def _begun_position(self, index: str, item_id: str | None) -> int | None:
-        """Return the position of the beginning of an item, `None` if the item has none."""
-        position, last = self._positions.get((index, item_id)), self._positions.get((index, None))
-        if item_id is None:
-            return last if last in self._unfinished else None
-        if position is None and last is not None and text_of(object_of(self.items[last]).get("id")) is None:
-            return last  # any other item with this index has an id
-        return position
-
-    def _add_arguments(self, event: Fields, key: str) -> None:
-        """Add a piece of the arguments of a call, or all of them, to its item."""
-        index = str(event.get("output_index"))
-        item_id = text_of(event.get("item_id"))
-        position = self._positions.get((index, item_id), self._positions.get((index, None)))
-        item = {} if position is None else object_of(self.items[position])
-        # Some servers change ids while a call grows; once it has ended, another id is another call.
-        is_other = position not in self._unfinished and None not in (item_id, item.get("id")) and item_id != item["id"]
-        if position is None or is_other or not str(item.get("type")).endswith("_call"):
-            self.calls_without_start.add(f"{index} {item_id}")
-        elif position in self._unfinished:
-            longer = text_or_empty(item.get(key)) + text_or_empty(event.get("delta"))
-            self.items[position] = {**item, key: text_of(event.get(key)) or longer}
-
-    def response(self) -> _JsonObject:
-        """Return the response; items that its last form does not have are added."""
-        output = self.body.get("output")
-        if not output or (self.items and not isinstance(output, list)):
-            output = self.items
-        elif self.items:
-            missing = _items_beyond(self.items, list_of(output))
-            if missing:
-                text = plural(len(missing), "item")
-                self.doubts.append(f"the last form of the response lacks {text} of the stream; {text} added")
-            output = [*list_of(output), *missing]
-        return {"object": "response", **self.body, "output": output}
+# Responses
 
 
-def _items_beyond(items: Sequence[object], output: Sequence[object]) -> list[object]:
-    """Return the items of which the output has fewer, by type and name; some servers change ids at the end."""
-    counts = Counter(map(_item_kind, output))
-    missing: list[object] = []
-    for item in items:
-        kind = _item_kind(item)
-        if counts[kind]:
-            counts[kind] -= 1
-        else:
-            missing.append(item)
-    return missing
+def _last_response(events: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> JsonObject:
+    """Return the response in the last event of a stream of the Responses API."""
+    kinds = Counter(_type_of(event) for _, event in events)
+    ends = [object_of(event.get("response")) for _, event in events if _type_of(event) in _RESPONSES_ENDS]
+    if len(ends) > 1 or kinds["response.created"] > 1:
+        notes.problem(path, _SEVERAL)
+    elif not ends:
+        notes.problem(path, "has no 'response.completed', of which the response is read; log the items of the output")
+    else:
+        size, count = len(list_of(ends[0].get("output"))), kinds["response.output_item.done"]
+        if size < count:
+            lacks = f"the response at the end has {size} of the {count} items of the stream"
+            notes.problem(path, f"{lacks}; log the items, which are in the events 'response.output_item.done'")
+    return {"object": "response", "output": [], **(ends[0] if ends else {})}
 
 
-def _item_kind(item: object) -> tuple[str, str]:
-    fields = object_of(item)
-    return str(fields.get("type")), str(fields.get("name"))
+# Anthropic
 
 
-@dataclass
-class _AnthropicStream(_Stream):
-    """A stream of Anthropic's Messages API."""
-
-    body: _JsonObject = field(default_factory=lambda: {"role": "assistant", "stop_reason": None})
-    blocks: list[_JsonObject] = field(default_factory=list)
-    is_begun: bool = False
-    _open: dict[str, _JsonObject] = field(default_factory=dict)
-    """The block of each index that has no end yet."""
-
-    def takes(self, event: Fields) -> bool:
-        """Return whether an event belongs to this message; only the first one names the message."""
-        return not self.is_complete and not (self.is_begun and _type_of(event) == "message_start")
-
-    def add(self, event: Fields) -> None:
-        """Add an event."""
-        self.is_begun = True
-        _ANTHROPIC_EVENTS[_type_of(event)](self, event)
-
-    def start_message(self, event: Fields) -> None:
-        """Read the message, which may already have content."""
-        self.body |= self.object(event.get("message"), "message")
-        self.blocks += map(dict, self.objects(parts_of(self.body.get("content")), "content"))
-
-    def change_message(self, event: Fields) -> None:
-        """Read the usage and the reason of the end."""
-        self.body["usage"] = {**object_of(self.body.get("usage")), **object_of(event.get("usage"))}
-        self.body |= self.object(event.get("delta"), "delta")
-
-    def end_message(self, _event: Fields) -> None:
-        """End the stream."""
-        self.is_complete = True
-
-    def start_block(self, event: Fields) -> None:
-        """Begin a block."""
-        self._begin(event, dict(self.object(event.get("content_block"), "content_block")))
-
-    def extend_block(self, event: Fields) -> None:
-        """Add the texts of a delta to the open block with its index; a text may begin one."""
-        delta = self.object(event.get("delta"), "delta")
-        block = self._open.get(str(event.get("index")))
-        if "partial_json" in delta and not str(part_type(block)).endswith("tool_use"):
-            self.calls_without_start.add(str(event.get("index")))
-            return
-        if block is None:
-            block = self._begin(event, {"type": "text"})
-        for key in _BLOCK_KEYS:
-            if isinstance(delta.get(key), str):
-                self._extend(block, key, delta[key])
-
-    def end_block(self, event: Fields) -> None:
-        """End the block with this index."""
-        self._open.pop(str(event.get("index")), None)
-
-    def _begin(self, event: Fields, block: _JsonObject) -> _JsonObject:
-        self._open[str(event.get("index"))] = block
-        self.blocks.append(block)
-        return block
-
-    def _extend(self, block: _JsonObject, key: str, text: str) -> None:
-        """Add a text to the value of a block that grows by this key of a delta."""
-        old = block.get(_BLOCK_KEYS[key])
-        if old and not isinstance(old, str):
-            self.mixed_keys.append(key)
-        block[_BLOCK_KEYS[key]] = text_or_empty(old) + text
-
-    def response(self) -> _JsonObject:
-        """Return a message of Anthropic's Messages API."""
-        return {**self.body, "content": self.blocks}
+def _anthropic_message(events: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> JsonObject:
+    """Return the message of the events of Anthropic's Messages API."""
+    kinds = Counter(_type_of(event) for _, event in events)
+    if kinds["message_start"] > 1:
+        notes.problem(path, _SEVERAL)
+    if not kinds["message_stop"]:
+        notes.warn(path, _CUT_OFF)
+    message: JsonObject = {"role": "assistant", "stop_reason": None}
+    blocks: list[JsonObject] = []
+    open_blocks: dict[str, JsonObject] = {}
+    for place, event in events:
+        kind, index, delta = _type_of(event), str(event.get("index")), object_of(event.get("delta"))
+        if kind == "message_start":
+            message |= object_of(event.get("message"))
+        elif kind == "message_delta":
+            message |= {**delta, "usage": {**object_of(message.get("usage")), **object_of(event.get("usage"))}}
+        elif kind == "content_block_start":
+            open_blocks[index] = dict(object_of(event.get("content_block")))
+            blocks.append(open_blocks[index])
+        elif kind == "content_block_delta":
+            _extend_block(open_blocks.get(index), delta, place, notes)
+        elif kind == "content_block_stop":
+            open_blocks.pop(index, None)
+    return {**message, "content": [*parts_of(message.get("content")), *blocks]}
 
 
-_ANTHROPIC_EVENTS: dict[str, Callable[[_AnthropicStream, Fields], None]] = {
-    "message_start": _AnthropicStream.start_message,
-    "message_delta": _AnthropicStream.change_message,
-    "message_stop": _AnthropicStream.end_message,
-    "content_block_start": _AnthropicStream.start_block,
-    "content_block_delta": _AnthropicStream.extend_block,
-    "content_block_stop": _AnthropicStream.end_block,
-}
-"""Readers of Anthropic's events, by their type."""
+def _extend_block(block: JsonObject | None, delta: Fields, path: str, notes: Notes) -> None:
+    """Add the text, or the text of the arguments, in a delta to its block."""
+    for delta_key, key, kind in (("text", "text", "text"), ("partial_json", "input", "tool_use")):
+        text = text_of(delta.get(delta_key))
+        if text is not None and (block is None or not str(part_type(block)).endswith(kind)):
+            notes.problem(path, f"is a piece of a block of type {kind!r} whose beginning is missing; log the message")
+        elif text is not None and block is not None:
+            block[key] = text_or_empty(block.get(key)) + text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from toolgrade._internal.json import JsonObject, short_repr, to_json_value
 from toolgrade._internal.message_content import Fields, as_object, object_of, text_of
@@ -11,7 +10,6 @@ from toolgrade.calls import CallStatus, ToolCall, ToolCallType
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats.messages.content_parts import call_body
 from toolgrade.formats.messages.field_readers import Notes, arguments_of, present_keys, read_id, read_list, read_name
-from toolgrade.formats.messages.lenient_arguments import repair_arguments
 from toolgrade.matching.json_compare import ABSENT
 
 _ARGUMENT_KEYS = ("input_parameters", "inputParameters", "args", "arguments")
@@ -60,32 +58,6 @@ def read_tools(value: object, path: str, notes: Notes, *, expected: bool) -> lis
     for message, paths in places.items():
         notes.warn_once(paths, message)
     return tools
-
-
-def readable_tool(tool: object, path: str, notes: Notes, *, called: bool) -> object:
-    """Return a call in toolgrade's own form with an argument object instead of a text that has only one meaning."""
-    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
-        return tool
-    for key in _ARGUMENT_KEYS:
-        raw = tool.get(key)
-        arguments = _repaired_text(raw, tool["name"], path, notes)
-        if arguments is not None:
-            return {**tool, key: arguments, **(_with_requested(tool.get("execution"), raw) if called else {})}
-    return tool
-
-
-def _repaired_text(raw: object, name: str, path: str, notes: Notes) -> JsonObject | None:
-    """Return the argument object that a text means, `None` for the JSON text of an object and for anything else."""
-    if not isinstance(raw, str) or arguments_of(raw)[1] is None:
-        return None
-    return repair_arguments(raw, name, path, notes)
-
-
-def _with_requested(execution: Any, raw: object) -> JsonObject:  # noqa: ANN401 - any value
-    """Return the record of an execution as a field, with the text of the model in it."""
-    if execution and not isinstance(execution, dict):
-        return {}  # the call itself refuses it
-    return {"execution": {**(execution or {}), "requested_parameters": raw}}
 
 
 def _read_tool(fields: Fields, path: str, notes: Notes, *, expected: bool) -> JsonObject | None:
@@ -161,15 +133,13 @@ def _set_other_arguments(tool: JsonObject, value: object, path: str, notes: Note
     if reason is None:
         return
     name = tool["name"]
-    arguments = repair_arguments(value, name, path, notes)
-    tool["input_parameters"] = arguments or {}
-    if not expected:
-        tool["execution"] = {**object_of(tool.get("execution")), "requested_parameters": value}
-    if arguments is None and expected:
+    tool["input_parameters"] = {}
+    if expected:
         notes.problem(path, f"the arguments of {name!r} are not a JSON object: {reason}")
-    elif arguments is None:
-        notes.warn(path, f"the arguments of {name!r} are not a JSON object ({reason}); they count as {{}}")
-        _set_invalid(tool)
+        return
+    tool["execution"] = {**object_of(tool.get("execution")), "requested_parameters": value}
+    notes.warn(path, f"the arguments of {name!r} are not a JSON object ({reason}); they count as {{}}")
+    _set_invalid(tool)
 
 
 def _set_invalid(tool: JsonObject) -> None:

@@ -10,7 +10,7 @@ from toolgrade.formats.messages.transcript import TranscriptBuilder, entries_of
 
 
 @within_limits
-def run_from_messages(messages: object, *, path: str = "$.messages", tolerant_arguments: bool = False) -> Run:
+def run_from_messages(messages: object, *, path: str = "$.messages") -> Run:
     """Return the run that a list of OpenAI chat messages records.
 
     Calls are in the model's order: message, then position in it. Answers are paired by id; where ids are missing or
@@ -29,9 +29,6 @@ def run_from_messages(messages: object, *, path: str = "$.messages", tolerant_ar
     Args:
         messages: The list; each message is an object, or an SDK object with `model_dump`.
         path: JSON path of the list in what it was read from; it begins every warning and every problem.
-        tolerant_arguments: Read argument texts that are not a JSON object if they have only one meaning: Python
-            literals, JSON text inside JSON text or a code fence, trailing commas. Each is a warning, its call is not
-            `invalid_arguments`, and its text stays in `requested_parameters`.
 
     Raises:
         InvalidDataError: It is not a list of such messages; `problems` has every wrong place. Calls in the form of
@@ -49,7 +46,7 @@ def run_from_messages(messages: object, *, path: str = "$.messages", tolerant_ar
         >>> print(call.name, call.arguments, call.output)
         get_weather {'city': 'Paris'} sunny
     """
-    notes = Notes(tolerant=tolerant_arguments)
+    notes = Notes()
     run, _ = read_run(messages, path, notes)
     notes.raise_problems()
     return run

@@ -16,7 +16,6 @@ from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request, RunBuilder, image_parts
 from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
 from toolgrade.formats.messages.field_readers import Notes, read_list, read_text
-from toolgrade.formats.messages.lenient_arguments import repair_arguments
 from toolgrade.matching.json_compare import ABSENT
 
 FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "langchain"]
@@ -352,7 +351,7 @@ class TranscriptBuilder:
         return turns
 
     def _complete(self, request: Request, *, legacy: bool) -> None:
-        """Complete a request, with its hand-off and repaired arguments, and note where it stands."""
+        """Complete a request, with its hand-off, and note where it stands."""
         path = request.source or "$"
         request.source = path.removeprefix("$.")
         if self._handoff_names:
@@ -362,16 +361,9 @@ class TranscriptBuilder:
         else:
             self._places.append((request, path))
         if request.arguments is not None and not isinstance(request.arguments, dict):
-            self._repair(request, path)
-
-    def _repair(self, request: Request, path: str) -> None:
-        """Repair arguments that are not an object if they can be, with a warning in either case."""
-        arguments = repair_arguments(request.arguments, request.name, path, self.notes)
-        if arguments is not None:
-            request.raw, request.arguments, request.error = request.arguments, arguments, None
-            return
-        reason = f" ({request.error})" if request.error else ""
-        self.notes.warn(path, f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}")
+            reason = f" ({request.error})" if request.error else ""
+            message = f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}"
+            self.notes.warn(path, message)
 
     def _paths_by_id(self) -> dict[str | None, list[str]]:
         """Return the paths of the calls by their ids; none at all if each call has an id of its own."""

@@ -11,7 +11,8 @@ from typing import Any
 from toolgrade._internal.json import parse_json
 from toolgrade._internal.message_content import object_of
 from toolgrade.errors import InvalidDataError
-from toolgrade.formats.traces.values import json_object, printed_object, string_of
+from toolgrade.formats.traces.python_literal import read_literal
+from toolgrade.formats.traces.values import json_object, string_of
 
 TOOLS_OF_SMOLAGENTS = "smolagents.tools_names"
 """An attribute of agents of smolagents, in the spans of OpenInference."""
@@ -106,7 +107,7 @@ def _litellm_request(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _printed_list(text: object) -> list[Any] | None:
-    value = object_of(printed_object(f"{{'_': {text}}}")).get("_")
+    value = object_of(read_literal(f"{{'_': {text}}}")).get("_")
     return value if isinstance(value, list) else None
 
 

@@ -90,7 +90,6 @@ def read_traces(
     format: TraceFormat | Literal["auto"] = "auto",
     handoff_names: Collection[str] = (),
     path: str = "$",
-    tolerant_arguments: bool = False,
 ) -> Traces:
     """Return a run for each trace.
 
@@ -104,7 +103,6 @@ def read_traces(
         handoff_names: Names of tools that hand over to another agent. Their calls are hand-offs of the run and not
             among its called tools.
         path: JSON path of the value in its file; every warning and every problem begins with it.
-        tolerant_arguments: See `run_from_messages`.
 
     Raises:
         InvalidDataError: The value is not a trace, or shows no model, agent or tool; `problems` lists every wrong
@@ -120,9 +118,7 @@ def read_traces(
         >>> print(run.run_id, [(call.name, call.arguments, call.output) for call in run.calls])
         r1 [('get_weather', {'city': 'Paris'}, 'sunny')]
     """
-    return read_trace_documents(
-        [(path, plain(value))], format=format, handoff_names=handoff_names, tolerant_arguments=tolerant_arguments
-    )
+    return read_trace_documents([(path, plain(value))], format=format, handoff_names=handoff_names)
 
 
 @within_limits
@@ -131,7 +127,6 @@ def read_trace_documents(
     *,
     format: TraceFormat | Literal["auto"] = "auto",
     handoff_names: Collection[str] = (),
-    tolerant_arguments: bool = False,
 ) -> Traces:
     """Return a run for each trace in several values, such as the lines of a file; see `read_traces`.
 
@@ -141,7 +136,6 @@ def read_trace_documents(
         documents: The values, each with the path that begins its warnings and problems.
         format: See `read_traces`, as for the other arguments.
         handoff_names: Names of tools that hand over to another agent.
-        tolerant_arguments: Repair arguments that are not a JSON object but have only one meaning.
 
     Raises:
         InvalidDataError: See `read_traces`; also if the values have different formats.
@@ -157,7 +151,7 @@ def read_trace_documents(
         _, spans_in = _FORMS[detected]
         spans = spans_in([entry for path, value in documents for entry in entries_of(value, path)], notes)
     notes.raise_problems()
-    runs, warnings = runs_of(spans, frozenset(handoff_names), tolerant=tolerant_arguments)
+    runs, warnings = runs_of(spans, frozenset(handoff_names))
     if not runs:
         message = "shows no model, agent or tool at work" if spans else "holds no span"
         raise InvalidDataError(message, [Problem(first_path, message)])

@@ -18,7 +18,6 @@ from toolgrade.calls import ToolCallType
 from toolgrade.capture import Outcome, Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade.formats.messages.field_readers import Notes
-from toolgrade.formats.messages.lenient_arguments import repair_arguments
 from toolgrade.formats.messages.offered_tools import offered_tools
 from toolgrade.formats.messages.transcript import Answer
 from toolgrade.formats.traces.answer_tools import leave_out_answers
@@ -62,15 +61,12 @@ def _first(texts: Iterable[str | None]) -> str | None:
     return next(filter(None, texts), None)
 
 
-def runs_of(
-    spans: Iterable[Span], handoff_names: frozenset[str] = frozenset(), *, tolerant: bool = False
-) -> tuple[list[Run], list[str]]:
+def runs_of(spans: Iterable[Span], handoff_names: frozenset[str] = frozenset()) -> tuple[list[Run], list[str]]:
     """Return a run for each trace with a model, an agent or a tool, in the order of their start.
 
     Args:
         spans: The spans of all traces, in any order.
         handoff_names: Names of tools that hand over to another agent.
-        tolerant: Read arguments that are not a JSON object leniently, see `lenient_arguments`.
 
     Returns:
         The runs, and warnings about the traces that were left out.
@@ -89,7 +85,7 @@ def runs_of(
     earlier: dict[tuple[str | None, str | None], list[Call]] = defaultdict(list)
     traces = [_read_trace(tree, earlier) for tree in trees]
     # All traces are read before the first run is built: a later trace may hold the answer to an earlier call.
-    runs = [_build_run(trace, handoff_names, Notes(tolerant=tolerant)) for trace in traces]
+    runs = [_build_run(trace, handoff_names, Notes()) for trace in traces]
     return runs, notes.warnings
 
 
@@ -220,17 +216,13 @@ def _validate_requests(ledger: CallLedger, handoff_names: frozenset[str], notes:
 
 
 def _with_valid_fields(request: Request, path: str, notes: Notes) -> Request:
-    """Return a request with a name, and with arguments that are repaired if that was asked for, or else invalid."""
-    arguments = request.arguments
+    """Return a request with a name, and with a warning if its arguments are not an object."""
     if not request.name:
         notes.warn(path, "a call needs the name of its tool; it is recorded as '(unnamed)'")
         request = replace(request, name="(unnamed)")
-    if not isinstance(arguments, str):
-        return request
-    repaired_arguments = repair_arguments(arguments, request.name, path, notes)
-    if repaired_arguments is not None:
-        return replace(request, arguments=repaired_arguments, raw=arguments, error=None)
-    notes.warn(path, f"the arguments of {request.name!r} are not a JSON object ({request.error}); they count as {{}}")
+    if isinstance(request.arguments, str):
+        reason = f"({request.error}); they count as {{}}"
+        notes.warn(path, f"the arguments of {request.name!r} are not a JSON object {reason}")
     return request
 
 

@@ -17,10 +17,11 @@ from toolgrade.capture import Request
 from toolgrade.formats.messages.content_parts import content_of, with_arguments
 from toolgrade.formats.messages.field_readers import decoded
 from toolgrade.formats.messages.transcript import Answer
+from toolgrade.formats.traces.python_literal import read_literal
 from toolgrade.formats.traces.span_messages import INPUTS, OUTPUTS, is_hidden
 from toolgrade.formats.traces.span_tree import Event, Span, ToolRun
 from toolgrade.formats.traces.trace_messages import answers_in, messages_in
-from toolgrade.formats.traces.values import first_key, json_object, object_under, printed_object
+from toolgrade.formats.traces.values import first_key, json_object, object_under
 from toolgrade.matching.json_compare import ABSENT, json_equal
 
 _TOOL_NAMES = (
@@ -248,4 +249,4 @@ def _object_in(value: object) -> dict[str, Any] | None:
     if not isinstance(value, str) or not value.strip():
         return None
     arguments = with_arguments(Request("_"), value).arguments
-    return arguments if isinstance(arguments, dict) else printed_object(value)
+    return arguments if isinstance(arguments, dict) else read_literal(value)

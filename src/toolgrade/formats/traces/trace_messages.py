@@ -27,7 +27,8 @@ from toolgrade.formats.messages.content_parts import answer_of, call_of, piece_o
 from toolgrade.formats.messages.field_readers import Notes, decoded, list_of, present_keys
 from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolgrade.formats.messages.transcript import Answer
-from toolgrade.formats.traces.values import all_entries, first_key, json_list, json_object, printed_object, string_of
+from toolgrade.formats.traces.python_literal import read_literal
+from toolgrade.formats.traces.values import all_entries, first_key, json_list, json_object, string_of
 from toolgrade.matching.json_compare import ABSENT
 
 Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
@@ -454,7 +455,7 @@ def _printed_message(content: object, path: str) -> list[Message]:
     text = piece_of(parts[0], path) if len(parts) == 1 else None
     if not isinstance(text, str) or not text.startswith("{'"):
         return []
-    fields = object_of(printed_object(text))
+    fields = object_of(read_literal(text))
     if fields.get("role") == "assistant" or isinstance(fields.get("output"), list):
         return _object(fields, path, "model", _MAX_DEPTH - 2)
     return []

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from toolgrade._internal.json import JsonObject, is_number
+from toolgrade._internal.json import is_number
 from toolgrade._internal.message_content import Fields, first_of, object_of, text_of
 from toolgrade.formats.messages.field_readers import decoded, list_of
-from toolgrade.formats.messages.lenient_arguments import read_tolerantly
 
 _INTEGER = re.compile(r"-?[0-9]{1,400}")
 _ISO = re.compile(
@@ -35,12 +34,6 @@ def json_object(value: object) -> Fields:
 def json_list(value: object) -> list[Any]:
     """Return the list that a value is, or that its JSON text holds; an empty one for anything else."""
     return list_of(decoded(value))
-
-
-def printed_object(text: object) -> JsonObject | None:
-    """Return the object that a text means, as JSON or as Python prints it; `None` where it means none."""
-    meaning = read_tolerantly(text)
-    return meaning[0] if meaning else None
 
 
 def string_of(value: object) -> str:
