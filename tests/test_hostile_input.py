@@ -92,18 +92,16 @@ def test_duplicate_keys_of_a_file_are_an_error_with_their_line() -> None:
 
 
 def test_duplicate_keys_in_arguments_are_invalid_arguments() -> None:
-    """The model wrote them, so the call stays; tolerant reading takes the last value, as most parsers do."""
+    """The model wrote them, so the call stays."""
     call = {"id": "c", "function": {"name": "add", "arguments": '{"a": 1, "a": 2}'}}
     messages = [{"role": "assistant", "tool_calls": [call]}]
-    strict, tolerant = read(messages).run, read(messages, tolerant_arguments=True).run
+    run = read(messages).run
 
-    (execution,) = [call.execution for call in strict.calls]
+    (execution,) = [call.execution for call in run.calls]
     assert execution is not None
     assert execution.status.value == "invalid_arguments"
     assert execution.requested_parameters == '{"a": 1, "a": 2}'
-    assert "the key 'a' occurs twice" in strict.warnings[0]
-    assert [call.arguments for call in tolerant.calls] == [{"a": 2}]
-    assert "with the last value of each key" in tolerant.warnings[0]
+    assert "the key 'a' occurs twice" in run.warnings[0]
 
 
 def packed(data: bytes, form: str) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -178,18 +177,3 @@ def briefs(run: Run) -> list[tuple[Any, ...]]:
         for call in run.select_calls(nested=True)
         if (how := call.execution) is not None
     ]
-
-
-def test_recorded_streams_in_one_list_keep_all_calls(exchanges: list[Exchange]) -> None:
-    """Each recorded stream, with the next one of its API after it, has the calls of both."""
-    streams: dict[str, list[list[Any]]] = {}
-    for exchange in exchanges:
-        if exchange.streamed and counted_stream(exchange.format, exchange.response):
-            streams.setdefault(exchange.format, []).append(exchange.response)
-    pairs = [(name, one, other) for name, bodies in streams.items() for one, other in pairwise(bodies)]
-
-    assert {name for name, _, _ in pairs} == set(ENDS.values())
-    for name, one, other in pairs:
-        run = read([*one, *other]).run
-        is_repeated = any("it counts once" in text for text in run.warnings)  # some cassettes hold the same response
-        assert is_repeated or called(run) == called(read(one).run) + called(read(other).run), name

@@ -16,16 +16,21 @@ from toolgrade.formats import read
 Plain = dict[str, Any]
 
 
-def chunk(delta: Plain, reason: str | None = None, index: int = 0) -> Plain:
+def chunk(delta: Plain, reason: str | None = None, index: int = 0, **more: Any) -> Plain:
     """A chunk of Chat Completions."""
     choice = {"index": index, "delta": delta, "finish_reason": reason}
-    return {"object": "chat.completion.chunk", "model": "m", "choices": [choice]}
+    return {"object": "chat.completion.chunk", "model": "m", "choices": [choice], **more}
 
 
-def piece(arguments: str, **more: Any) -> Plain:
+def piece(arguments: Any, **more: Any) -> Plain:
     """A piece of a call in such a chunk; its name comes with `name`."""
     name = {"name": more.pop("name")} if "name" in more else {}
     return {"tool_calls": [{**more, "function": {**name, "arguments": arguments}}]}
+
+
+def pieces(*deltas: Plain) -> list[Plain]:
+    """The chunks of one whole stream with these deltas."""
+    return [chunk({"role": "assistant", "content": ""}), *map(chunk, deltas), chunk({}, "tool_calls")]
 
 
 def calls_of(events: list[Plain]) -> list[tuple[Any, ...]]:
@@ -34,7 +39,7 @@ def calls_of(events: list[Plain]) -> list[tuple[Any, ...]]:
 
 
 texts = st.text('ab"\\{}é', min_size=1, max_size=6)
-given_arguments = st.dictionaries(texts, texts, max_size=3)
+argument_objects = st.dictionaries(texts, texts, max_size=3)
 
 
 def cut(data: st.DataObject, text: str) -> list[str]:
@@ -43,46 +48,101 @@ def cut(data: st.DataObject, text: str) -> list[str]:
     return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
 
 
-@given(requests=st.lists(given_arguments, min_size=1, max_size=3), data=st.data())
+# Chat Completions
+
+
+@given(requests=st.lists(argument_objects, min_size=1, max_size=3), data=st.data())
 def test_chunks_add_up_wherever_they_were_cut(requests: list[Plain], data: st.DataObject) -> None:
-    """Calls in pieces are joined by their indexes."""
-    events = [chunk({"role": "assistant", "content": ""})]
+    """Calls in pieces are joined by their indexes, without a warning."""
+    deltas: list[Plain] = []
     for index, arguments in enumerate(requests):
         first, *rest = cut(data, json.dumps(arguments))
-        events.append(chunk(piece(first, index=index, id=f"c{index}", type="function", name="add")))
-        events += [chunk(piece(part, index=index)) for part in rest]
-    events.append(chunk({}, "tool_calls"))
+        deltas.append(piece(first, index=index, id=f"c{index}", type="function", name="add"))
+        deltas += [piece(part, index=index) for part in rest]
+    events = pieces(*deltas)
 
     assert calls_of(events) == [("add", arguments, f"c{index}") for index, arguments in enumerate(requests)]
     assert read(events).run.warnings == []
 
 
-def test_servers_that_count_badly_are_understood() -> None:
-    """No index at all, the same one for all calls, empty names in later pieces: no call is lost or mixed up."""
-    no_index = [
-        chunk(piece("{}", id="a", name="add")),
-        chunk(piece('{"x": ', id="b", name="sub")),
-        chunk(piece("1}"), "stop"),
-    ]
-    same = [chunk(piece("{}", index=0, id="a", name="add")), chunk(piece("{}", index=0, id="b", name="sub"), "stop")]
-    empty = [chunk(piece('{"x"', index=0, id="a", name="add")), chunk(piece(": 1}", index=0, id="", name=""), "stop")]
-
-    assert calls_of(no_index) == [("add", {}, "a"), ("sub", {"x": 1}, "b")]
-    assert calls_of(same) == [("add", {}, "a"), ("sub", {}, "b")]
-    assert calls_of(empty) == [("add", {"x": 1}, "a")]
+ONE = {"index": 0}
 
 
-@pytest.mark.parametrize("index", [{}, {"index": 0}], ids=["no index", "one index"])
-def test_pieces_that_take_turns_are_joined_by_id(index: Plain) -> None:
-    """Also where all calls have the same index, or none."""
-    events = [
-        chunk(piece('{"x"', id="a", name="add", **index)),
-        chunk(piece('{"y"', id="b", name="sub", **index)),
-        chunk(piece(": 1}", id="a", **index)),
-        chunk(piece(": 2}", id="b", **index), "stop"),
-    ]
+@pytest.mark.parametrize(
+    ("deltas", "calls"),
+    [
+        (
+            [piece("{}", id="a", name="add"), piece('{"x": ', id="b", name="sub"), piece("1}")],
+            [("add", {}, "a"), ("sub", {"x": 1}, "b")],
+        ),
+        (
+            [piece("", **ONE, id="a", name="f"), piece("{}", **ONE, id=""), piece("{}", **ONE, id="b", name="f")],
+            [("f", {}, "a"), ("f", {}, "b")],
+        ),
+        (
+            [
+                piece('{"x"', **ONE, id="a", name="add"),
+                piece('{"y"', **ONE, id="b", name="sub"),
+                piece(": 1}", **ONE, id="a"),
+                piece(": 2}", **ONE, id="b"),
+            ],
+            [("add", {"x": 1}, "a"), ("sub", {"y": 2}, "b")],
+        ),
+        (
+            [
+                piece("", index=0, id="a", name="f"),
+                piece("", index=1, id="b", name="g"),
+                piece('{"a"', index=0),
+                piece('{"b"', index=1),
+                piece(": 1}", index=0),
+                piece(": 2}", index=1),
+            ],
+            [("f", {"a": 1}, "a"), ("g", {"b": 2}, "b")],
+        ),
+        ([piece("", index=0, id="a", name="f"), piece("{}", index=1, id="a")], [("f", {}, "a")]),
+        (
+            [piece("", **ONE, id="a", name="w"), piece('{"x": ', **ONE), piece("1}", **ONE, id="a", name="w")],
+            [("w", {"x": 1}, "a")],
+        ),
+        ([piece(text, **ONE, name="w") for text in ("{", '"x": 1', "}", "\n", "")], [("w", {"x": 1}, None)]),
+        (
+            [piece('{"x": 1}', **ONE, id="", name=name) for name in ("f", "f", "g")],
+            [("f", {"x": 1}, None), ("f", {"x": 1}, None), ("g", {"x": 1}, None)],
+        ),
+        (
+            [piece("", **ONE, id="a", name="get_"), piece("", **ONE, name="weather"), piece("{}", **ONE)],
+            [("get_weather", {}, "a")],
+        ),
+        ([piece(None, **ONE, id="a", name="w"), piece("{}", **ONE)], [("w", {}, "a")]),
+        ([piece({"x": 1}, **ONE, id="a", name="w")], [("w", {"x": 1}, "a")]),
+        ([piece("{", index=1, id="a", name="w"), piece("}", index=1)], [("w", {}, "a")]),
+        (
+            [{"function_call": {"name": "f", "arguments": "{"}}, {"function_call": {"arguments": "}"}}],
+            [("f", {}, None)],
+        ),
+        (
+            [{"tool_calls": [{**ONE, "id": "a", "custom": {"name": "sql", "input": text}}]} for text in ("SEL", "ECT")],
+            [("sql", {"input": "SELECT"}, "a")],
+        ),
+    ],
+    ids=[
+        *("no index", "one index", "one index in turns", "two indexes in turns", "an index that changes"),
+        *("a name repeated at the end", "a name in each piece", "whole calls without ids", "a name in pieces"),
+        *("null", "an object", "an index from 1", "the old form", "a custom tool"),
+    ],
+)
+def test_pieces_of_calls_are_joined_however_servers_number_them(deltas: list[Plain], calls: list[Any]) -> None:
+    """By id, then index; no call is lost, split or mixed up."""
+    assert calls_of(pieces(*deltas)) == calls
 
-    assert calls_of(events) == [("add", {"x": 1}, "a"), ("sub", {"y": 2}, "b")]
+
+def test_chunks_with_the_results_of_a_filter_are_ignored() -> None:
+    """Azure sends them before, between and after those of the answer, with the object `""`."""
+    first = {"choices": [], "created": 0, "id": "", "model": "", "object": "", "prompt_filter_results": []}
+    late = {"id": "", "object": "", "choices": [{"index": 0, "finish_reason": None, "content_filter_results": {}}]}
+    run = read([first, *pieces(piece("{}", **ONE, id="a", name="w")), late]).run
+
+    assert ([call.name for call in run.calls], run.warnings) == (["w"], [])
 
 
 def test_content_that_is_a_list_first_and_a_text_later() -> None:
@@ -101,28 +161,136 @@ def test_content_that_is_a_list_first_and_a_text_later() -> None:
     assert (run.actual_output, run.warnings) == ("It is sunny", [])
 
 
-TEXT_BLOCK = {"type": "text", "text": ""}
+def test_the_text_of_chunks_is_the_answer() -> None:
+    """Text grows, and the tokens of the last chunk are the run's."""
+    events: list[Plain] = [chunk({"content": "He"}), chunk({"content": "llo"}, "stop")]
+    events.append({"object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 2}})
+    run = read([*events, "[DONE]"]).run
+
+    assert (run.actual_output, run.usage, run.models) == ("Hello", {"input_tokens": 2}, ["m"])
+    assert read([chunk({"refusal": "I "}), chunk({"refusal": "won't"}, "stop")]).run.actual_output == "I won't"
+
+
+def test_a_stream_that_broke_off_says_so() -> None:
+    """The received part is read, and the missing part is reported; half a call has invalid arguments."""
+    events = [chunk(piece('{"a": ', index=0, id="a", name="add")), {"error": {"message": "overloaded"}}]
+    run = read(events).run
+
+    assert [call.execution and call.execution.status.value for call in run.calls] == ["invalid_arguments"]
+    assert ["overloaded" in run.warnings[0], "has no end" in run.warnings[1]] == [True, True]
+
+
+def test_several_choices_are_refused_in_a_stream_too() -> None:
+    """Choices are alternatives, so more than one is refused."""
+    with pytest.raises(InvalidDataError, match="2 choices"):
+        read([chunk({"content": "a"}, "stop"), chunk({"content": "b"}, "stop", index=1)])
+
+
+# Anthropic, Responses
+
 ANTHROPIC: list[Plain] = [
-    {"type": "message_start", "message": {"role": "assistant", "content": [], "usage": {"input_tokens": 1}}},
-    {"type": "content_block_start", "index": 0, "content_block": TEXT_BLOCK},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
-    {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t", "name": "a"}},
-    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
-    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}},
+    {
+        "type": "message_start",
+        "message": {"role": "assistant", "content": [], "model": "m", "usage": {"input_tokens": 3}},
+    },
+    {"type": "ping"},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Well."}},
+    {
+        "type": "content_block_start",
+        "index": 1,
+        "content_block": {"type": "tool_use", "id": "t1", "name": "add", "input": {}},
+    },
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": ""}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":'}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": " 1}"}},
+    {"type": "content_block_stop", "index": 1},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}},
     {"type": "message_stop"},
 ]
-CHUNKS = [
-    chunk({"role": "assistant", "content": "x"}),
-    chunk(piece('{"a": ', index=0, id="c1", type="function", name="add")),
-    chunk(piece("1}", index=0, id="c1")),
-    chunk({}, "tool_calls"),
-]
-CALL = {"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"}
+CALL = {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'}
 RESPONSE: list[Plain] = [
-    {"type": "response.created", "response": {"output": [], "status": "in_progress"}},
+    {"type": "response.created", "response": {"object": "response", "status": "in_progress", "output": []}},
+    {"type": "response.output_item.added", "output_index": 0, "item": {**CALL, "arguments": ""}},
+    {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"a": 1}'},
     {"type": "response.output_item.done", "output_index": 0, "item": CALL},
     {"type": "response.completed", "response": {"object": "response", "status": "completed", "output": [CALL]}},
 ]
+
+
+def test_blocks_of_anthropic_add_up() -> None:
+    """Text and the JSON of inputs grow by their index; the last tokens and the reason to stop are the message's."""
+    transcript = read(ANTHROPIC)
+
+    assert calls_of(ANTHROPIC) == [("add", {"a": 1}, "t1")]
+    assert (transcript.format, transcript.run.models) == ("anthropic", ["m"])
+    assert transcript.run.usage == {"input_tokens": 3, "output_tokens": 5}
+    assert transcript.conversation.turns[0].content == "Well."
+    assert transcript.run.warnings == []
+
+
+def test_half_a_block_has_invalid_arguments() -> None:
+    """A stream that was cut off has no other sign of it in the call."""
+    run = read(ANTHROPIC[:8]).run
+
+    assert [call.execution and call.execution.status.value for call in run.calls] == ["invalid_arguments"]
+    assert "has no end" in run.warnings[0]
+
+
+def test_the_last_event_of_responses_holds_the_response() -> None:
+    """The events before it are not needed."""
+    for events in (RESPONSE, RESPONSE[-1:]):
+        assert (calls_of(events), read(events).format) == ([("add", {"a": 1}, "c1")], "openai-responses")
+        assert read(events).run.warnings == []
+
+
+# What is not read
+
+CHUNKS = [
+    chunk({"role": "assistant", "content": "x"}, id="s1"),
+    chunk(piece('{"a": ', index=0, id="c1", type="function", name="add"), id="s1"),
+    chunk(piece("1}", index=0, id="c1"), id="s1"),
+    chunk({}, "tool_calls", id="s1"),
+]
+SEVERAL = "holds several streams; log each response by itself"
+FINAL = {"type": "response.completed", "response": {"object": "response", "status": "completed", "output": []}}
+
+
+@pytest.mark.parametrize(
+    ("events", "error"),
+    [
+        (CHUNKS + [{**event, "id": "s2"} for event in CHUNKS], SEVERAL),
+        ([{**event, "id": name} for event in CHUNKS for name in ("s1", "s2")], SEVERAL),
+        (pieces(piece("{}", **ONE, name="f")) + pieces(piece("{}", **ONE, name="g")), SEVERAL),
+        (ANTHROPIC * 2, SEVERAL),
+        (RESPONSE * 2, SEVERAL),
+        (RESPONSE[:-1], "has no 'response.completed', of which the response is read; log the items"),
+        ([*RESPONSE[:-1], FINAL], "the response at the end has 0 of the 1 items of the stream; log the items"),
+        ([*CHUNKS, *ANTHROPIC], "is not an event of the stream that begins before it; log the response"),
+        ([*CHUNKS, {"role": "user", "content": "x"}], "is not an event of the stream that begins before it"),
+        (ANTHROPIC[:5] + ANTHROPIC[6:], "is a piece of a block of type 'tool_use' whose beginning is missing"),
+        (ANTHROPIC[:2] + ANTHROPIC[3:], "is a piece of a block of type 'text' whose beginning is missing"),
+        (CHUNKS[2:], "a call needs the name of its tool"),
+        (
+            [*CHUNKS[:2], {"object": "chat.completion.chunk", "choices": [{"message": {"role": "assistant"}}]}],
+            "holds a message in place of a delta; log the messages",
+        ),
+        ([chunk({"tool_calls": "abc"})], "expected a list of pieces of calls, got 'abc'"),
+        ([chunk({"tool_calls": [7]})], "expected a piece of a call, got 7"),
+    ],
+    ids=[
+        *("two streams", "two streams in turns", "two streams without ids", "two messages", "two responses"),
+        *("no last event", "a last event without items", "two APIs", "a message", "no block", "no text block"),
+        *("no name", "a whole message", "a text of calls", "a number as a call"),
+    ],
+)
+def test_other_lists_of_events_are_an_error_that_says_what_to_log(events: list[Plain], error: str) -> None:
+    """No call is lost, and none has the arguments of another."""
+    with pytest.raises(InvalidDataError, match=error):
+        read(events)
+
+
 WRONG: list[Any] = [None, 1, True, "x", [], ["x"], [[1]], {}, {"a": 1}, [{"type": "text", "text": "t"}], {"type": [1]}]
 
 
@@ -145,109 +313,7 @@ def test_values_of_wrong_types_are_errors_or_warnings(events: list[Plain]) -> No
                 read(mutated)
 
 
-def test_pieces_that_cannot_be_joined_are_a_warning() -> None:
-    """Arguments that came as an object and then as text: the text counts, and the run warns."""
-    calls = [{"index": 0, "id": "c", "function": {"name": "add", "arguments": {"a": 1}}}]
-    run = read([chunk({"tool_calls": calls}), chunk(piece('{"b": 2}', index=0), "tool_calls")]).run
-
-    assert [call.arguments for call in run.calls] == [{"b": 2}]
-    assert run.warnings == ["$: the pieces of 'arguments' have different types; the last was read"]
-
-
-def test_the_text_of_chunks_is_the_answer() -> None:
-    """Text grows, and the tokens of the last chunk are the run's."""
-    events: list[Plain] = [chunk({"content": "He"}), chunk({"content": "llo"}, "stop")]
-    events.append({"object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 2}})
-    run = read(events).run
-
-    assert (run.actual_output, run.usage, run.models) == ("Hello", {"input_tokens": 2}, ["m"])
-
-
-def test_a_stream_that_broke_off_says_so() -> None:
-    """The received part is read, and the missing part is reported; half a call has invalid arguments."""
-    events = [chunk(piece('{"a": ', index=0, id="a", name="add")), {"error": {"message": "overloaded"}}]
-    run = read(events).run
-
-    assert [call.execution and call.execution.status.value for call in run.calls] == ["invalid_arguments"]
-    assert ["overloaded" in run.warnings[0], "has no end" in run.warnings[1]] == [True, True]
-
-
-def test_several_choices_are_refused_in_a_stream_too() -> None:
-    """Choices are alternatives, so more than one is refused."""
-    with pytest.raises(InvalidDataError, match="2 choices"):
-        read([chunk({"content": "a"}, "stop"), chunk({"content": "b"}, "stop", index=1)])
-
-
-CALL = {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'}
-
-
-def responses(last: str | None, **body: Any) -> list[Plain]:
-    """Events of the Responses API."""
-    events: list[Plain] = [
-        {"type": "response.created", "response": {"object": "response", "status": "in_progress", "output": []}},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**CALL, "arguments": ""}},
-        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"a": 1}'},
-        {"type": "response.output_item.done", "output_index": 0, "item": CALL},
-    ]
-    return events if last is None else [*events, {"type": last, "response": {"object": "response", **body}}]
-
-
-def test_the_last_event_of_responses_holds_the_response() -> None:
-    """If it lacks the items, or is missing, the items of earlier events are read."""
-    whole = responses("response.completed", status="completed", output=[CALL], model="m")
-    bare = responses("response.completed", status="completed", output=[])
-    broken = responses(None)
-
-    for events in (whole, bare, broken):
-        assert calls_of(events) == [("add", {"a": 1}, "c1")]
-        assert read(events).format == "openai-responses"
-    assert [len(read(events).run.warnings) for events in (whole, bare, broken)] == [0, 0, 1]
-
-
-def test_arguments_of_another_id_after_a_call_of_responses_are_counted() -> None:
-    """A call whose beginning was cut off is not taken for the finished call with its index."""
-    finished = {**CALL, "id": "fc_0"}
-    events: list[Plain] = [
-        {"type": "response.output_item.done", "output_index": 0, "item": finished},
-        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_3", "delta": '{"b": 2}'},
-        {"type": "response.completed", "response": {"object": "response", "status": "completed", "output": []}},
-    ]
-
-    run = read(events).run
-    assert [(call.name, call.arguments) for call in run.calls] == [("add", {"a": 1})]
-    assert any("could not be read" in warning for warning in run.warnings)
-
-
-def test_blocks_of_anthropic_add_up() -> None:
-    """Text and the JSON of inputs grow by their index; the last tokens and the reason to stop are the message's."""
-    events: list[Plain] = [
-        {
-            "type": "message_start",
-            "message": {"role": "assistant", "content": [], "model": "m", "usage": {"input_tokens": 3}},
-        },
-        {"type": "ping"},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Well."}},
-        {
-            "type": "content_block_start",
-            "index": 1,
-            "content_block": {"type": "tool_use", "id": "t1", "name": "add", "input": {}},
-        },
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": ""}},
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":'}},
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": " 1}"}},
-        {"type": "content_block_stop", "index": 1},
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}},
-        {"type": "message_stop"},
-    ]
-    transcript = read(events)
-
-    assert calls_of(events) == [("add", {"a": 1}, "t1")]
-    assert (transcript.format, transcript.run.models) == ("anthropic", ["m"])
-    assert transcript.run.usage == {"input_tokens": 3, "output_tokens": 5}
-    assert transcript.conversation.turns[0].content == "Well."
-    assert transcript.run.warnings == []
-    assert "has no end" in read(events[:-1]).run.warnings[0]
+# Responses, streamed or not
 
 
 def test_stream_may_replace_a_response() -> None:
@@ -290,77 +356,3 @@ def test_choices_that_are_a_text_are_refused(choices: str) -> None:
     """They are not the answer of a model without calls."""
     with pytest.raises(InvalidDataError, match=r"\$\.choices: expected one choice, got "):
         read({"object": "chat.completion", "choices": choices})
-
-
-def test_whole_messages_in_the_chunks_lose_no_call() -> None:
-    """Some servers send a message in place of a delta; the first is read, a later one is a warning."""
-    call = {"id": "a", "function": {"name": "add", "arguments": "{}"}}
-    message = {"role": "assistant", "tool_calls": [call]}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    whole = {"object": "chat.completion.chunk", "choices": [choice]}
-
-    assert [call.name for call in read([whole]).run.calls] == ["add"]
-    run = read([chunk(piece("{}", index=0, id="b", name="sub")), whole]).run
-    assert [call.name for call in run.calls] == ["sub"]
-    assert run.warnings == ["$: holds a whole message after pieces of one; the message was left out"]
-
-
-def test_a_second_call_in_the_old_form_is_a_warning() -> None:
-    """`function_call` has room for one."""
-    events = [chunk({"function_call": {"name": name, "arguments": '{"a": 1}'}}) for name in ("add", "sub")]
-
-    assert "$: 'function_call' names another call; at least one call is missing" in read(events).run.warnings
-
-
-def test_a_repeated_stream_of_anthropic_counts_once() -> None:
-    """As a repeated response of the other APIs does."""
-    block = {"type": "tool_use", "id": "c1", "name": "add", "input": {}}
-    events = [
-        {"type": "message_start", "message": {"role": "assistant", "content": [], "id": "m1"}},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
-        {"type": "message_stop"},
-    ]
-    run = read(events * 2).run
-
-    assert [call.name for call in run.calls] == ["add"]
-    assert "$[5]: repeats $[0]; it counts once" in run.warnings
-
-    other = [{**events[0], "message": {**events[0]["message"], "id": "m2"}}, *events[1:]]
-    assert [call.name for call in read([*events, *other]).run.calls] == ["add", "add"]
-
-
-def test_parts_of_a_stream_with_wrong_types_are_counted() -> None:
-    """Choices, calls and deltas that cannot be read, and values that are not events, are warnings."""
-    events: list[Any] = [
-        chunk(piece("{}", index=0, id="a", name="add")),
-        {"object": "chat.completion.chunk", "choices": "abc"},
-        chunk({"tool_calls": "abc"}),
-        chunk({"tool_calls": [7]}),
-        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "sub", "arguments": "{}"}}]},
-        "text",
-        "[DONE]",
-        chunk({}, "tool_calls"),
-    ]
-    run = read(events).run
-
-    assert [call.name for call in run.calls] == ["add"]
-    assert run.warnings == [
-        "$[4] (and 1 more): is not an event of a stream; it was left out",
-        "$: 'choices' must be a list, got 'abc'; it was left out",
-        "$: 'tool_calls' must be a list, got 'abc'; it was left out",
-        "$: 'tool_calls' must hold objects, got 7; it was left out",
-    ]
-
-
-def test_items_that_the_last_response_lacks_are_added() -> None:
-    """The events hold a call more than the response at the end."""
-    other = {"type": "function_call", "call_id": "c2", "name": "sub", "arguments": "{}"}
-    events = responses(None)
-    events.append({"type": "response.output_item.done", "output_index": 1, "item": other})
-    events.append({"type": "response.completed", "response": {"status": "completed", "output": [CALL]}})
-    run = read(events).run
-
-    assert [call.name for call in run.calls] == ["add", "sub"]
-    assert run.warnings == ["$: the last form of the response lacks 1 item of the stream; 1 item added"]

@@ -357,18 +357,15 @@ def test_handoff_is_not_a_called_tool() -> None:
     assert (named.tools_called, len(named.handoffs)) == ([], 1)
 
 
-def test_arguments_that_are_not_an_object_are_invalid_unless_tolerant() -> None:
-    """With a warning either way."""
+def test_arguments_that_are_not_an_object_are_invalid() -> None:
+    """With a warning."""
     value = spans(chat(1, None, {"id": "c1", "name": "add", "arguments": "{'a': 1}"}))
 
-    (strict,) = read_traces(value).runs
-    (tolerant,) = read_traces(value, tolerant_arguments=True).runs
+    (run,) = read_traces(value).runs
 
-    assert strict.calls[0].execution is not None
-    assert strict.calls[0].execution.status.value == "invalid_arguments"
-    assert "are not a JSON object" in strict.warnings[0]
-    assert tolerant.calls[0].input_parameters == {"a": 1}
-    assert "as a Python literal" in tolerant.warnings[0]
+    assert run.calls[0].execution is not None
+    assert run.calls[0].execution.status.value == "invalid_arguments"
+    assert "are not a JSON object" in run.warnings[0]
 
 
 def test_call_without_a_name_is_kept_and_reported() -> None:

@@ -162,19 +162,6 @@ def test_results_hold_no_secrets() -> None:
     assert secret not in json.dumps(rows)
 
 
-def test_arguments_may_be_read_tolerantly() -> None:
-    """As in `read_cases`, on request."""
-    call = """[{"name": "pay", "args": "{'to': 'x',}"}]"""
-    table = pa.table({"tools_called": [call], "expected_tools": ['[{"name": "pay", "args": {"to": "x"}}]']})
-    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
-
-    (strict,) = ArrowScorer([metric]).table(table).to_pylist()
-    (tolerant,) = ArrowScorer([metric], tolerant_arguments=True).table(table).to_pylist()
-
-    assert strict["status"] == "unreadable"
-    assert (tolerant["status"], tolerant["score"]) == ("scored", 1.0)
-
-
 def test_half_letters_do_not_end_a_job() -> None:
     """JSON may hold what UTF-8 does not."""
     table = pa.table({"case": ['{"id": "\\ud800", "tools_called": [], "expected_tools": []}']})

@@ -173,7 +173,6 @@ DIFFERENT = [
     ({"metrics": [*metrics()[:1], type(metrics()[1])(max_calls=3)]}, "metrics: |options of the metrics: "),
     ({"contents": False}, "options: .*contents.*before"),
     ({"allow_nan": True}, "options: .*allow_nan"),
-    ({"tolerant_arguments": True}, "options: "),
     ({"cluster": "metadata.task"}, "options: .*cluster"),
     ({"files": ["a"]}, "2 files before, 1 now"),
     ({"files": ["b", "a"]}, r"file 1: b \(a before\) has different content now"),
