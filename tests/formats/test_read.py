@@ -915,11 +915,6 @@ def test_paths_begin_where_the_caller_says() -> None:
     assert read([tool("3"), agent("Hi")], path="$.log").run.warnings[0].startswith("$.log[0]: ")
 
 
-def test_messages_without_the_agent_say_so() -> None:
-    """That nothing was called is all they can say."""
-    assert "no message of the assistant" in read([user()]).run.warnings[0]
-
-
 def test_a_transcript_makes_a_case() -> None:
     """The run becomes a case, with expectations, as any run does."""
     case = read([user(), asks(("add", '{"a": 1}', "c1")), tool("3"), agent("3")]).run.to_test_case(

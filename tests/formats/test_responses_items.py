@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from toolgrade.calls import CallStatus, ToolCall, ToolCallType
-from toolgrade.capture import Request, RunBuilder
+from toolgrade.calls import ToolCallType
+from toolgrade.capture import Request
 from toolgrade.formats.messages.openai_responses import Answer, read_responses_answer, read_responses_call
 from toolgrade.matching.json_compare import ABSENT
 
@@ -257,7 +257,7 @@ def test_other_items_are_neither(item: object) -> None:
 
 
 IMAGE = {"type": "input_image", "image_url": "data:"}
-SHELL = [{"stdout": "", "stderr": "ls boom", "outcome": {"type": "exit", "exit_code": 1}}]
+SHELL = [{"stdout": "start", "stderr": "ls boom", "outcome": {"type": "exit", "exit_code": 1}}]
 
 ANSWERS: dict[str, tuple[Item, Answer]] = {
     "text": ({"type": "function_call_output", "call_id": "c1", "output": "3"}, Answer("c1", content="3")),
@@ -289,7 +289,7 @@ ANSWERS: dict[str, tuple[Item, Answer]] = {
     "local shell": ({"type": "local_shell_call_output", "id": "c1", "output": "a"}, Answer("c1", content="a")),
     "shell, failed": (
         {"type": "shell_call_output", "call_id": "c1", "output": SHELL, "status": "failed"},
-        Answer("c1", content=SHELL, failed=True, error="ls boom"),
+        Answer("c1", content=SHELL, failed=True, error="start\nls boom"),
     ),
     "patch, failed": (
         {"type": "apply_patch_call_output", "call_id": "c1", "output": "bad patch", "status": "failed"},
@@ -321,50 +321,6 @@ def test_an_item_is_an_answer(item: Item, answer: Answer, wrap: Any) -> None:
     """Every type of answer has its call, its content, and whether it says that the call failed."""
     assert read_responses_answer(wrap(item)) == answer
     assert read_responses_call(wrap(item)) is None
-
-
-def fed(*items: Item) -> list[ToolCall]:
-    """Return the calls of a run after adding these items in order, as a recorder does."""
-    builder = RunBuilder()
-    for item in items:
-        request, answer = read_responses_call(item), read_responses_answer(item)
-        if request is not None:
-            builder.model_asked([request])
-        if answer is not None and not answer.approved:
-            builder.result_shown(answer.content, call_id=answer.call_id, failed=answer.failed, error=answer.error)
-    builder.ended(may_wait=True)
-    return builder.build().calls
-
-
-def brief(call: ToolCall) -> tuple[object, ...]:
-    """Return the compared fields of a call."""
-    assert call.execution is not None
-    return call.name, call.input_parameters, call.execution.status, call.output, call.id
-
-
-def test_approval_request_and_its_call_are_one_call() -> None:
-    """The call is placed where it ran; a rejected one where it was requested."""
-    ask = {"type": "mcp_approval_request", "server_label": "git", "name": "search"}
-    x, zz = {**ask, "id": "mar_1", "arguments": '{"q": "x"}'}, {**ask, "id": "mar_2", "arguments": '{"q": "zz"}'}
-    say = {"type": "mcp_approval_response"}
-    answers = [{**say, "approval_request_id": f"mar_{n}", "approve": n == 1} for n in (1, 2)]
-    carried_out, _ = CALLS["mcp"]
-
-    assert [brief(call) for call in fed(x, zz, *answers, carried_out)] == [
-        ("search", {"q": "zz"}, CallStatus.REJECTED, None, "mar_2"),
-        ("search", {"q": "x"}, CallStatus.OK, "RES", "mc_1"),
-    ]
-    assert [brief(call) for call in fed(x)] == [("search", {"q": "x"}, CallStatus.PENDING, None, "mar_1")]
-
-
-def test_a_failed_tool_of_the_provider_is_never_ok() -> None:
-    """What says `failed` has the status `error`, with its text, and no output."""
-    calls = fed(CALLS["code interpreter, failed with output"][0], CALLS["mcp, error of the tool"][0])
-
-    assert [(call.execution.status, call.execution.error, call.output) for call in calls if call.execution] == [
-        (CallStatus.ERROR, "status: failed", None),
-        (CallStatus.ERROR, "boom", None),
-    ]
 
 
 def test_absent_is_not_null() -> None:

@@ -266,6 +266,7 @@ FINAL = {"type": "response.completed", "response": {"object": "response", "statu
         (ANTHROPIC * 2, SEVERAL),
         (RESPONSE * 2, SEVERAL),
         (RESPONSE[:-1], "has no 'response.completed', of which the response is read; log the items"),
+        ([*RESPONSE[:-1], {"type": "error", "message": "slow down"}], "broke off with an error: 'slow down'"),
         ([*RESPONSE[:-1], FINAL], "the response at the end has 0 of the 1 items of the stream; log the items"),
         ([*CHUNKS, *ANTHROPIC], "is not an event of the stream that begins before it; log the response"),
         ([*CHUNKS, {"role": "user", "content": "x"}], "is not an event of the stream that begins before it"),
@@ -281,7 +282,15 @@ FINAL = {"type": "response.completed", "response": {"object": "response", "statu
     ],
     ids=[
         *("two streams", "two streams in turns", "two streams without ids", "two messages", "two responses"),
-        *("no last event", "a last event without items", "two APIs", "a message", "no block", "no text block"),
+        *(
+            "no last event",
+            "an error at the end",
+            "a last event without items",
+            "two APIs",
+            "a message",
+            "no block",
+            "no text block",
+        ),
         *("no name", "a whole message", "a text of calls", "a number as a call"),
     ],
 )

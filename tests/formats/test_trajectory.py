@@ -88,28 +88,6 @@ def test_a_plain_run_is_read_whole() -> None:
     }
 
 
-def test_steps_count_messages_with_calls() -> None:
-    """Calls of one message share a step; a message without calls does not count."""
-    run = run_from_messages(
-        [
-            asks(call(call_id="a"), call(call_id="b")),
-            {"role": "assistant", "content": "Hold on."},
-            asks(call(call_id="c")),
-        ]
-    )
-
-    assert [execution(entry).step for entry in run.calls] == [0, 0, 1]
-
-
-def test_a_call_without_an_answer_was_not_executed() -> None:
-    """It has no output, and the run has no final answer."""
-    run = run_from_messages([asks(call(), content="Let me add.")])
-
-    assert execution(run.calls[0]).status is CallStatus.NOT_EXECUTED
-    assert outputs(run) == ["-"]
-    assert (run.actual_output, run.status, run.warnings) == (None, RunStatus.STOPPED, [])
-
-
 @pytest.mark.parametrize("arguments", [None, "", "  ", "{}", {}])
 def test_no_arguments_read_as_an_empty_object(arguments: object) -> None:
     """Providers write a call without arguments in several ways; none is an error."""
@@ -134,23 +112,6 @@ def test_invalid_arguments_stay_raw(arguments: object) -> None:
     assert execution(entry).model_output == "bad arguments"
     assert outputs(run) == ["-"]
     assert [text.partition(": ")[0] for text in run.warnings] == ["$.agent_trajectory[0].tool_calls[0]"]
-
-
-def test_broken_arguments_count_as_invalid_without_an_answer_too() -> None:
-    """Invalid arguments say more than a missing answer."""
-    run = run_from_messages([asks(call(arguments="{oops"))])
-
-    assert execution(run.calls[0]).status is CallStatus.INVALID_ARGUMENTS
-    assert execution(run.calls[0]).model_output is None
-
-
-def test_argument_objects_that_are_too_deep_are_an_error() -> None:
-    """An object that cannot be kept cannot be kept raw either."""
-    deep: dict[str, Any] = {}
-    for _ in range(300):
-        deep = {"a": deep}
-
-    assert problems([asks(call(arguments=deep))]) == ["$.messages[0].tool_calls[0]"]
 
 
 @pytest.mark.parametrize(
@@ -248,31 +209,6 @@ def test_a_flattened_call_is_read() -> None:
     assert [(entry.name, entry.input_parameters) for entry in run.calls] == [("add", {"a": 1}), ("sub", {})]
 
 
-def test_answers_may_come_in_any_order() -> None:
-    """The id decides, not the position."""
-    run = run_from_messages([asks(call(call_id="a"), call(call_id="b")), answers("B", "b"), answers("A", "a")])
-
-    assert outputs(run) == ["A", "B"]
-    assert run.warnings == []
-
-
-@pytest.mark.parametrize("together", [True, False])
-def test_one_id_for_several_calls_is_first_come_first_served(together: bool) -> None:
-    """Answers with an id that several calls have are paired in order, with a warning."""
-    first, second = call("add", '{"n": 1}'), call("add", '{"n": 2}')
-    messages = (
-        [asks(first, second), answers("1"), answers("2")]
-        if together
-        else [asks(first), answers("1"), asks(second), answers("2")]
-    )
-
-    run = run_from_messages(messages)
-
-    assert outputs(run) == ["1", "2"]
-    assert len(run.warnings) == 1
-    assert "id 'c1' has 2 calls" in run.warnings[0]
-
-
 def test_one_id_answered_once_leaves_the_other_call_open() -> None:
     """One answer belongs to one call."""
     run = run_from_messages([asks(call(), call()), answers("1")])
@@ -285,14 +221,6 @@ def test_one_id_for_two_tools_is_paired_by_name() -> None:
     run = run_from_messages([asks(call("add"), call("sub")), answers("S", name="sub"), answers("A", name="add")])
 
     assert outputs(run) == ["A", "S"]
-
-
-def test_more_answers_than_calls_are_reported() -> None:
-    """The answer that is left over is named with its path, and changes nothing."""
-    run = run_from_messages([asks(call()), answers("1"), answers("2")])
-
-    assert outputs(run) == ["1"]
-    assert run.warnings == ["$.messages[2]: answers no open call before it (id 'c1'); it was left out"]
 
 
 def test_a_tool_message_without_a_call_is_reported() -> None:
@@ -410,12 +338,6 @@ def test_content_that_is_not_text_is_reported(content: object, kind: str) -> Non
     assert run.warnings == [f"$.messages[0].content: holds more than text ({kind!r}); only the text was kept"]
 
 
-def test_a_refusal_is_an_answer() -> None:
-    """It is the text that the user received."""
-    for message in ({"content": None, "refusal": "No."}, {"content": [{"type": "refusal", "refusal": "No."}]}):
-        assert run_from_messages([{"role": "assistant", **message}]).actual_output == "No."
-
-
 def test_text_before_a_call_is_not_a_final_answer() -> None:
     """A run that ends with a call or its answer has no final answer."""
     run = run_from_messages([{"role": "assistant", "content": "Sure."}, asks(call()), answers("3")])
@@ -497,46 +419,6 @@ def test_blocks_of_converted_calls_are_not_an_error() -> None:
     message = {**asks(call("add")), "content": [{"type": "tool_use", "id": "c1", "name": "add", "input": {}}]}
 
     assert [entry.name for entry in run_from_messages([message]).calls] == ["add"]
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=5,
-)
-plans = st.lists(
-    st.lists(
-        st.tuples(st.sampled_from(["add", "sub"]), st.dictionaries(st.text(max_size=3), json_values, max_size=3)),
-        min_size=1,
-        max_size=4,
-    ),
-    max_size=5,
-)
-
-
-@given(plan=plans, data=st.data())
-def test_rendered_trajectory_is_read_back(plan: list[list[tuple[str, dict[str, Any]]]], data: st.DataObject) -> None:
-    """In any order of answers, and with arguments as text or object, each call is read back exactly."""
-    messages: list[Message] = []
-    expected: list[tuple[str, dict[str, Any], str | None, str, int]] = []
-    for step, group in enumerate(plan):
-        entries: list[Message] = []
-        replies: list[Message] = []
-        for name, arguments in group:
-            number = f"call_{len(expected)}"
-            output = data.draw(st.none() | st.text(max_size=3))
-            entries.append(call(name, data.draw(st.sampled_from([arguments, json.dumps(arguments)])), number))
-            if output is not None:
-                replies.append(answers(output, number))
-            expected.append((name, arguments, output, number, step))
-        messages += [asks(*entries), *data.draw(st.permutations(replies))]
-    messages.append({"role": "assistant", "content": "Done."})
-
-    run = run_from_messages(messages)
-
-    got = [(entry.name, entry.input_parameters, entry.output, entry.id, execution(entry).step) for entry in run.calls]
-    assert got == expected
-    assert run.warnings == []
 
 
 @given(data=st.data())

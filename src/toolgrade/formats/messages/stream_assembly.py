@@ -22,8 +22,8 @@ from toolgrade.formats.messages.field_readers import Notes, list_of, present_key
 
 _CHUNK: Final = "chat.completion.chunk"
 _END_OF_STREAM: Final = "[DONE]"
-_SILENT_EVENTS = frozenset({"ping", "keepalive", "error"})
-"""Types of events that belong to any stream and hold nothing of the response; an error is a warning of its own."""
+_SILENT_EVENTS = frozenset({"ping", "keepalive"})
+"""Types of events that belong to any stream and hold nothing of the response."""
 
 _RESPONSES_ENDS = frozenset({"response.completed", "response.failed", "response.incomplete", "response.cancelled"})
 _ANTHROPIC_EVENTS = frozenset(
@@ -52,13 +52,13 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
     own: list[tuple[str, Fields]] = []
     for index, event in enumerate(events):
         place, kind = f"{path}[{index}]", _type_of(event)
-        if event.get("error") or kind == "error":
-            reason = event.get("error") or event.get("message") or dict(event)
-            notes.warn(place, f"the stream broke off with an error: {short_repr(reason, 500)}")
+        reason = _error_in(event)
+        if reason:
+            notes.warn(place, reason)
         # Azure's chunks with the results of its filter have the object "".
-        if _assembler_of(event) is assemble or (assemble is _chat_response and "choices" in event):
+        if reason or _assembler_of(event) is assemble or (assemble is _chat_response and "choices" in event):
             own.append((place, event))
-        elif not (event.get("error") or kind in _SILENT_EVENTS or values[index] == _END_OF_STREAM):
+        elif not (kind in _SILENT_EVENTS or values[index] == _END_OF_STREAM):
             notes.problem(place, "is not an event of the stream that begins before it; log the response in its place")
     return assemble(own, path, notes)
 
@@ -71,6 +71,14 @@ def _assembler_of(event: Fields) -> _Assembler | None:
     if kind in _ANTHROPIC_EVENTS:
         return _anthropic_message
     return _last_response if kind.startswith("response.") else None
+
+
+def _error_in(event: Fields) -> str | None:
+    """Return what the provider said if the stream broke off: Anthropic nests it, Responses has it in the event."""
+    if not event.get("error") and _type_of(event) != "error":
+        return None
+    reason = event.get("error") or event.get("message") or dict(event)
+    return f"the stream broke off with an error: {short_repr(reason, 500)}"
 
 
 def _type_of(event: Fields) -> str:
@@ -194,6 +202,9 @@ def _last_response(events: Sequence[tuple[str, Fields]], path: str, notes: Notes
         notes.problem(path, _SEVERAL)
     elif not ends:
         notes.problem(path, "has no 'response.completed', of which the response is read; log the items of the output")
+        for place, reason in [(place, _error_in(event)) for place, event in events]:
+            if reason:
+                notes.problem(place, reason)
     else:
         size, count = len(list_of(ends[0].get("output"))), kinds["response.output_item.done"]
         if size < count:
