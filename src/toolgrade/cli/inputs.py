@@ -63,7 +63,7 @@ def opened_input(path: str) -> Generator[tuple[Source, Kind], None, None]:
             yield io.BufferedReader(_Joined(head, file, name)), kind_of(head)
 
 
-def read_input(path: str, *, allow_nan: bool) -> list[TestCase]:
+def read_input(path: str, *, allow_nan: bool = False) -> list[TestCase]:
     """Return the cases of a file, or those that its messages or traces give."""
     with opened_input(path) as (source, kind):
         if kind == "results":

@@ -41,7 +41,7 @@ def lint(
     with exit_on_error(file, "nothing was checked"):
         tools = tools_in(tools_path, file)
         if kind_of_file(file) == "log":
-            report = linting.lint(read_input(file, {"allow_nan": allow_nan}), tools)
+            report = linting.lint(read_input(file, allow_nan=allow_nan), tools)
         else:
             report = linting.lint(file, tools, allow_nan=allow_nan)
     report = replace(report, findings=tuple(one for one in report.findings if one.kind.value not in ignored))

@@ -33,7 +33,7 @@ def tools_in(path: str | None, file: str | None) -> list[ToolSpec] | None:
 
         return read_tools(path)
     tools: dict[str, ToolSpec] = {}
-    for case in read_input(path, {}):
+    for case in read_input(path):
         for tool in case.available_tools or ():
             tools.setdefault(tool.name, tool)
     return list(tools.values())

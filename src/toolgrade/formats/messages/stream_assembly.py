@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from toolgrade._internal.json import JsonObject, json_text, parse_json, short_repr
+from toolgrade._internal.json import JsonObject, json_text, parse_json, short_repr, to_json_value
 from toolgrade._internal.message_content import Fields, object_of, part_type, parts_of, text_of, text_or_empty
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats.messages.field_readers import Notes, list_of, present_keys, read_list, read_object
@@ -150,7 +150,7 @@ class _Choice:
         key = "custom" if piece.get("custom") else "function"
         body = object_of(piece.get(key))
         name, value = text_or_empty(body.get("name")), body.get("input" if key == "custom" else "arguments")
-        text = value if isinstance(value, str) else "" if value is None else json_text(value)
+        text = value if isinstance(value, str) else "" if value is None else json_text(to_json_value(value))
         call = self._latest.get(("id", str(call_id)), self._latest.get(("index", index)))
         if call is None or not call.continues(call_id, name, text):
             call = _Call(key)
