@@ -201,50 +201,7 @@ def _check_transcripts(data: bytes) -> None:
                 _check_case(case)
 
 
-<<<<<<< HEAD
-# Messages, streams and traces
-=======
-def _write_parquet(chance: random.Random) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415 - an optional package
-    from pyarrow import parquet  # noqa: PLC0415
-
-    rows = [_mutated_lines(chance, RECORD).decode(errors="replace") for _ in range(chance.randint(1, 3))]
-    if chance.random() < 0.5:
-        table = pa.table({"case": rows})
-    else:
-        names = (
-            "id",
-            "query",
-            "input",
-            "toolsCalled",
-            "tools_called",
-            "expected_tools",
-            "tags",
-            "metadata",
-            "case",
-            "x",
-        )
-        cells = [_mutated_lines(chance, chance.choice(list(RECORD.values()))).decode(errors="replace") for _ in rows]
-        columns = {name: chance.choice((rows, cells, [None] * len(rows))) for name in chance.sample(names, 3)}
-        table = pa.table(columns)
-    file = io.BytesIO()
-    parquet.write_table(table, file, row_group_size=2)
-    return file.getvalue()
-
-
-def _check_parquet(data: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "cases.parquet")
-        Path(path).write_bytes(data)
-        for group, first in enumerate(row_groups(path)):
-            for document in read_rows(path, group, first, allow_nan=True):
-                if not document.problems:
-                    with suppress(ToolgradeError):  # each row is a case of its own
-                        _check_case(read_case(document.value, document.place))
-
-
 # Messages and traces
->>>>>>> 34eff2c (docs, tests: cut the pages and tests of formats, live and observe)
 
 
 def _check_messages(data: bytes) -> None:
@@ -454,12 +411,7 @@ GROUPS: dict[str, dict[str, Door]] = {
         "case files": Door(lambda chance: _mutated_lines(chance, RECORD, RECORD), _check_case_file),
         "lint": Door(lambda chance: _mutated_lines(chance, RECORD), _check_lint),
     },
-<<<<<<< HEAD
-    "messages and streams": {
-=======
-    "Parquet": {"parquet": Door(_write_parquet, _check_parquet, "pyarrow")},
     "messages": {
->>>>>>> 34eff2c (docs, tests: cut the pages and tests of formats, live and observe)
         "transcripts": Door(
             lambda chance: _mutated_lines(chance, MESSAGES, {"messages": MESSAGES}), _check_transcripts
         ),
