@@ -27,7 +27,7 @@ TESTS = {
     ],
     "metrics": [
         "tests/metrics",
-        *(f"tests/laws/test_{name}_laws.py" for name in ("metric", "call_metric", "task_effect", "task_effect_plan")),
+        *(f"tests/laws/test_{name}_laws.py" for name in ("metric", "call_metric", "calls_only", "calls_only_plan")),
     ],
     "capture": ["tests/capture"],
     "formats/messages": ["tests/formats"],

@@ -1,6 +1,6 @@
 """Several correct ways to do a task: a plan with variants, an order, and forbidden calls."""
 
-from toolgrade import Golden, LLMTestCase, TaskEffectMetric, ToolCall, ToolCorrectnessMetric
+from toolgrade import Golden, LLMTestCase, TaskSuccessMetric, ToolCall, ToolCorrectnessMetric
 from toolgrade.expect import Alternatives, Approx, Expect, Forbid, Glob, IgnoreCase, OneOf, Plan
 from toolgrade.linting import lint
 
@@ -57,4 +57,4 @@ changed = LLMTestCase(
     tools_called=[ToolCall(name="find_order"), *runs["refunded"]],
     expected_tools=[ToolCall(name="refund", input_parameters={"amount": 20})],
 )
-print(f"\nchanged: {TaskEffectMetric(effects={'find_*': 'read', '*': 'write'}).measure(changed).reason}")
+print(f"\nchanged: {TaskSuccessMetric(calls_only=True).measure(changed).reason}")

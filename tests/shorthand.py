@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from toolgrade import Execution, ToolCall
+from toolgrade import Execution, TaskSuccessMetric, ToolCall
 
 _FORM = re.compile(r"(?P<name>\w+)(?:\((?P<n>\w*)\))?(?::(?P<status>\w+))?(?:=(?P<error>\w+))?(?:@(?P<step>\d+))?")
+
+
+def calls_only(**options: Any) -> TaskSuccessMetric:
+    """Return the metric of calls alone, with JSON values compared and nothing guessed."""
+    exact: dict[str, Any] = {"guess_effects": False, "error_pattern": None, "compare": "exact"}
+    return TaskSuccessMetric(calls_only=True, **{**exact, "read_weight": 0.1, "threshold": 0.9, **options})
 
 
 def calls_from(text: str) -> list[ToolCall]:

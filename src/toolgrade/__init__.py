@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from toolgrade.metrics import (
         ArgumentSchemaMetric,
         Metric,
-        TaskEffectMetric,
         TaskSuccessMetric,
         ToolCorrectnessMetric,
         ToolEfficiencyMetric,
@@ -95,7 +94,7 @@ _NAMES = {
     "judge": "Judge",
     "matching": "Alignment Pair",
     "metrics": (
-        "ArgumentSchemaMetric Metric TaskEffectMetric TaskSuccessMetric "
+        "ArgumentSchemaMetric Metric TaskSuccessMetric "
         "ToolCorrectnessMetric ToolEfficiencyMetric ToolErrorRate ToolPolicyMetric ToolRecoveryMetric "
         "ToolUseMetric"
     ),
@@ -143,7 +142,6 @@ __all__ = [
     "ResultStatus",
     "Run",
     "RunStatus",
-    "TaskEffectMetric",
     "TaskSuccessMetric",
     "ToolCall",
     "ToolCallParams",

@@ -155,17 +155,18 @@ def test_totals_without_a_score_exit_with_1(tmp_path: Path) -> None:
         (["--max-calls", "0"], "--max-calls is an option of tool-efficiency"),
         (
             ["--metric", "tool-recovery", "--effect", "a=read"],
-            "--effect is an option of task-effect and task-success and tool-correctness",
+            "--effect is an option of task-success and tool-correctness",
         ),
-        (["--metric", "tool-recovery", "--guess-effects"], "--guess-effects is an option of task-effect and task-succ"),
-        (["--forbidden", "a"], "--forbidden is an option of task-effect and task-success, which --metric does not"),
-        (["--metric", "tool-recovery", "--compare", "meaning"], "--compare is an option of task-effect and task-succ"),
-        (["--metric", "task-effect", "--only", "read"], "--only is an option of tool-correctness"),
-        (["--metric", "task-effect", "--ignore-failed"], "--ignore-failed is an option of tool-correctness"),
+        (["--metric", "tool-recovery", "--guess-effects"], "--guess-effects is an option of task-success"),
+        (["--forbidden", "a"], "--forbidden is an option of task-success, which --metric does not"),
+        (["--metric", "tool-recovery", "--compare", "meaning"], "--compare is an option of task-success"),
+        (["--calls-only"], "--calls-only is an option of task-success, which --metric does not name"),
+        (["--metric", "task-success", "--only", "read"], "--only is an option of tool-correctness"),
+        (["--metric", "task-success", "--ignore-failed"], "--ignore-failed is an option of tool-correctness"),
         (["--effect", "book"], "'book' needs a tool and its effect"),
         (["--effect", "book=maybe"], "'book' needs a tool and its effect"),
         (["--effect", "=read"], "'read' needs a tool and its effect"),
-        (["--metric", "task-effect", "--error-pattern", "("], "not a regular expression"),
+        (["--metric", "task-success", "--error-pattern", "("], "not a regular expression"),
         (["--error-pattern", "x"], "--error-pattern must be used with --ignore-failed"),
         (["--metric", "tool-efficiency", "--max-calls", "-1"], "-1 is not in the range x>=0"),
         (["--metric", "tool-efficiency", "--max-seconds", "nan"], "max_seconds must be a finite number"),
@@ -536,19 +537,18 @@ CHANGED = {
 @pytest.mark.parametrize(
     ("options", "mean", "code"),
     [
-        ([], 2 / 4, 1),  # look counts as a write; the effects of mail_all and jiggle are unknown
-        (["--effect", "look=read"], 2 / 3 * 0.9, 1),
-        (["--effect", "look=read", "--error-pattern", "^Error"], 0.9, 0),
-        (["--effect", "l*=read", "--effect", "*_all=write", "--error-pattern", "^Error"], 2 / 3 * 0.9, 1),
-        (["--guess-effects", "--error-pattern", "^Error"], 2 / 3 * 0.9, 1),
-        (["--effect", "look=read", "--error-pattern", "^Error", "--forbidden", "mail_*"], 0, 1),
-        (["--effect", "look=read", "--error-pattern", "^Error", "--threshold", "0.95"], 0.9, 1),
+        (["--no-guess-effects"], 2 / 3, 1),  # look counts as a write; the effects of mail_all and jiggle are unknown
+        (["--effect", "look=read", "--no-guess-effects"], 0.98, 0),
+        (["--effect", "look=read", "--error-pattern", "full"], 2 / 3 * 0.98, 1),
+        (["--effect", "l*=read", "--effect", "*_all=write"], 2 / 3 * 0.98, 1),
+        (["--effect", "look=read", "--forbidden", "mail_*"], 0, 1),
+        (["--effect", "look=read", "--no-guess-effects", "--threshold", "0.99"], 0.98, 1),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_the_effect_of_a_task(options: list[str], mean: float, code: int) -> None:
     """Effects of tools, failure patterns and forbidden calls can be passed on the command line."""
-    result = score(lines(CHANGED), "--metric", "task-effect", *options, "--json", "-")
+    result = score(lines(CHANGED), "--metric", "task-success", "--calls-only", *options, "--json", "-")
     (summary,) = json.loads(result.stdout)["metrics"]
 
     assert summary["mean"] == pytest.approx(mean)
@@ -612,11 +612,11 @@ def test_correctness_of_a_part_of_the_calls(options: list[str], mean: float) -> 
     ("ignoring", "label"), [([], "tool_correctness"), (["--ignore-failed"], "tool_correctness(without failed calls)")]
 )
 def test_options_of_one_metric_do_not_block_others(ignoring: list[str], label: str) -> None:
-    """The failure pattern applies to task-effect, unless tool-correctness must skip failures as well."""
-    both = ["--metric", "task-effect", "--metric", "tool-correctness", "--error-pattern", "^Error"]
+    """The failure pattern applies to task-success, unless tool-correctness must skip failures as well."""
+    both = ["--metric", "task-success", "--metric", "tool-correctness", "--error-pattern", "^Error"]
     metrics = json.loads(score(lines(CHANGED), *both, *ignoring, "--json", "-").stdout)["metrics"]
 
-    assert [summary["metric"] for summary in metrics] == ["task_effect", label]
+    assert [summary["metric"] for summary in metrics] == ["task_success", label]
 
 
 def test_skipped_case_shows_its_reason_in_one_line() -> None:

@@ -173,7 +173,7 @@ def test_help_has_examples_that_can_be_parsed(name: str, command: click.Command)
         ("ToolCorrectnessMetric", "did you mean 'tool-correctness'?"),
         ("success", "did you mean 'task-success'?"),
         ("efficiency", "did you mean 'tool-efficiency'?"),
-        ("xyz", "the metrics are argument-schema, task-effect,"),
+        ("xyz", "the metrics are argument-schema, task-success,"),
     ],
 )
 def test_a_wrong_metric_is_answered_with_the_nearest(tmp_path: Path, name: str, hint: str) -> None:

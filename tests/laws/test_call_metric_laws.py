@@ -105,7 +105,6 @@ def test_every_metric_of_calls_is_in_the_table() -> None:
     public = [getattr(toolgrade.metrics, name) for name in toolgrade.metrics.__all__]
     assert {thing.__name__ for thing in public if inspect.isclass(thing) and issubclass(thing, CallMetric)} == {
         *TABLE,
-        "TaskEffectMetric",  # tested in its own file
     }
 
 

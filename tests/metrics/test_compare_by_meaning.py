@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolgrade import ConfigurationError, LLMTestCase, MetricResult, TaskEffectMetric, ToolCall, ToolCorrectnessMetric
+from toolgrade import ConfigurationError, LLMTestCase, MetricResult, TaskSuccessMetric, ToolCall, ToolCorrectnessMetric
 from toolgrade.expect import Expect, Forbid, Ignore, Plan, Regex
 from toolgrade.redact import REDACTED
 
@@ -74,9 +74,8 @@ def test_several_calls_are_paired_by_meaning() -> None:
 
     assert alignment.matched == 5
     assert [(pair.expected, pair.called) for pair in alignment.pairs] == [(0, 4), (1, 3), (2, 2), (3, 1), (4, 0)]
-    effect = TaskEffectMetric(effects={"book": "write"}, compare="meaning").measure(case)
-    assert (effect.score, effect.metric) == (1, "task_effect(by meaning)")
-    assert TaskEffectMetric(effects={"book": "write"}).measure(case).score == 0.5
+    assert TaskSuccessMetric(calls_only=True).measure(case).score == 1
+    assert TaskSuccessMetric(calls_only=True, compare="exact").measure(case).score == 0.5
 
 
 def test_names_alone_are_not_affected() -> None:
@@ -86,6 +85,6 @@ def test_names_alone_are_not_affected() -> None:
 
     assert metric.measure(case).score == 0
     assert metric.label == "tool_correctness"
-    for kind in (ToolCorrectnessMetric, TaskEffectMetric):
+    for kind in (ToolCorrectnessMetric, TaskSuccessMetric):
         with pytest.raises(ConfigurationError, match="compare must be one of exact, meaning"):
             kind(compare="any")  # type: ignore[arg-type]

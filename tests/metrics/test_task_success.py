@@ -499,9 +499,16 @@ def test_options() -> None:
     """They are checked and shown in the label."""
     assert TaskSuccessMetric().label == "task_success"
     label = TaskSuccessMetric(
-        compare="exact", guess_effects=False, read_weight=0.1, forbidden=["x"], strict_mode=True
+        calls_only=True,
+        compare="exact",
+        guess_effects=False,
+        ignore_failed=False,
+        read_weight=0.1,
+        forbidden=["x"],
+        strict_mode=True,
     ).label
-    assert label == "task_success(not guessed, exact arguments, forbidden, read_weight=0.1, strict)"
+    parts = "calls only, not guessed, with failed calls, exact arguments, forbidden, read_weight=0.1, strict"
+    assert label == f"task_success({parts})"
     for options in ({"compare": "loosely"}, {"read_weight": 2}, {"threshold": -1}, {"effects": {"a": "x"}}):
         with pytest.raises(ConfigurationError):
             TaskSuccessMetric(**options)  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ from toolgrade import (
     Report,
     ResultStatus,
     Run,
-    TaskEffectMetric,
+    TaskSuccessMetric,
     ToolCall,
     ToolCorrectnessMetric,
     ToolEfficiencyMetric,
@@ -167,7 +167,7 @@ def test_alignments_and_findings_come_back(tmp_path: Path, expected: Any) -> Non
     """With exact sums, the differences of pairs, matchers, and the rows that are drawn from them."""
     called = [WEATHER, ToolCall(name="first"), ToolCall(name="w")]
     case = LLMTestCase(id="c", tools_called=called, expected_tools=expected)
-    metrics: list[MetricLike] = [CORRECT, TaskEffectMetric(effects={"weather": "write"})]
+    metrics: list[MetricLike] = [CORRECT, TaskSuccessMetric(calls_only=True, effects={"weather": "write"})]
     report = evaluate([case], metrics)
     (restored,) = read_results(written(report, metrics, tmp_path / "r.jsonl")).cases
 

@@ -19,7 +19,6 @@ from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics import (
     ArgumentSchemaMetric,
     MetricLike,
-    TaskEffectMetric,
     TaskSuccessMetric,
     ToolCorrectnessMetric,
     ToolEfficiencyMetric,
@@ -40,7 +39,6 @@ _PARAMS = {
 
 _METRICS: dict[str, Callable[..., MetricLike]] = {
     "argument-schema": ArgumentSchemaMetric,
-    "task-effect": TaskEffectMetric,
     "task-success": TaskSuccessMetric,
     "tool-correctness": ToolCorrectnessMetric,
     "tool-efficiency": ToolEfficiencyMetric,
@@ -52,7 +50,7 @@ _SHARED = ("threshold", "evaluation_params", "should_consider_ordering", "should
 """Parameters of metrics that are options; a metric that does not have one ignores it."""
 _SPECIAL = (
     *("max_calls", "max_seconds", "only", "ignore_failed", "forbidden"),
-    *("compare", "effects", "guess_effects", "error_pattern"),
+    *("calls_only", "compare", "effects", "guess_effects", "error_pattern"),
 )
 """Further ones. It is an error to give one that no chosen metric has."""
 
@@ -111,9 +109,9 @@ def _check_combinations(names: Sequence[str], options: Mapping[str, Any]) -> Non
     if options["should_consider_ordering"] and options["should_exact_match"]:
         raise click.UsageError("--ordered and --exact cannot be combined: an exact match is ordered")
     _check_special(names)
-    leaves_out_failed = options["ignore_failed"] or not {"task-effect", "task-success"}.isdisjoint(names)
+    leaves_out_failed = options["ignore_failed"] or "task-success" in names
     if options["error_pattern"] and not leaves_out_failed and is_given("error_pattern"):
-        message = "--error-pattern must be used with --ignore-failed, or with --metric task-effect or task-success"
+        message = "--error-pattern must be used with --ignore-failed or --metric task-success"
         raise click.UsageError(message)
 
 
@@ -130,8 +128,8 @@ def _check_special(names: Sequence[str]) -> None:
 def _parameters(name: str) -> set[str]:
     """Return the names of the parameters of a metric, those without an option included."""
     parameters = set(signature(_METRICS[name]).parameters)
-    # --ignore-failed turns it on, which it is by default for task-effect.
-    return parameters - {"ignore_failed"} if name == "task-effect" else parameters
+    # --ignore-failed turns it on, which it is by default for task-success.
+    return parameters - {"ignore_failed"} if name == "task-success" else parameters
 
 
 def _metric(name: str, options: Mapping[str, Any], *, strict: bool) -> MetricLike:
@@ -193,6 +191,11 @@ metric_options: Decorator = bundle(
             help="How arguments are compared: as JSON values, or by meaning.  [default: meaning for task-success, else "
             "exact]",
         ),
+        _metric_option(
+            "--calls-only",
+            is_flag=True,
+            help="For task-success: score the calls alone, not texts, turns, the end or the answer.",
+        ),
         _effect_option(
             "--only", type=click.Choice(["read", "write"]), help="For tool-correctness: compare only these calls."
         ),
@@ -205,8 +208,7 @@ metric_options: Decorator = bundle(
             multiple=True,
             callback=_parse_effects,
             metavar="NAME=read|write",
-            help="Effect of a tool, or of all that match a pattern, for task-effect, task-success and --only; may be "
-            "repeated.",
+            help="Effect of a tool, or of all that match a pattern, for task-success and --only; may be repeated.",
         ),
         _effect_option(
             "--guess-effects/--no-guess-effects",
@@ -216,15 +218,14 @@ metric_options: Decorator = bundle(
         _effect_option(
             "--error-pattern",
             metavar="REGEX",
-            help="For task-effect, task-success and --ignore-failed: calls whose output matches count as failed; "
+            help="For task-success and --ignore-failed: calls whose output matches count as failed; "
             "'default' matches outputs that begin as usual error texts, and is the default of task-success.",
         ),
         _effect_option(
             "--forbidden",
             multiple=True,
             metavar="NAME",
-            help="For task-effect and task-success: a tool, or a pattern of tools, that must not be called; may be "
-            "repeated.",
+            help="For task-success: a tool, or a pattern of tools, that must not be called; may be repeated.",
         ),
         _verdict_option("--max-calls", type=click.IntRange(0), help="For tool-efficiency: calls that are enough."),
         _verdict_option(
@@ -235,7 +236,7 @@ metric_options: Decorator = bundle(
         _verdict_option(
             "--threshold",
             type=click.FloatRange(0, 1),
-            help="Lowest score that passes.  [default: 0.5; 0.9 for task-effect; 0.98 for task-success; 1 for "
+            help="Lowest score that passes.  [default: 0.5; 0.98 for task-success; 1 for "
             "argument-schema and tool-error-rate]",
         ),
         _verdict_option("--strict", is_flag=True, help="Threshold 1, and any lower score becomes 0."),

@@ -3,7 +3,6 @@
 from toolgrade.metrics.argument_schema import ArgumentSchemaMetric
 from toolgrade.metrics.base import Metric, MetricLike
 from toolgrade.metrics.call_filter import ERROR_TEXTS
-from toolgrade.metrics.task_effect import TaskEffectMetric
 from toolgrade.metrics.task_success import TaskSuccessMetric
 from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric
 from toolgrade.metrics.tool_efficiency import ToolEfficiencyMetric
@@ -17,7 +16,6 @@ __all__ = [
     "ArgumentSchemaMetric",
     "Metric",
     "MetricLike",
-    "TaskEffectMetric",
     "TaskSuccessMetric",
     "ToolCorrectnessMetric",
     "ToolEfficiencyMetric",

@@ -1,4 +1,4 @@
-"""Alignments of what a run changed with what it should have changed, for the effect of a task.
+"""Alignments of what a run changed with what it should have changed, for the success of a task.
 
 Writes are aligned in any order, with the leaves of their arguments; reads are aligned by name alone. A list of expected
 calls gives one result. A plan gives one for each of its variants, so that no result mixes the writes of one variant
@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
-from toolgrade._internal.text import number_text, printable
+from toolgrade._internal.text import printable
 from toolgrade.calls import ToolCall, ToolEffect
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.plan import MOST_WAYS, Expectation
@@ -33,7 +33,7 @@ from toolgrade.metrics.comparable_calls import (
 )
 from toolgrade.metrics.plan_variants import Aligner, variants_of
 from toolgrade.metrics.tool_effects import list_names
-from toolgrade.metrics.wording import alignment_findings, arithmetic
+from toolgrade.metrics.wording import alignment_findings
 from toolgrade.result import Finding
 
 
@@ -74,6 +74,11 @@ class TaskChanges:
     warnings: Sequence[str] = ()
 
     @property
+    def has_writes(self) -> bool:
+        """Whether a write was expected or made."""
+        return bool(self.writes.expected_count or self.writes.called_count)
+
+    @property
     def right_tools(self) -> Alignment:
         """The alignment of the writes in which each pair counts fully, whatever its arguments."""
         pairs = [pair for pair in self.writes.pairs if all(one.kind != "wrong_type" for one in pair.differences)]
@@ -90,31 +95,6 @@ class TaskChanges:
         # The alignment in order may leave calls out, so it can break fewer rules of a plan than the free one and weigh
         # more.
         return min(in_order.matched / self.writes.matched, Fraction(1))
-
-    def parts(self, ordered_share: Fraction | None) -> dict[str, float]:
-        """Return the numbers that apply to this case, by name."""
-        writes, reads = self.writes, self.reads
-        rows = (
-            ("write_f1", writes.expected_count or writes.called_count, writes.f1),
-            ("write_recall", writes.expected_count, writes.recall),
-            ("write_precision", writes.called_count, writes.precision),
-            ("read_recall", reads.expected_count, reads.recall),
-            ("write_order", ordered_share is not None, float(ordered_share or 0)),
-        )
-        return {name: value for name, applies, value in rows if applies}
-
-    def steps(self, ordered_share: Fraction | None) -> list[str]:
-        """Return the arithmetic of the parts, one line for each."""
-        lines = [f"Writes: {arithmetic(self.writes, 'f1', exact=False)}."]
-        if self.reads.expected_count:
-            matched = number_text(float(self.reads.matched))
-            recall = number_text(self.reads.recall)
-            lines.append(f"Reads: {matched} of {self.reads.expected_count} expected = {recall}.")
-        if ordered_share is not None:
-            total = self.writes.matched
-            terms = f"{number_text(float(ordered_share * total))} of {number_text(float(total))}"
-            lines.append(f"Order: {terms} matched in order = {number_text(float(ordered_share))}.")
-        return lines
 
     def findings(self, in_order: Alignment, called: Sequence[str]) -> list[Finding]:
         """Return findings about the writes, writes out of order, and missing reads; `called` names the called tools."""

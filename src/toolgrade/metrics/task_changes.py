@@ -1,4 +1,4 @@
-"""What a run changed and should have changed: the evidence that the metrics of a task share."""
+"""What a run changed and should have changed, by each variant of the expectation."""
 
 from __future__ import annotations
 

@@ -46,13 +46,15 @@ from toolgrade.result import Finding, MetricResult, display_value
 class TaskSuccessMetric(Metric):
     """Estimates whether the agent did its task, from all that the case states about it.
 
-    The calls give the parts of `TaskEffectMetric`, whose options these are. With m expected writes, n called writes and
-    p pairs of them, whose similarities sum to w:
+    A *write* is a call of a tool that changes something, a *read* any other call; calls that failed are left out.
+    Expected and called writes are aligned one to one with the greatest sum w of similarities; the similarity of two
+    calls is the share of leaves of their arguments that are equal. With m expected writes, n called writes and p pairs:
 
         effects = 2 p / (m + n), arguments = 2 w / (m + n)
         total = (effects + arguments) / 2 x (1 - read_weight + read_weight x reads) x the product of (1 + part) / 2
 
-    over the other parts that the case states, so that one that is not met at all halves the score:
+    `reads` is the share of the expected reads that were made, by name. The product is over the other parts that the
+    case states, so that one that is not met at all halves the score:
 
     - `turns`, where expected calls have a `turn`: the matched weight of these calls, reads included, compared only with
       the calls of the same turn, over their number;
@@ -64,15 +66,24 @@ class TaskSuccessMetric(Metric):
     A part that the case does not state is skipped: it is neither in the `parts` of the result nor in the score.
     `effects` and `arguments` are skipped, too, and count as 1, if no write was expected or made. After a forbidden call
     the score is 0 (`forbidden`, stated by the option or by a plan, is then 0 and else 1). `order` is the share of w in
-    the expected order; it does not affect the score. Of a plan the variant with the best total counts. See
-    docs/metrics.md.
+    the expected order; it does not affect the score. Of a plan the variant with the best total counts, writes and reads
+    together. See docs/metrics.md.
+
+    The effect of a tool comes from `effects`, then from the `effect` of the metric's `available_tools`, then from those
+    of the case, then from a guess. An expected call of unknown effect counts as a write, and so do the calls of its
+    tool; other calls of unknown effect are reported and not scored.
 
     Args:
-        effects: `"read"` or `"write"` by name or pattern, as in `TaskEffectMetric`.
+        calls_only: Score the calls alone: total = arguments x (1 - read_weight + read_weight x reads).
+        effects: `"read"` or `"write"` by name or pattern: `{"get_*": "read", "book": "write"}`. An exact name wins over
+            patterns, and of several patterns the first that matches wins.
         available_tools: Tools with their `effect`, in any form that `ToolSpec` reads.
         guess_effects: If nothing else decides, guess from the verb in the tool's name; a warning lists the guesses.
-        error_pattern: A call has failed if its status says so, or if this regular expression matches anywhere in its
-            answer. `"default"` is `toolgrade.metrics.ERROR_TEXTS`; `None` to look at the status alone.
+        ignore_failed: Leave out calls that did nothing: `error`, `invalid_arguments`, `unknown_tool`, `rejected`,
+            `cancelled`, `not_executed`. A `pending` call counts.
+        error_pattern: With `ignore_failed`, a call has failed, too, if this regular expression, such as `^Error`,
+            matches anywhere in its answer; answers that are not text are searched as JSON text. `"default"` is
+            `toolgrade.metrics.ERROR_TEXTS`; `None` to look at the status alone.
         forbidden: Names or patterns of tools whose calls must not succeed.
         read_weight: The weight of the expected reads, in [0, 1]; the default only decides between equal scores.
         compare: `"meaning"` compares every expected argument without a matcher as `toolgrade.expect.SameMeaning`, and
@@ -99,9 +110,11 @@ class TaskSuccessMetric(Metric):
 
     _name: ClassVar[str] = "task_success"
 
+    calls_only: bool = False
     effects: Mapping[str, ToolEffect | str] = field(default_factory=dict[str, "ToolEffect | str"])
     available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
     guess_effects: bool = True
+    ignore_failed: bool = True
     error_pattern: str | None = "default"
     forbidden: Sequence[str] = ()
     read_weight: float = 0.02
@@ -118,11 +131,12 @@ class TaskSuccessMetric(Metric):
         read_share(self.read_weight, "read_weight")
         require_one_of("compare", self.compare, get_args(Compare))
         tools = read_tools(self.available_tools)
+        uses_pattern = self.ignore_failed or self.error_pattern != "default"
         call_filter = CallFilter(
-            ignore_failed=True,
+            ignore_failed=self.ignore_failed,
             effects=self.effects,
             guess_effects=self.guess_effects,
-            error_pattern=self.error_pattern,
+            error_pattern=self.error_pattern if uses_pattern else None,
             tools=tools,
         )
         self._set(available_tools=tools, forbidden=read_patterns(self.forbidden, "forbidden"), _filter=call_filter)
@@ -130,7 +144,9 @@ class TaskSuccessMetric(Metric):
     @property
     def _options(self) -> Sequence[str]:
         options = {
+            "calls only": self.calls_only,
             "not guessed": not self.guess_effects,
+            "with failed calls": not self.ignore_failed,
             "exact arguments": self.compare == "exact",
             "forbidden": self.forbidden,
             f"read_weight={self.read_weight:g}": self.read_weight != 0.02,  # noqa: PLR2004 - the default
@@ -140,8 +156,8 @@ class TaskSuccessMetric(Metric):
     def _measure(self, case: TestCase) -> MetricResult:
         metric = type(self).__name__
         check_case(case, metric)
-        parts = [*_required_texts(case), *_ended(case), *_answer(case)]
-        if case.expected_tools is not None:
+        parts = [] if self.calls_only else [*_required_texts(case), *_ended(case), *_answer(case)]
+        if self.calls_only or case.expected_tools is not None:
             measured = self._with_calls(case, expectation_of(case, metric), parts)
         elif parts:
             measured = self._without_calls(case, parts)
@@ -154,19 +170,23 @@ class TaskSuccessMetric(Metric):
         self, case: TestCase, expected: list[ToolCall] | Expectation, stated: Sequence[_Part]
     ) -> Measurement:
         """Return the measurement of a case that states the calls; `stated` are its other parts."""
-        calls = _with_turns(case, called_tools(case, type(self).__name__), expected)
+        calls: Sequence[ToolCall] = called_tools(case, type(self).__name__)
+        if not self.calls_only:
+            calls = _with_turns(case, calls, expected)
         case_changes = CaseChanges.of(case, expected, calls, self._filter, by_meaning=self.compare == "meaning")
 
+        def parts_of(changes: TaskChanges) -> list[_Part]:
+            return [] if self.calls_only else [*_turns(changes), *stated]
+
         def total(changes: TaskChanges) -> float:
-            parts = [*_turns(changes), *stated]
-            return 0.0 if changes.forbidden else self._calls_score(changes) * _product(parts)
+            return 0.0 if changes.forbidden else self._calls_score(changes) * _product(parts_of(changes))
 
         changes = max(case_changes.variants, key=total)
         rules = case_changes.broken_rules(changes, self.forbidden)
         score = 0.0 if rules else total(changes)
         in_order = changes.align_in_order()
         order = changes.ordered_share(in_order)
-        parts = [*_turns(changes), *stated]
+        parts = parts_of(changes)
         values = self._call_parts(changes) | _values(parts)
         if order is not None:
             values["order"] = float(order)
@@ -175,7 +195,7 @@ class TaskSuccessMetric(Metric):
         return Measurement(
             scores={"total": score},
             sums={"total": "a forbidden call was made = 0" if rules else self._sum(changes, parts, score)},
-            steps=[*choice_lines(changes.writes), *_call_steps(changes, order), *(part.step for part in parts)],
+            steps=[*choice_lines(changes.writes), *self._call_steps(changes, order), *(part.step for part in parts)],
             parts=values,
             findings=[*case_changes.findings(changes, in_order, rules), *_findings(parts)],
             warnings=[
@@ -217,22 +237,41 @@ class TaskSuccessMetric(Metric):
     def _calls_score(self, changes: TaskChanges) -> float:
         """Return the score of the calls alone."""
         recall = changes.reads.recall if changes.reads.expected_count else 1.0
-        writes = (changes.right_tools.f1 + changes.writes.f1) / 2
+        writes = changes.writes.f1 if self.calls_only else (changes.right_tools.f1 + changes.writes.f1) / 2
         return writes * (1 - self.read_weight * (1 - recall))
 
     def _call_parts(self, changes: TaskChanges) -> dict[str, float]:
         """Return the parts about the calls that apply."""
         parts: dict[str, float] = {}
-        if changes.writes.expected_count or changes.writes.called_count:
-            parts = {"effects": changes.right_tools.f1, "arguments": changes.writes.f1}
+        if changes.has_writes and not self.calls_only:
+            parts["effects"] = changes.right_tools.f1
+        if changes.has_writes:
+            parts["arguments"] = changes.writes.f1
         if changes.reads.expected_count:
             parts["reads"] = changes.reads.recall
         return parts
 
+    def _call_steps(self, changes: TaskChanges, order: Fraction | None) -> list[str]:
+        """Return the arithmetic of the parts about the calls, one line for each."""
+        steps: list[str] = []
+        if changes.has_writes and not self.calls_only:
+            steps.append(f"Effects: {arithmetic(changes.right_tools, 'f1', exact=False)}.")
+        if changes.has_writes:
+            steps.append(f"Arguments: {arithmetic(changes.writes, 'f1', exact=False)}.")
+        if changes.reads.expected_count:
+            matched, recall = number_text(float(changes.reads.matched)), number_text(changes.reads.recall)
+            steps.append(f"Reads: {matched} of {changes.reads.expected_count} expected = {recall}.")
+        if order is not None:
+            total = changes.writes.matched
+            terms = f"{number_text(float(order * total))} of {number_text(float(total))}"
+            steps.append(f"Order: {terms} matched in order = {number_text(float(order))}.")
+        return steps
+
     def _idle_warnings(self, changes: TaskChanges, parts: Sequence[_Part]) -> list[str]:
         """Return the warning that a run without any call would score high; empty if the case asks for more."""
         if (
-            changes.writes.expected_count
+            self.calls_only
+            or changes.writes.expected_count
             or not changes.reads.expected_count
             or {part.name for part in parts} - {"ended"}
         ):
@@ -247,6 +286,8 @@ class TaskSuccessMetric(Metric):
         terms = ["no write expected or made 1"]
         if "effects" in values:
             terms = [f"(effects {values['effects']} + arguments {values['arguments']}) / 2"]
+        elif "arguments" in values:
+            terms = [f"arguments {values['arguments']}"]
         if "reads" in values:
             base, weight = number_text(1 - self.read_weight), number_text(self.read_weight)
             terms.append(f"({base} + {weight} x reads {values['reads']})")
@@ -285,15 +326,6 @@ def _findings(parts: Sequence[_Part]) -> list[Finding]:
 
 def _warnings(parts: Sequence[_Part]) -> list[str]:
     return [warning for part in parts for warning in part.warnings]
-
-
-def _call_steps(changes: TaskChanges, order: Fraction | None) -> list[str]:
-    """Return the arithmetic of the parts about the calls, one line for each."""
-    _, *others = changes.steps(order)
-    if not changes.writes.expected_count and not changes.writes.called_count:
-        return others
-    tools = arithmetic(changes.right_tools, "f1", exact=False)
-    return [f"Effects: {tools}.", f"Arguments: {arithmetic(changes.writes, 'f1', exact=False)}.", *others]
 
 
 def _with_turns(

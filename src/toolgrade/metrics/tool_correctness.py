@@ -73,7 +73,7 @@ class ToolCorrectnessMetric(Metric):
         ignore_failed: Leave out called tools that did nothing: `error`, `invalid_arguments`, `unknown_tool`,
             `rejected`, `cancelled`, `not_executed`. A judge sees all calls.
         effects: The effects of tools for `only`, `"read"` or `"write"` by name or pattern; otherwise the `effect` of
-            the available tools decides. See `TaskEffectMetric`.
+            the available tools decides. See `TaskSuccessMetric`.
         guess_effects: If nothing else decides, guess from the verb in the tool's name; a warning lists the guesses.
         error_pattern: A regular expression for the answers of failed calls; with `ignore_failed`, a call whose answer
             it matches anywhere is left out too. `"default"` is `toolgrade.metrics.ERROR_TEXTS`.

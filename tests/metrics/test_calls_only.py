@@ -1,29 +1,21 @@
-"""`TaskEffectMetric`: actual changes compared with expected changes."""
+"""`TaskSuccessMetric(calls_only=True)`: actual changes compared with expected changes."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from shorthand import calls_from
+from shorthand import calls_from, calls_only
 from toolgrade import (
     ConfigurationError,
     LLMTestCase,
     MetricResult,
     MissingFieldError,
-    ResultStatus,
-    Run,
-    TaskEffectMetric,
     ToolCall,
     ToolgradeError,
-    read_cases,
 )
-from toolgrade.expect import Plan
 from toolgrade.redact import REDACTED
-from toolgrade.stats import auc
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "mail": "write"}
 
@@ -31,7 +23,7 @@ EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "mai
 def measured(expected: str, called: str, **options: Any) -> MetricResult:
     """The result of calls in shorthand."""
     case = LLMTestCase(expected_tools=calls_from(expected), tools_called=calls_from(called))
-    return TaskEffectMetric(**{"effects": EFFECTS, **options}).measure(case)
+    return calls_only(**{"effects": EFFECTS, **options}).measure(case)
 
 
 def of_arguments(expected: Any, called: Any, **options: Any) -> MetricResult:
@@ -40,7 +32,7 @@ def of_arguments(expected: Any, called: Any, **options: Any) -> MetricResult:
         expected_tools=[ToolCall(name="book", input_parameters=expected)],
         tools_called=[ToolCall(name="book", input_parameters=called)],
     )
-    return TaskEffectMetric(**{"effects": EFFECTS, **options}).measure(case)
+    return calls_only(**{"effects": EFFECTS, **options}).measure(case)
 
 
 # The formula
@@ -51,29 +43,29 @@ def of_arguments(expected: Any, called: Any, **options: Any) -> MetricResult:
     [
         pytest.param("", "", 1, {}, id="nothing and nothing"),
         pytest.param("", "look find look", 1, {}, id="reads that nobody expected"),
-        pytest.param("", "book", 0, {"write_f1": 0, "write_precision": 0}, id="a write that nobody expected"),
-        pytest.param("book", "", 0, {"write_f1": 0, "write_recall": 0}, id="a write that is missing"),
-        pytest.param("book", "look", 0, {"write_f1": 0, "write_recall": 0}, id="only looked"),
-        pytest.param("book", "look book", 1, {"write_f1": 1, "write_recall": 1, "write_precision": 1}, id="right"),
+        pytest.param("", "book", 0, {"arguments": 0}, id="a write that nobody expected"),
+        pytest.param("book", "", 0, {"arguments": 0}, id="a write that is missing"),
+        pytest.param("book", "look", 0, {"arguments": 0}, id="only looked"),
+        pytest.param("book", "look book", 1, {"arguments": 1}, id="right"),
         pytest.param(
             "book", "book pay", 2 / 3,
-            {"write_f1": 2 / 3, "write_recall": 1, "write_precision": 0.5}, id="one more",
+            {"arguments": 2 / 3}, id="one more",
         ),
-        pytest.param("look", "", 0.9, {"read_recall": 0}, id="a read that is missing"),
-        pytest.param("look find", "find", 0.95, {"read_recall": 0.5}, id="one of two reads"),
-        pytest.param("look look", "look", 0.95, {"read_recall": 0.5}, id="the same read once of twice"),
+        pytest.param("look", "", 0.9, {"reads": 0}, id="a read that is missing"),
+        pytest.param("look find", "find", 0.95, {"reads": 0.5}, id="one of two reads"),
+        pytest.param("look look", "look", 0.95, {"reads": 0.5}, id="the same read once of twice"),
         pytest.param(
             "look book", "find book", 0.9,
-            {"write_f1": 1, "write_recall": 1, "write_precision": 1, "read_recall": 0}, id="write right, read wrong",
+            {"arguments": 1, "reads": 0}, id="write right, read wrong",
         ),
         pytest.param(
             "book pay", "pay book", 1,
-            {"write_f1": 1, "write_recall": 1, "write_precision": 1, "write_order": 0.5}, id="out of order",
+            {"arguments": 1, "order": 0.5}, id="out of order",
         ),
     ],
 )  # fmt: skip
 def test_total_and_parts(expected: str, called: str, score: float, parts: dict[str, float]) -> None:
-    """The total is F1 of the writes x (0.9 + 0.1 x recall of the reads); parts that do not apply are left out."""
+    """The total is arguments x (0.9 + 0.1 x recall of the reads); parts that do not apply are left out."""
     result = measured(expected, called)
 
     assert result.score == pytest.approx(score)
@@ -125,13 +117,6 @@ def test_deep_arguments() -> None:
     assert of_arguments({"x": deep}, {"x": deep}).score == 1
 
 
-def test_arguments_that_are_not_specified_match_anything() -> None:
-    """As everywhere in toolgrade."""
-    case = LLMTestCase(expected_tools=[ToolCall(name="book")], tools_called=[ToolCall(name="book", args={"a": 1})])
-
-    assert TaskEffectMetric().measure(case).score == 1
-
-
 def test_writes_are_matched_so_that_the_sum_is_greatest() -> None:
     """Not in order of occurrence: the first call would match either."""
     expected = [{"a": 1, "b": 1}, {"a": 1, "b": 2}]
@@ -139,7 +124,7 @@ def test_writes_are_matched_so_that_the_sum_is_greatest() -> None:
         expected_tools=[ToolCall(name="book", args=arguments) for arguments in expected],
         tools_called=[ToolCall(name="book", args=arguments) for arguments in ({"a": 1, "b": 2}, {"a": 1, "b": 9})],
     )
-    result = TaskEffectMetric().measure(case)
+    result = calls_only().measure(case)
 
     assert result.score == pytest.approx(0.75)
     assert result.alignment is not None
@@ -171,8 +156,8 @@ def test_failures_in_answers() -> None:
     calls = [ToolCall(name="book", output=text) for text in ("Error: full", "booked")]
     case = LLMTestCase(expected_tools=[ToolCall(name="book")], tools_called=calls)
 
-    assert TaskEffectMetric(error_pattern="^Error").measure(case).score == 1
-    assert TaskEffectMetric().measure(case).score == pytest.approx(2 / 3)
+    assert calls_only(error_pattern="^Error").measure(case).score == 1
+    assert calls_only().measure(case).score == pytest.approx(2 / 3)
 
 
 def test_unknown_effects() -> None:
@@ -189,27 +174,15 @@ def test_unknown_effects() -> None:
     assert measured("", "jiggle").warnings[-1] == "if those calls changed something, the score is 0"
 
 
-def test_effects_are_guessed_only_on_request() -> None:
-    """With a note."""
-    guessed = measured("cancel_order", "get_order cancel_order delete_order", effects={}, guess_effects=True)
-    silent = measured("cancel_order", "get_order cancel_order delete_order", effects={})
-
-    assert guessed.score == pytest.approx(2 / 3)
-    assert "read: 'get_order'; write: 'cancel_order', 'delete_order'" in guessed.warnings[1]
-    assert silent.score == 1
-    assert [finding.tool for finding in silent.findings] == ["get_order", "delete_order"]
-
-
 def test_tools_of_the_case_and_the_metric() -> None:
     """Effects may be in `available_tools`; the metric's own take precedence."""
     tools = [{"name": "a", "effect": "read"}, {"name": "b", "annotations": {"readOnlyHint": True}}]
     case = LLMTestCase(expected_tools=[], tools_called=calls_from("a b"), available_tools=tools)
 
-    assert TaskEffectMetric().measure(case).score == 1
-    assert TaskEffectMetric(available_tools=[{"name": "a", "effect": "write"}]).measure(case).score == 0
+    assert calls_only().measure(case).score == 1
+    assert calls_only(available_tools=[{"name": "a", "effect": "write"}]).measure(case).score == 0
     assert (
-        TaskEffectMetric(available_tools=[{"name": "a", "effect": "write"}], effects={"?": "read"}).measure(case).score
-        == 1
+        calls_only(available_tools=[{"name": "a", "effect": "write"}], effects={"?": "read"}).measure(case).score == 1
     )
 
 
@@ -233,13 +206,6 @@ def test_arguments_that_are_redacted(pin: Any) -> None:
     ]
 
 
-def test_doubts_about_the_run_are_in_the_result() -> None:
-    """As everywhere."""
-    case = LLMTestCase(expected_tools=[], tools_called=[], run=Run(calls=[], warnings=["cut short"]))
-
-    assert "cut short" in TaskEffectMetric().measure(case).warnings
-
-
 # Forbidden calls
 
 
@@ -248,17 +214,11 @@ def test_a_forbidden_call_makes_the_total_0() -> None:
     result = measured("book", "book mail", forbidden=["ma?l"])
     clean = measured("book", "book mail:error", forbidden=["ma?l"])
 
-    assert (result.score, result.parts["allowed"], result.parts["write_recall"]) == (0, 0, 1)
-    assert (clean.score, clean.parts["allowed"]) == (1, 1)
+    assert (result.score, result.parts["forbidden"]) == (0, 0)
+    assert (clean.score, clean.parts["forbidden"]) == (1, 1)
     assert [(finding.kind, finding.called) for finding in result.findings] == [("forbidden", 1), ("unexpected", 1)]
     assert str(result.reason).startswith("total: a forbidden call was made = 0 (failed at 0.9).")
-    assert "allowed" not in measured("book", "book").parts
-
-
-def test_a_read_may_be_forbidden() -> None:
-    """As may a tool of unknown effect."""
-    assert measured("", "look", forbidden=["look"]).score == 0
-    assert measured("", "jiggle", forbidden=["jig*"]).score == 0
+    assert "forbidden" not in measured("book", "book").parts
 
 
 # Words
@@ -280,11 +240,11 @@ def test_the_reason_shows_the_sum_and_names_calls_by_their_places() -> None:
             ToolCall(name="mail"),
         ],
     )
-    result = TaskEffectMetric(effects=EFFECTS).measure(case)
+    result = calls_only(effects=EFFECTS).measure(case)
 
     assert str(result.reason).split("\n") == [
-        "total: F1 of the writes 0.6 x (0.9 + 0.1 x 0 of the reads) = 0.54 (failed at 0.9).",
-        "Writes: 2 x 1.5 matched / (2 expected + 3 called) = 0.6.",
+        "total: arguments 0.6 x (0.9 + 0.1 x reads 0) = 0.54 (failed at 0.9).",
+        "Arguments: 2 x 1.5 matched / (2 expected + 3 called) = 0.6.",
         "Reads: 0 of 1 expected = 0.",
         "Order: 1 of 1.5 matched in order = 0.6667.",
         "'book' (expected #2, called #4): $.input_parameters.seats[1].row expected 2, called with 9.",
@@ -305,15 +265,6 @@ def test_the_alignment_is_that_of_the_writes() -> None:
     assert (alignment.unexpected, alignment.expected_count, alignment.called_count) == ((2,), 1, 2)
 
 
-def test_labels() -> None:
-    """Options that differ from the defaults, without effects of tools."""
-    assert TaskEffectMetric(effects=EFFECTS).label == "task_effect"
-    everything = TaskEffectMetric(
-        guess_effects=True, ignore_failed=False, forbidden=["x"], read_weight=0.25, strict_mode=True
-    )
-    assert everything.label == "task_effect(guessed, with failed calls, forbidden, read_weight=0.25, strict)"
-
-
 # Refusals
 
 
@@ -332,7 +283,7 @@ def test_labels() -> None:
 def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
     """Each is refused with the accepted values."""
     with pytest.raises(ConfigurationError, match=message):
-        TaskEffectMetric(**options)
+        calls_only(**options)
 
 
 def test_a_pattern_cannot_hang() -> None:
@@ -340,7 +291,7 @@ def test_a_pattern_cannot_hang() -> None:
     case = LLMTestCase(expected_tools=[], tools_called=[ToolCall(name="f", output="a" * 60 + "!")])
 
     with pytest.raises(ToolgradeError, match=r"\(a\|aa\)\+\$.*took longer"):
-        TaskEffectMetric(error_pattern="(a|aa)+$").measure(case)
+        calls_only(error_pattern="(a|aa)+$").measure(case)
 
 
 @pytest.mark.parametrize("missing", ["expected_tools", "tools_called"])
@@ -350,49 +301,4 @@ def test_missing_side_is_an_error(missing: str) -> None:
     del sides[missing]
 
     with pytest.raises(MissingFieldError, match=missing):
-        TaskEffectMetric().measure(LLMTestCase(**sides))
-
-
-def test_a_plan_that_says_no_more_than_a_list_is_one() -> None:
-    """Other plans are tested separately."""
-    same = LLMTestCase(expected_tools=Plan([ToolCall(name="book")]), tools_called=calls_from("book"))
-    assert TaskEffectMetric().measure(same).score == 1
-
-
-def test_the_evidence_on_recorded_runs() -> None:
-    """The AUC values of docs/metrics.md, with and without the underlying options."""
-    shared = Path(os.environ.get("TOOLGRADE_SHARED", Path(__file__).parents[3] / "shared"))
-    path = shared / "data" / "tau-airline" / "runs.jsonl"
-    if not path.exists():
-        pytest.skip(f"needs the recorded runs in {path}")
-    cases = read_cases(path)
-    good = [float(str(case.metadata["reward"])) >= 1 for case in cases]
-
-    def area(**options: Any) -> float | None:
-        return auc([float(TaskEffectMetric(**options).measure(case)) for case in cases], good)
-
-    settings: dict[str, Any] = {"guess_effects": True, "error_pattern": "^Error"}
-    areas = [
-        area(**settings),
-        area(**settings, read_weight=0),
-        area(**settings, read_weight=1),
-        area(guess_effects=True),
-        area(error_pattern="^Error"),
-        area(**settings, effects={"transfer_*": "write"}),
-    ]
-    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
-
-    assert [f"{number:.3f}".lstrip("0") for number in areas if number] == [
-        ".990",
-        ".991",
-        ".966",
-        ".867",
-        ".892",
-        ".711",
-    ]
-    assert all(f"| {number:.3f} |".replace("0.", ".") in page for number in areas)
-
-
-def test_every_case_with_both_sides_is_scored() -> None:
-    """There is nothing that would skip one."""
-    assert measured("", "").status is ResultStatus.SCORED
+        calls_only().measure(LLMTestCase(**sides))

@@ -1,4 +1,4 @@
-"""The laws of the task's effect, and a slow, obvious answer to compare its own with."""
+"""Laws of the task success of calls alone, and a slow, obvious answer to compare its own with."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from oracles import equal as same
+from shorthand import calls_only
 from strategies import NAN, few
-from toolgrade import CallStatus, LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
+from toolgrade import CallStatus, LLMTestCase, MetricResult, ToolCall
 
 Calls = list[ToolCall]
 
@@ -42,7 +43,7 @@ called_drawn = st.lists(st.builds(_recorded, _fields, _status), max_size=5)
 def measured(expected: Calls, called: Calls, **options: Any) -> MetricResult:
     """The result of one case."""
     case = LLMTestCase(expected_tools=expected, tools_called=called)
-    return TaskEffectMetric(**{"effects": EFFECTS, **options}).measure(case)
+    return calls_only(**{"effects": EFFECTS, **options}).measure(case)
 
 
 def score(expected: Calls, called: Calls, **options: Any) -> float:
@@ -134,8 +135,7 @@ def test_f1_is_symmetric(one: Calls, other: Calls) -> None:
     ]
     there, back = measured(*sides).parts, measured(*sides[::-1]).parts
 
-    assert there.get("write_f1") == back.get("write_f1")
-    assert there.get("write_recall") == back.get("write_precision")
+    assert there.get("arguments") == back.get("arguments")
 
 
 @given(expected=expected_drawn, called=called_drawn)
@@ -145,22 +145,22 @@ def test_a_forbidden_call_is_0_and_without_one_nothing_changes(expected: Calls, 
     result = measured(expected, called, forbidden=["p?y"])
 
     if any(call.name == "pay" for call in effective):
-        assert (result.score, result.parts["allowed"]) == (0, 0)
+        assert (result.score, result.parts["forbidden"]) == (0, 0)
     else:
-        assert (result.score, result.parts["allowed"]) == (score(expected, called), 1)
+        assert (result.score, result.parts["forbidden"]) == (score(expected, called), 1)
 
 
 @few
 @given(expected=expected_drawn, called=called_drawn, more=expected_drawn)
 def test_weights_of_reads_lie_between_their_ends(expected: Calls, called: Calls, more: Calls) -> None:
-    """The total falls with the weight, from F1 of the writes to F1 x recall of the reads."""
+    """The total falls with the weight, from arguments to F1 x recall of the reads."""
     called = [*called, *more]
     scores = [score(expected, called, read_weight=weight) for weight in (0, 0.1, 0.5, 1)]
     parts = measured(expected, called).parts
 
     assert scores == sorted(scores, reverse=True)
-    assert scores[0] == parts.get("write_f1", 1)
-    assert abs(scores[-1] - scores[0] * parts.get("read_recall", 1)) < 1e-12
+    assert scores[0] == parts.get("arguments", 1)
+    assert abs(scores[-1] - scores[0] * parts.get("reads", 1)) < 1e-12
 
 
 # The same answer, slowly
@@ -233,7 +233,7 @@ def test_order_against_all_subsequences(expected: Calls, called: Calls) -> None:
     result = measured(expected, called)
     free = greatest(reference, effective)
     pairs = len(result.alignment.pairs) if result.alignment else 0
-    order = result.parts.get("write_order")
+    order = result.parts.get("order")
 
     assert (order is not None) == (pairs > 1 and free > 0)
     assert order is None or abs(order - float(in_order(reference, effective) / free)) < 1e-12

@@ -1,4 +1,4 @@
-"""`TaskEffectMetric` with plans as expectations."""
+"""`TaskSuccessMetric(calls_only=True)` with plans as expectations."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shorthand import calls_from
-from toolgrade import ConfigurationError, LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
+from shorthand import calls_from, calls_only
+from toolgrade import ConfigurationError, LLMTestCase, MetricResult, ToolCall
 from toolgrade.expect import (
     Absent,
     Alternatives,
@@ -39,7 +39,7 @@ def case_of(expected: Any, called: str | list[ToolCall]) -> LLMTestCase:
 
 def measured(expected: Any, called: str | list[ToolCall], **options: Any) -> MetricResult:
     """The result of one case."""
-    return TaskEffectMetric(**{"effects": EFFECTS, **options}).measure(case_of(expected, called))
+    return calls_only(**{"effects": EFFECTS, **options}).measure(case_of(expected, called))
 
 
 def of_arguments(expected: Any, called: Any, **options: Any) -> MetricResult:
@@ -81,7 +81,7 @@ def test_totals(plan: list[Any], called: str, score: float) -> None:
     tools = [{"name": name} for name in EFFECTS]
     case = LLMTestCase(expected_tools=Plan(plan), tools_called=calls_from(called), available_tools=tools)
 
-    assert TaskEffectMetric(effects=EFFECTS).measure(case).score == pytest.approx(score)
+    assert calls_only(effects=EFFECTS).measure(case).score == pytest.approx(score)
 
 
 def test_selected_choice_is_reported() -> None:
@@ -194,7 +194,7 @@ def test_a_forbidden_call_makes_the_total_0(called: str) -> None:
     """The other parts stay."""
     result = measured([BOOK, Forbid(Glob("ma*"))], called)
 
-    assert (result.score, result.parts["allowed"], result.parts["write_recall"]) == (0, 0, 1)
+    assert (result.score, result.parts["forbidden"]) == (0, 0)
     assert result.findings[0].message == "Forbidden: called #2 'mail', by 'ma*'."
     assert str(result.reason).startswith("total: a forbidden call was made = 0")
     assert measured([BOOK, Forbid("mail")], "pay:error book mail").findings[0].called == 2
@@ -204,8 +204,8 @@ def test_forbidden_calls() -> None:
     """Including reads, unknown effects and arguments, but not failed calls."""
     assert measured([BOOK, Forbid("look")], "book look").score == 0
     assert measured([BOOK, Forbid("jiggle")], "book jiggle").score == 0
-    assert measured([BOOK, Forbid("look", {"n": "1"})], "book look(2)").parts["allowed"] == 1
-    assert measured([BOOK, Forbid("look", {"n": "1"})], "book look(1)").parts["allowed"] == 0
+    assert measured([BOOK, Forbid("look", {"n": "1"})], "book look(2)").parts["forbidden"] == 1
+    assert measured([BOOK, Forbid("look", {"n": "1"})], "book look(1)").parts["forbidden"] == 0
     assert measured([BOOK, Forbid("mail")], "book mail:error").score == 1
     assert measured([BOOK, Forbid("mail")], "book mail:error", ignore_failed=False).score == 0
 
@@ -261,7 +261,7 @@ def test_places_are_those_of_the_plan() -> None:
     """Writes and reads are numbered together, each repetition separately; called ones as in the case."""
     plan = Plan([Expect("look", times=2), Expect("book", {"n": "1"}, times=(1, 2)), OneOf(PAY, ToolCall(name="mail"))])
     case = case_of(plan, "find look pay:error book(2) book(1) find")
-    result = TaskEffectMetric(effects=EFFECTS).measure(case)
+    result = calls_only(effects=EFFECTS).measure(case)
 
     assert [(finding.kind, finding.expected, finding.called, finding.tool) for finding in result.findings] == [
         ("missing", 4, None, "pay or mail"),
@@ -278,7 +278,7 @@ def test_places_are_those_of_the_plan() -> None:
 def test_order() -> None:
     """Order itself costs nothing; a violated rule does and is reported only as such."""
     result = measured([Expect("book"), Expect("pay"), Expect("mail")], "mail book pay")
-    assert (result.score, result.parts["write_order"]) == (1, pytest.approx(2 / 3))
+    assert (result.score, result.parts["order"]) == (1, pytest.approx(2 / 3))
     assert [finding.message for finding in result.findings] == [
         "Out of order: expected #3 'mail' was called as #1; it costs nothing."
     ]
@@ -299,7 +299,7 @@ def test_the_reason_shows_the_sum() -> None:
     result = measured([Expect("look", times=2), Expect("book", {"a": 1, "b": Ignore()})], "look book(1)")
 
     assert str(result.reason).split("\n")[:3] == [
-        "total: F1 of the writes 0 x (0.9 + 0.1 x 0.5 of the reads) = 0 (failed at 0.9).",
-        "Writes: 2 x 0 matched / (1 expected + 1 called) = 0.",
+        "total: arguments 0 x (0.9 + 0.1 x reads 0.5) = 0 (failed at 0.9).",
+        "Arguments: 2 x 0 matched / (1 expected + 1 called) = 0.",
         "Reads: 1 of 2 expected = 0.5.",
     ]

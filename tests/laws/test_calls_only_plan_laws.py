@@ -1,4 +1,4 @@
-"""Laws of the task effect of plans, against an oracle that lists all choices."""
+"""Laws of the task success of the calls of plans, against an oracle that lists all choices."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import plan_oracle
 from plan_drawing import called as calls_made
 from plan_drawing import plans
+from shorthand import calls_only
 from strategies import NAN
-from toolgrade import LLMTestCase, MetricResult, TaskEffectMetric, ToolCall
+from toolgrade import LLMTestCase, MetricResult, ToolCall
 from toolgrade.expect import Alternatives, Exact, Expect, OneOf, Plan
 from toolgrade.expect.plan import expected_names
 from toolgrade.matching.json_compare import ABSENT
@@ -37,7 +38,7 @@ lists = st.lists(_calls, max_size=4)
 def measured(expected: Any, called: list[ToolCall], **options: Any) -> MetricResult:
     """The result of one case."""
     case = LLMTestCase(expected_tools=expected, tools_called=called)
-    return TaskEffectMetric(**{"effects": EFFECTS, **options}).measure(case)
+    return calls_only(**{"effects": EFFECTS, **options}).measure(case)
 
 
 def score(expected: Any, called: list[ToolCall], **options: Any) -> float:
@@ -127,7 +128,7 @@ def by_name(call: Any) -> Any:
 
 
 def total(way: plan_oracle.Way, plan: Plan, called: list[ToolCall], effects: dict[str, str]) -> Fraction:
-    """F1 of the writes x (0.9 + 0.1 x recall of the reads), of one way."""
+    """Arguments x (0.9 + 0.1 x recall of the reads), of one way."""
     if plan_oracle.forbidden(way, called):
         return Fraction(0)
     shares: dict[str, Fraction] = {}
