@@ -32,7 +32,7 @@ test: $(TEST_READY) ## Run all tests, the core's and the adapters'
 	@.venv/bin/python -m pytest -n auto --dist worksteal $(ARGS)
 
 .PHONY: validity
-validity: $(TEST_READY) ## Measure which scores tell good runs from bad, beside other libraries, into docs/validity.md
+validity: $(TEST_READY) ## Measure which scores tell good runs from bad, beside other libraries, into benchmarks/validity/README.md
 	@cd benchmarks && ../.venv/bin/python -m validity --write $(ARGS)
 
 .PHONY: speed

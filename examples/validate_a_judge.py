@@ -93,9 +93,3 @@ print()
 print(selection)
 print()
 print(use)
-for title, hardest in (
-    ("good run that it ranks too low", use.hardest_good),
-    ("bad run that it ranks too high", use.hardest_bad),
-):
-    if hardest is not None:
-        print(f"{title}: {conversations[hardest.index].turns[0].content} (score {hardest.scores[0]:g})")

@@ -19,17 +19,17 @@ from typing import Any
 from environments import HERE, REPOSITORY, CannotInstallError, python_with
 from rich.console import Console
 from validity.constants import figures as constant_figures
-from validity.own import COMPARED, rows
+from validity.own import rows
 from validity.runs import Run, case_of, data_sets, peer_case
 from validity.table import json_text, show, write_sections
 
 import toolgrade
-from toolgrade import LLMTestCase, MetricResult, MetricValidity, ResultStatus, ToolgradeError, Validity, validate
+from toolgrade import LLMTestCase, MetricResult, ResultStatus, ToolgradeError, validate
 from toolgrade.metrics import Metric
 from toolgrade.stats import Interval
 from toolgrade.stats.bootstrap import RESAMPLES
 
-RESULTS, PAGE = HERE / "validity" / "results.json", REPOSITORY / "docs" / "validity.md"
+RESULTS, PAGE = HERE / "validity" / "results.json", HERE / "validity" / "README.md"
 TIME_LIMIT = 1800
 DIGITS = 4
 
@@ -120,7 +120,7 @@ def main() -> int:
     }
     for name, runs in data.items():
         with console.status(f"{name}: comparing"):
-            results["data"][name] = _figures(runs, scores[name], kinds, options.resamples)
+            results["data"][name] = _figures(runs, scores[name], options.resamples)
     results |= constant_figures(data)
     if options.json:
         print(json.dumps(results))
@@ -140,7 +140,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON, not as a table")
     parser.add_argument("--resamples", type=int, default=RESAMPLES, help="resamples for the intervals")
-    parser.add_argument("--write", action="store_true", help="write the numbers to results.json and docs/validity.md")
+    parser.add_argument("--write", action="store_true", help="write the numbers to results.json and README.md")
     options = parser.parse_args()
     if options.write and (options.own or options.data):
         console.print("--own and --data measure a part of the tables, so nothing is written", style="yellow")
@@ -200,10 +200,8 @@ def _answer(peer: Peer, python: Path, cases: list[Any]) -> dict[str, Any]:
     return output
 
 
-def _figures(
-    runs: Sequence[Run], scores: Mapping[str, Sequence[Score]], kinds: Mapping[str, str], resamples: int
-) -> dict[str, Any]:
-    """Return the figures of one data set: AUC, interval and AUC within tasks of each row, and differences."""
+def _figures(runs: Sequence[Run], scores: Mapping[str, Sequence[Score]], resamples: int) -> dict[str, Any]:
+    """Return the figures of one data set: AUC, both ends of its interval, and scored runs of each row."""
     cases = [
         LLMTestCase(id=str(place), metadata={"reward": run["reward"], "task": run["task"]})
         for place, run in enumerate(runs)
@@ -219,35 +217,15 @@ def _figures(
         "tasks": len({str(run["task"]) for run in runs}),
         "good": validity.good,
         "rows": {
-            metric.metric: [*_rounded(metric.auc, metric.interval, metric.auc_within), metric.scored]
+            metric.metric: [*_rounded(metric.auc, metric.interval), metric.good + metric.bad]
             for metric in validity.metrics
         },
-        "differences": _differences(validity, kinds),
     }
 
 
-def _differences(validity: Validity, kinds: Mapping[str, str]) -> list[list[Any]]:
-    """Return the differences of toolgrade's last rows from the best mode of another library, raw and prepared.
-
-    The best one is chosen on this very data set, which favours the other libraries.
-    """
-    best: dict[bool, MetricValidity] = {}
-    for metric in validity.metrics:
-        kind = kinds[metric.metric]
-        prepared = kind.endswith(", prepared")
-        if kind != "toolgrade" and metric.auc is not None and metric.auc > getattr(best.get(prepared), "auc", 0):
-            best[prepared] = metric
-    chosen = {metric.metric for metric in best.values()}
-    return [
-        [pair.metric, pair.other, *_rounded(pair.difference, pair.interval)]
-        for pair in validity.differences
-        if pair.metric in COMPARED and pair.other in chosen
-    ]
-
-
-def _rounded(value: float | None, interval: Interval | None, *more: float | None) -> list[float | None]:
+def _rounded(value: float | None, interval: Interval | None) -> list[float | None]:
     ends = [None, None] if interval is None else [interval.low, interval.high]
-    return [one if one is None else round(one, DIGITS) for one in (value, *ends, *more)]
+    return [one if one is None else round(one, DIGITS) for one in (value, *ends)]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What was measured, as data and as the tables of docs/validity.md."""
+"""What was measured, as data and as the tables of README.md beside this file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 END = "<!-- to here -->\n"
-SECTIONS = ("scores", "differences", "constants")
+SECTIONS = ("scores", "constants")
 
 Cells = tuple[str, ...]
 
@@ -24,9 +24,9 @@ COLUMNS = (
     "agentevals, superset",
     "ragas, ToolCallF1",
     "ragas, ToolCallAccuracy, any order, prepared calls",
-    "TaskEffect, defaults",
-    "TaskEffect, guessed effects",
-    "TaskSuccess, calls only",
+    "TaskSuccess(calls_only), effects unknown",
+    "TaskSuccess(calls_only), effects guessed",
+    "TaskSuccess of the calls",
     "TaskSuccess",
 )
 """The rows of the results that the page shows, as its columns: those that were also measured elsewhere."""
@@ -55,7 +55,7 @@ Those with an asterisk are of the rule that `TaskSuccessMetric` was built from, 
 
 def section(results: Mapping[str, Any], name: str) -> str:
     """Return one of the tables of the page, in Markdown."""
-    header, *body = {"scores": _scores, "differences": _differences, "constants": _constants}[name](results)
+    header, *body = {"scores": _scores, "constants": _constants}[name](results)
     rule = ("---", *("--:" for _ in header[1:]))
     lines = [f"| {' | '.join(cells)} |" for cells in (header, rule, *body)]
     if name == "scores":
@@ -118,15 +118,6 @@ def mean_of(results: Mapping[str, Any], name: str) -> float:
     return fmean(0.5 if row is None or row[0] is None else row[0] for row in rows)
 
 
-def _differences(results: Mapping[str, Any]) -> Iterator[Cells]:
-    yield ("data", "score", "minus", "difference of AUC", "AUC of both within tasks")
-    for name, one in _sets(results):
-        for row, other, difference, low, high in one["differences"]:
-            within = [one["rows"][metric][3] for metric in (row, other)]
-            both = "-" if None in within else " and ".join(map(_short, within))
-            yield (name, row, other, f"{difference:+.3f} ({low:+.3f} to {high:+.3f})", both)
-
-
 def _constants(results: Mapping[str, Any]) -> Iterator[Cells]:
     mean = results["constants mean"]
     yield ("constant", "value", f"half of it (now {mean:.4f})", "double")
@@ -137,7 +128,7 @@ def _constants(results: Mapping[str, Any]) -> Iterator[Cells]:
 def _cell(row: list[Any] | None) -> str:
     if row is None or row[0] is None:
         return "-"
-    auc, low, high, _, _ = row
+    auc, low, high, _ = row
     return _short(auc) if low is None else f"{_short(auc)} ({_short(low)} to {_short(high)})"
 
 
@@ -151,7 +142,7 @@ def section_of(page: Path, begin: str) -> str:
 
 
 def begin_of(name: str) -> str:
-    """Return the line before a section of docs/validity.md."""
+    """Return the line before a section of the page."""
     return f"<!-- {name}, written by make validity -->\n"
 
 

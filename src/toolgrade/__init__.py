@@ -13,7 +13,7 @@ from toolgrade._internal.lazy_imports import lazy_getattr
 if TYPE_CHECKING:
     __version__: str
     from toolgrade.analysis.comparison import compare
-    from toolgrade.analysis.validation import validate
+    from toolgrade.analysis.validation import MetricValidity, Validity, validate
     from toolgrade.calls import (
         CallOrigin,
         CallStatus,
@@ -71,15 +71,13 @@ if TYPE_CHECKING:
         Comparison,
         MetricComparison,
         MetricSummary,
-        MetricValidity,
         Report,
-        Validity,
     )
     from toolgrade.result import Finding, MetricResult, ResultStatus
 
 _NAMES = {
     "analysis.comparison": "compare",
-    "analysis.validation": "validate",
+    "analysis.validation": "MetricValidity Validity validate",
     "calls": "CallOrigin CallStatus Execution ToolCall ToolCallParams ToolCallType ToolEffect ToolSpec",
     "capture.observation.decorator": "observe",
     "cases": "ConversationalTestCase Handoff LLMTestCase MLLMImage MLLMTestCase Run RunStatus Turn",
@@ -98,7 +96,7 @@ _NAMES = {
         "ToolCorrectnessMetric ToolEfficiencyMetric ToolErrorRate ToolPolicyMetric ToolRecoveryMetric "
         "ToolUseMetric"
     ),
-    "report": "CaseResult Comparison MetricComparison MetricSummary MetricValidity Report Validity",
+    "report": "CaseResult Comparison MetricComparison MetricSummary Report",
     "result": "Finding MetricResult ResultStatus",
 }
 """The public names by the module that holds them."""

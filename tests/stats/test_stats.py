@@ -14,16 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
 from toolgrade import ConfigurationError, InvalidDataError
-from toolgrade.stats import (
-    Interval,
-    auc,
-    auc_difference_interval,
-    auc_interval,
-    auc_within,
-    auc_within_interval,
-    balanced_accuracy,
-    bootstrap,
-)
+from toolgrade.stats import Interval, auc, auc_interval, bootstrap
 
 #: Few different scores, so that ties are common; some that differ by one bit.
 SCORES = st.sampled_from((0.0, 0.1, 0.3, 0.1 + 0.2, 0.5, 1.0, -math.inf, math.inf))
@@ -81,33 +72,6 @@ def test_the_area_depends_on_ranks_alone(rated: list[tuple[float, bool]], rng: r
     assert auc(scores, [not fine for fine in good]) == auc([-score for score in scores], good)
 
 
-@given(RATED)
-def test_an_area_of_yes_and_no_is_balanced_accuracy(rated: list[tuple[float, bool]]) -> None:
-    """Of two scores only, the area and the balanced accuracy are the same number."""
-    scores, good = apart(rated)
-    passed = [score >= 0.5 for score in scores]
-
-    assert balanced_accuracy(passed, good) == auc([float(value) for value in passed], good)
-
-
-@pytest.mark.parametrize(
-    ("passed", "good", "accuracy"),
-    [
-        ("1100", "1100", 1.0),
-        ("0011", "1100", 0.0),
-        ("1111", "1100", 0.5),
-        ("1111", "1000", 0.5),
-        ("1101", "1100", 0.75),
-        ("11", "11", None),
-        ("01", "00", None),
-        ("", "", None),
-    ],
-)
-def test_balanced_accuracy(passed: str, good: str, accuracy: float | None) -> None:
-    """Each class has weight one half at any size; without both there is no value."""
-    assert balanced_accuracy([c == "1" for c in passed], [c == "1" for c in good]) == accuracy
-
-
 def slow_interval(
     scores: list[float], good: list[bool], clusters: list[int], resamples: int, seed: int, confidence: float
 ) -> tuple[float, float, int]:
@@ -148,104 +112,6 @@ def test_the_interval_is_that_of_a_slow_bootstrap(
             left_out,
             len(set(clusters)),
         )
-
-
-FINITE = st.sampled_from((0.0, 0.1, 0.3, 0.1 + 0.2, 0.5, 1.0))
-
-
-def drawn_clusters(clusters: Sequence[int], resamples: int, seed: int) -> list[list[int]]:
-    """Return the clusters that each resample draws."""
-    rng, keys = random.Random(seed), list(dict.fromkeys(clusters))
-    return [[keys[int(rng.random() * len(keys))] for _ in keys] for _ in range(resamples)]
-
-
-def assert_percentiles(interval: Interval | None, values: Sequence[float | None], clusters: Sequence[int]) -> None:
-    """Check an interval against numpy's percentiles of the values of the resamples."""
-    defined = [value for value in values if value is not None]
-    if len(set(clusters)) < 2 or not defined:
-        assert interval is None
-        return
-    assert interval is not None
-    assert (interval.low, interval.high) == pytest.approx(tuple(np.quantile(defined, (0.05, 0.95))), abs=1e-12)
-    assert (interval.resamples, interval.left_out) == (len(defined), len(values) - len(defined))
-    assert interval.clusters == len(set(clusters))
-
-
-@given(st.lists(st.tuples(FINITE, FINITE, st.booleans(), st.integers(0, 4)), max_size=12), st.integers(0, 5))
-def test_the_interval_of_a_difference_is_that_of_a_slow_bootstrap(
-    rated: list[tuple[float, float, bool, int]], seed: int
-) -> None:
-    """In each resample both scores have the same runs; the difference is that of the AUCs by definition."""
-    scores, others, good, clusters = ([row[place] for row in rated] for place in range(4))
-    differences: list[float | None] = []
-    for draws in drawn_clusters(clusters, 30, seed):  # type: ignore[arg-type]
-        rows = [row for key in draws for row in rated if row[3] == key]
-        areas = [all_pairs([row[place] for row in rows], [row[2] for row in rows]) for place in (0, 1)]
-        differences.append(None if None in areas else areas[0] - areas[1])  # type: ignore[operator]
-    options = {"resamples": 30, "seed": seed, "confidence": 0.9}
-    interval = auc_difference_interval(scores, others, good, clusters, **options)  # type: ignore[arg-type]
-
-    assert_percentiles(interval, differences, clusters)  # type: ignore[arg-type]
-
-
-def slow_within(groups: Sequence[Sequence[tuple[float, bool, int]]]) -> float | None:
-    """Return the AUC over all pairs of one group each, by definition."""
-    won = [
-        Fraction(1) if better > worse else Fraction(better == worse, 2)
-        for rows in groups
-        for better, fine, _ in rows
-        if fine
-        for worse, bad, _ in rows
-        if not bad
-    ]
-    return float(sum(won) / len(won)) if won else None
-
-
-@given(st.lists(st.tuples(SCORES, st.booleans(), st.integers(0, 3)), max_size=14), st.integers(0, 5))
-def test_the_area_within_clusters_is_that_of_their_pairs(rated: list[tuple[float, bool, int]], seed: int) -> None:
-    """Pairs of different clusters, and of two copies of one cluster in a resample, do not count."""
-    scores, good, clusters = ([row[place] for row in rated] for place in range(3))
-    groups = {key: [row for row in rated if row[2] == key] for key in clusters}
-    options = {"resamples": 30, "seed": seed, "confidence": 0.9}
-    interval = auc_within_interval(scores, good, clusters, **options)  # type: ignore[arg-type]
-    areas = [slow_within([groups[key] for key in draws]) for draws in drawn_clusters(clusters, 30, seed)]  # type: ignore[arg-type]
-
-    assert auc_within(scores, good, clusters) == slow_within(list(groups.values()))  # type: ignore[arg-type]
-    assert_percentiles(interval, areas, clusters)  # type: ignore[arg-type]
-
-
-def test_knowing_the_task_alone_is_chance_within_tasks() -> None:
-    """A score that is the share of good runs of its task separates runs over all, and not within tasks."""
-    tasks = [number // 10 for number in range(100)]
-    good = [number % 10 < task for number, task in enumerate(tasks)]
-    scores = [task / 10 for task in tasks]
-
-    assert auc_within(scores, good, tasks) == 0.5
-    assert (auc(scores, good) or 0) > 0.8
-
-
-def test_paired_interval_is_narrower_than_two_intervals() -> None:
-    """Two scores that are wrong on the same runs differ with certainty, although their own intervals overlap."""
-    rng = random.Random(8)
-    good = [number % 2 == 0 for number in range(120)]
-    scores = [fine + rng.gauss(0, 1) for fine in good]
-    others = [score - 0.3 * fine for score, fine in zip(scores, good, strict=True)]
-    difference = auc_difference_interval(scores, others, good, resamples=200)
-    one, other = (auc_interval(numbers, good, resamples=200) for numbers in (scores, others))
-
-    assert difference is not None
-    assert one is not None
-    assert other is not None
-    assert difference.low > 0
-    assert one.low < other.high
-
-
-def test_scores_of_a_difference_need_one_length() -> None:
-    """The error names both."""
-    with pytest.raises(InvalidDataError, match="scores has 2 entries and others has 1"):
-        auc_difference_interval([1.0, 2.0], [1.0], [True, False])
-    with pytest.raises(InvalidDataError, match="clusters has 1 entries and good has 2"):
-        auc_within([1.0, 2.0], [True, False], [1])
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
@@ -333,8 +199,6 @@ def test_data_that_do_not_fit_together() -> None:
     """Lists of different lengths and invalid scores are refused rather than truncated."""
     with pytest.raises(InvalidDataError, match="scores has 1 entries and good has 2"):
         auc([1.0], [True, False])
-    with pytest.raises(InvalidDataError, match="passed has 1 entries"):
-        balanced_accuracy([True], [])
     with pytest.raises(InvalidDataError, match="clusters has 1 entries"):
         auc_interval([1.0, 2.0], [True, False], [1])
     with pytest.raises(InvalidDataError, match="NaN"):

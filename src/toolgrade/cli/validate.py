@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from toolgrade.analysis.validation import MIN_RUNS
 from toolgrade.analysis.validation import validate as measure_validity
 from toolgrade.cli.help import command
-from toolgrade.cli.io import exit_on_error, title_of, write_json
+from toolgrade.cli.io import exit_on_error, write_json
 from toolgrade.cli.metric_options import metric_options
 from toolgrade.cli.options import (
     allow_nan_option,
@@ -61,13 +60,6 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
     metavar="PATH",
     help="Field of a case that says which runs belong together, such as metadata.task_id.  [default: none do]",
 )
-@click.option(
-    "--min-runs",
-    default=MIN_RUNS,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Drop metrics that score fewer cases than this.",
-)
 @metric_options
 @_judge_option(
     "--judged-metric",
@@ -81,7 +73,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
     "--cache",
     type=Target(dir_okay=False),
     metavar="FILE",
-    help="Cache of verdicts, as of `Judge`; only questions that it lacks are asked, and their verdicts are added.",
+    help="File of verdicts, such as verdicts.sqlite; only questions that it lacks are asked.",
 )
 @samples_option
 @resampling_options
@@ -93,7 +85,6 @@ def validate(
     label: str,
     threshold_label: float,
     cluster: str | None,
-    min_runs: int,
     metrics: list[MetricLike],
     judged_names: tuple[str, ...],
     model: str | None,
@@ -106,11 +97,13 @@ def validate(
     """Measure how well scores separate good runs from bad ones, by a label in the cases.
 
     FILE is a file that `toolgrade score` reads, or JSON Lines of conversations for --judged-metric tool-use. Cases
-    without a label are not measured, and cases without a score do not count as 0; both are reported. Several metrics
-    are compared pair by pair.
+    without a label are not measured, and cases without a score do not count as 0; both are reported.
 
-    Exit code 1 if a metric was dropped by --min-runs, or has no area under the curve because no good or no bad run has
-    a score, 2 if the command line or FILE is wrong.
+    AUC is how often a good run scores higher than a bad one, ties counting half: 0.5 is chance, 1 is always. The best
+    threshold is the one at which most good runs pass and most bad runs fail.
+
+    Exit code 1 if a metric has no AUC because no good or no bad run has a score, 2 if the command line or FILE is
+    wrong.
     """
     judged = _judged_metrics(judged_names, model, cache, samples)
     if judged and not is_given("metric_names"):
@@ -122,14 +115,11 @@ def validate(
             label=label,
             cluster=cluster,
             positive_from=threshold_label,
-            min_runs=min_runs,
             **resampling,
         )
     if not write_json(validity.to_dict(), json_path):
-        from toolgrade.report.terminal import print_validity  # noqa: PLC0415 - not loaded for --help
-
-        print_validity(validity, title=title_of(file))
-    sys.exit(int(any(metric.auc is None for metric in (*validity.metrics, *validity.dropped))))
+        click.echo(str(validity))
+    sys.exit(int(any(metric.auc is None for metric in validity.metrics)))
 
 
 def _judged_metrics(names: tuple[str, ...], model: str | None, cache: str | None, samples: int) -> list[MetricLike]:

@@ -1,11 +1,9 @@
-"""Data of reports (`Report`, `Comparison`, `Validity`), and one module for each way to show them."""
+"""Data of reports (`Report`, `Comparison`), and one module for each way to show them."""
 
 from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
 from toolgrade.report.report import CaseResult, Flaky, MetricSummary, Report, TrialSummary
-from toolgrade.report.validity import AUCDifference, MetricValidity, MisrankedCase, Validity
 
 __all__ = [
-    "AUCDifference",
     "CaseChange",
     "CaseGap",
     "CaseResult",
@@ -13,9 +11,6 @@ __all__ = [
     "Flaky",
     "MetricComparison",
     "MetricSummary",
-    "MetricValidity",
-    "MisrankedCase",
     "Report",
     "TrialSummary",
-    "Validity",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,7 +182,8 @@ class MetricComparison:
         """Return the difference, its interval and the changes on one line."""
         if self.difference is None:
             return f"{self.metric}: no case has a score in both"
-        within = within_text(self.interval, difference_text)
+        ends = self.interval
+        within = "" if ends is None else f" ({difference_text(ends.low)} to {difference_text(ends.high)})"
         return (
             f"{self.metric}: {difference_text(self.difference)}{within} over {plural(self.paired, 'case')}; "
             f"{len(self.regressions)} worse, {len(self.improvements)} better, p {number_text(self.corrected or 0.0)}"
@@ -284,11 +284,6 @@ class Comparison:
     def __str__(self) -> str:
         """Return one line per metric."""
         return "\n".join(map(str, self.metrics))
-
-
-def within_text(interval: Interval | None, text: Callable[[float], str]) -> str:
-    """Return an interval in parentheses behind a number: ` (0.31 to 0.69)`; empty for `None`."""
-    return "" if interval is None else f" ({text(interval.low)} to {text(interval.high)})"
 
 
 def case_label(case: str, occurrence: int) -> str:

@@ -5,11 +5,7 @@ Pure functions over numbers, standard library only. An undefined number is `None
 - *Area under the ROC curve* (AUC): the probability that a random good one scores higher than a random bad one, ties
   counting one half. It is the rank statistic of Mann and Whitney divided by the number of pairs (Hanley and McNeil,
   "The meaning and use of the area under a receiver operating characteristic curve", Radiology 143, 1982). Counted in
-  integers, so equal scores are ties and no sum drifts. Time: n log n. `auc_within` counts pairs of one cluster only,
-  and `auc_difference_interval` compares two scores of the same runs by a paired bootstrap.
-- *Balanced accuracy*: the mean of the share of good ones that pass and the share of bad ones that do not (Brodersen and
-  others, "The balanced accuracy and its posterior distribution", ICPR 2010). A coin reaches 0.5, however many
-  are good.
+  integers, so equal scores are ties and no sum drifts. Time: n log n.
 - *Clustered bootstrap*: clusters, such as the runs of one task, are resampled as a whole with replacement, and
   the interval has the percentiles as its ends (Efron, 1979; for clusters Davison and Hinkley, "Bootstrap
   methods and their application", 1997, section 3.8). Percentiles are interpolated as in Hyndman and Fan's type 7.
@@ -35,24 +31,13 @@ Pure functions over numbers, standard library only. An undefined number is `None
 from toolgrade.stats.bootstrap import Interval, bootstrap
 from toolgrade.stats.intervals import mean_interval, rate_interval, student_t
 from toolgrade.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
-from toolgrade.stats.separation import (
-    auc,
-    auc_difference_interval,
-    auc_interval,
-    auc_within,
-    auc_within_interval,
-    balanced_accuracy,
-)
+from toolgrade.stats.separation import auc, auc_interval
 from toolgrade.stats.trials import pass_at_k, pass_hat_k
 
 __all__ = [
     "Interval",
     "auc",
-    "auc_difference_interval",
     "auc_interval",
-    "auc_within",
-    "auc_within_interval",
-    "balanced_accuracy",
     "bootstrap",
     "holm",
     "mcnemar",

@@ -74,23 +74,12 @@ def bootstrap(
         (1.1, 1.4)
     """
     check_bootstrap(resamples, confidence)
-    values = resampled_values(statistic, clusters, resamples=resamples, seed=seed)
-    return interval_of(values, len(set(clusters)), confidence)
-
-
-def resampled_values(
-    statistic: Callable[[Sequence[int]], float | None], clusters: Sequence[Hashable], *, resamples: int, seed: int
-) -> list[float | None]:
-    """Return the value of a statistic in each resample; empty with fewer than two clusters. See `bootstrap`.
-
-    Two statistics of the same clusters and seed see the same resamples, so that their values are paired.
-    """
     members: dict[Hashable, list[int]] = {}
     for position, key in enumerate(clusters):
         members.setdefault(key, []).append(position)
     groups = list(members.values())
     if len(groups) < 2:  # noqa: PLR2004 - two are the fewest that can vary
-        return []
+        return None
     draw = random.Random(seed).random  # noqa: S311 - reproducible, not secret
     values: list[float | None] = []
     for _ in range(resamples):
@@ -99,17 +88,12 @@ def resampled_values(
         for _ in groups:  # as many draws as there are clusters, with replacement
             resample += groups[int(draw() * len(groups))]
         values.append(statistic(resample))
-    return values
-
-
-def interval_of(values: Sequence[float | None], clusters: int, confidence: float) -> Interval | None:
-    """Return the percentile interval of the values of resamples of so many clusters; `None` if there are no values."""
     ordered = sorted(value for value in values if value is not None)
     if not ordered:
         return None
     tail = (1 - confidence) / 2
     low, high = _percentile(ordered, tail), _percentile(ordered, 1 - tail)
-    return Interval(low, high, len(ordered), len(values) - len(ordered), clusters)
+    return Interval(low, high, len(ordered), len(values) - len(ordered), len(groups))
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:

@@ -2,6 +2,5 @@
 
 from toolgrade.report.terminal.comparison_table import print_comparison
 from toolgrade.report.terminal.results import print_report, print_result
-from toolgrade.report.terminal.validity_table import print_validity
 
-__all__ = ["print_comparison", "print_report", "print_result", "print_validity"]
+__all__ = ["print_comparison", "print_report", "print_result"]
