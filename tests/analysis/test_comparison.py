@@ -501,7 +501,7 @@ def test_unknown_fields_are_ignored() -> None:
         ('{"messages": []}', "a record of messages"),
         ('{"turns": []}', "a conversation"),
         (
-            validate([case("a", 4, metadata={"x": 1})], METRICS, label="metadata.x").to_json(),
+            json.dumps(validate([case("a", 4, metadata={"x": 1})], METRICS, label="metadata.x").to_dict()),
             "the output of `toolgrade validate`",
         ),
         (compare(scores(a=1), scores(a=1)).to_json(), "the output of `toolgrade compare`"),

@@ -213,7 +213,7 @@ _KINDS = {
     "expected_tools": "a test case, which must be scored first",
     "messages": "a record of messages, which must be scored first",
     "turns": "a conversation, which must be scored first",
-    "positive_from": "the output of `toolgrade validate`",
+    "good": "the output of `toolgrade validate`",
     "metrics_only_a": "the output of `toolgrade compare`",
     "findings": "the output of `toolgrade lint`",
 }
