@@ -76,7 +76,7 @@ def test_the_numbers_are_those_of_the_labelled_cases(
 ) -> None:
     """AUC, interval, best threshold and counts follow from score, label and cluster of each labelled case."""
     cases = [case(calls_made, 4, reward=reward, task=task) for calls_made, reward, task in rows]
-    scored = [(made / 4, reward >= positive_from, task) for made, reward, task in rows if reward is not None]
+    scored = [(calls / 4, reward >= positive_from, task) for calls, reward, task in rows if reward is not None]
     if not scored:
         return
     validity = of(cases, positive_from=positive_from, cluster="metadata.task" if clustered else None)
