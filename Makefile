@@ -17,7 +17,7 @@ INSTALLER := .ci/venv .ci/common.sh requirements/uv.txt requirements/build.txt \
 	pyproject.toml $(wildcard adapters/*/pyproject.toml)
 
 COMPILE = .venv/bin/uv pip compile --quiet --universal --python-version 3.10 --no-emit-index-url --no-emit-find-links --generate-hashes \
-	--custom-compile-command "make pins" --no-annotate $(if $(UPGRADE),--upgrade)
+	--custom-compile-command "make pins" --no-annotate $(if $(UPGRADE),--upgrade) $(addprefix --upgrade-package ,$(PACKAGES))
 
 .PHONY: help
 help: ## Show what can be made
@@ -80,7 +80,7 @@ types: $(DEV_READY) ## Check types with mypy and pyright, and that the public fa
 		| .venv/bin/python .ci/check_public_types.py
 
 .PHONY: pins
-pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 takes the newest versions
+pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 takes the newest of all, PACKAGES="..." of some
 	@[ -x .venv/bin/uv ] || $(MAKE) --no-print-directory $(TEST_READY)
 	@$(COMPILE) --group installer --output-file requirements/uv.txt
 	@$(COMPILE) --group build --output-file requirements/build.txt
