@@ -84,7 +84,7 @@ def is_documented(difference: Difference, value: Any) -> bool:
 
 
 def table(amount: int) -> str:
-    """Return the table for the documentation."""
+    """Return the table for the page."""
     lines = [
         f"Of {amount} scenarios, these have fields that differ between frameworks; all others are equal.",
         "",

@@ -82,7 +82,7 @@ def differing_fields() -> dict[str, set[str]]:
 
 
 def table() -> str:
-    """Return the table for the documentation, and the reasons below it."""
+    """Return the table for the page, and the reasons below it."""
     listed = _listed()
     lines = [f"| scenario | {' | '.join(REASONS)} |", "|---" * (len(REASONS) + 1) + "|"]
     for scenario in PLAYABLE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from parity.differences import DIFFERENCES, is_documented, table
 from parity.players import FRAMEWORKS, Converse, converse, converse_in_processes, is_complete, play, player
 from parity.records import assert_stored, fields_of, flat, is_equal, summary_of
 from parity.scenarios import CONVERSATIONS, PROGRAMS, SCENARIOS
-from processes import ROOT, assert_section
+from processes import assert_section
 from toolgrade.cases import Run
+
+PAGE = Path(__file__).with_name("README.md")
 
 with_frameworks = pytest.mark.skipif(not is_complete(), reason="the core is tested alone, without the frameworks")
 
@@ -77,14 +80,14 @@ def test_scenarios_of_the_table_exist() -> None:
     assert {one.framework for one in DIFFERENCES} == set(FRAMEWORKS)
 
 
-def test_the_documentation_has_the_table() -> None:
+def test_the_page_has_the_table() -> None:
     """The documented differences are those that occur."""
-    assert_section(ROOT / "docs" / "parity.md", table(len(SCENARIOS) + len(PROGRAMS)))
+    assert_section(PAGE, table(len(SCENARIOS) + len(PROGRAMS)))
 
 
-def test_the_documentation_has_the_table_of_libraries() -> None:
+def test_the_page_has_the_table_of_libraries() -> None:
     """It shows the differences that the tests of the libraries wrote, with a reason for each field."""
-    assert_section(ROOT / "docs" / "parity.md", libraries.table(), "libraries, ")
+    assert_section(PAGE, libraries.table(), "libraries, ")
 
 
 def test_each_difference_of_a_library_has_a_reason() -> None:
