@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from programs import check_programs
+from recorder_blocks import RecorderBlocks
 from toolgrade import ConversationalTestCase, Run, observe
 from toolgrade.capture import Request, conversation, current_run, record
 from toolgrade.capture.observation.spans import ObserveRecorder
@@ -301,6 +302,25 @@ class TestPlainPython(AdapterContract):
             for scene in scenes:
                 pool.submit(contextvars.Context().run, agent, scene.input, scene)
         return recorder.runs
+
+
+class TestBlocks(RecorderBlocks):
+    """`record()` of the core."""
+
+    hint: ClassVar[str] = "copy_context"
+
+    def block(self, **options: Any) -> Any:
+        """Return a block."""
+        return record(**options)
+
+    async def play(self, scene: Scene) -> str:
+        """Run an agent of plain Python."""
+
+        @observe
+        async def agent(_question: str) -> str:
+            return await aanswer(scene)
+
+        return await agent(scene.input)
 
 
 def test_the_contract_is_played() -> None:

@@ -24,6 +24,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from programs import check_programs
+from recorder_blocks import RecorderBlocks
 from toolgrade.capture import JsonlSink
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
 from toolgrade.testing import AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
@@ -368,6 +369,18 @@ class TestContract(AdapterContract):
             for thread in threads:
                 thread.join()
         return recorder.runs
+
+
+class TestBlocks(RecorderBlocks):
+    """`record()` of the adapter."""
+
+    def block(self, **options: Any) -> Any:
+        """Return a block."""
+        return record(**options)
+
+    async def play(self, scene: Scene) -> str:
+        """Run LangChain's agent."""
+        return answer_of(await agent(scene).ainvoke(inputs(scene)))
 
 
 def config_of(thread_id: str, recorder: ToolCallRecorder) -> Any:

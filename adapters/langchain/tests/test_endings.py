@@ -20,24 +20,6 @@ HI = {"messages": [("user", "hi")]}
 SCRIPT = [asks(("add", {"a": 1}, "c1")), "final"]
 
 
-def test_a_failing_sink_keeps_the_limit() -> None:
-    """Runs that a sink did not take are stored up to the limit."""
-
-    class Full:
-        """A sink that takes nothing."""
-
-        def write(self, run: Run) -> None:
-            """Fail."""
-            raise OSError(run.run_id)
-
-    recorder = ToolCallRecorder(sink=Full(), limit=2)
-    for _ in range(4):
-        make_agent(scripted(*SCRIPT), [add]).invoke(HI, {"callbacks": [recorder]})
-
-    assert len(recorder.runs) == 2
-    assert all("OSError" in run.warnings[0] for run in recorder.runs)
-
-
 @scenario("E1", needs="middleware")
 def test_edited_to_another_tool() -> None:
     """A call that a person replaces by one of another tool has the name and the arguments that ran, with a warning."""

@@ -1,7 +1,6 @@
 """However an agent is run, and however the recorder came to it, the record is the same."""
 
 import asyncio
-import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -122,16 +121,6 @@ def test_two_recorders_both_record() -> None:
     assert summaries(first.run.calls) == summaries(second.run.calls) == PARALLEL
 
 
-def test_the_innermost_of_two_records() -> None:
-    """Of two `record()` inside each other the inner one records, and afterwards the outer one again."""
-    with record() as outer:
-        with record() as inner:
-            invoke({})
-        invoke({})
-
-    assert len(outer.runs) == len(inner.runs) == 1
-
-
 def number_agent() -> Any:
     """An agent that adds 2 to its number."""
     return make_agent(ScriptedModel(script=lambda text: [asks(("add", {"a": int(text)}, "c1")), "final"]), [add])
@@ -152,12 +141,3 @@ def test_threads_with_one_recorder() -> None:
 
     calls = {run.input: summaries(run.calls) for run in recorder.runs}
     assert calls == {str(number): [called("add", {"a": number}, "c1", str(number + 2))] for number in range(24)}
-
-
-def test_a_thread_with_the_context_is_recorded() -> None:
-    """`record()` reaches a plain thread that was handed the context, and no other."""
-    with record() as recorder, ThreadPoolExecutor(1) as pool:
-        pool.submit(contextvars.copy_context().run, invoke, {}).result()
-        pool.submit(invoke, {}).result()
-
-    assert len(recorder.runs) == 1

@@ -2,7 +2,6 @@
 
 # ruff: noqa: ARG001 - tools, models and sinks need not use all that they are given
 
-import asyncio
 import time
 from typing import Any
 
@@ -31,20 +30,6 @@ def agent(**options: Any) -> Any:
 # Labels and groups
 
 
-def test_conversations_by_label() -> None:
-    """Runs with one label are one conversation, independent of the framework's threads."""
-    recorder = ToolCallRecorder()
-    with recorder.conversation("support-7"):
-        agent().invoke(HI, {"callbacks": [recorder]})
-        asyncio.run(agent().ainvoke(HI, {"callbacks": [recorder]}))
-    agent().invoke(HI, {"callbacks": [recorder]})
-
-    labelled, single = recorder.conversations()
-
-    assert (labelled.id, len(labelled.turns)) == ("support-7", 4)
-    assert (single.id, len(single.turns)) == (None, 2)
-
-
 @pytest.mark.parametrize("key", ["thread_id", "session_id", "conversation_id"])
 def test_conversations_by_metadata(key: str) -> None:
     """A plain chain names its conversation in its metadata."""
@@ -56,15 +41,6 @@ def test_conversations_by_metadata(key: str) -> None:
     (conversation,) = recorder.conversations()
     assert conversation.id == "s1"
     assert [turn.content for turn in conversation.turns] == ["one", "final", "two", "final"]
-
-
-def test_a_conversation_for_all_runs() -> None:
-    """`record(conversation=...)` puts all runs inside into one conversation."""
-    with record(conversation="all") as recorder:
-        agent().invoke(HI)
-        agent().invoke(HI)
-
-    assert [conversation.id for conversation in recorder.conversations()] == ["all"]
 
 
 def test_runs_that_overlap_in_a_thread() -> None:

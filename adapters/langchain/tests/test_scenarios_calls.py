@@ -2,7 +2,6 @@
 
 # ruff: noqa: ARG001 - tools, models and sinks need not use all that they are given
 
-import asyncio
 from typing import Annotated, Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -36,71 +35,6 @@ def recorded(agent: Any, inputs: Any = HI) -> ToolCallRecorder:
     assert not recorder.warnings
     assert not recorder.run.warnings
     return recorder
-
-
-@scenario("S01")
-def test_parallel_calls_keep_the_models_order() -> None:
-    """Calls of one message keep the model's order, although the second ends first."""
-    recorder = recorded(make_agent(scripted(*parallel_script()), [slow, add]))
-
-    assert summaries(recorder.run.calls) == PARALLEL
-    assert [call.execution.step for call in recorder.run.calls] == [0, 0, 0]
-    assert all(call.execution.duration is not None for call in recorder.run.calls)
-
-
-@scenario("S02")
-def test_a_run_has_its_question_answer_tools_and_usage() -> None:
-    """A run has its question, answer, offered tools and usage."""
-    run = recorded(make_agent(scripted(*parallel_script()), [slow, add])).run
-
-    assert (run.input, run.actual_output, run.status.value) == ("hi", "final", "ok")
-    assert [tool.name for tool in run.available_tools or ()] == ["slow", "add"]
-    assert run.usage is not None
-    assert (run.usage["input_tokens"], run.usage["output_tokens"]) == (20, 10)
-
-
-@scenario("S04")
-def test_async_stream_of_messages() -> None:
-    """A streaming model under `astream(stream_mode="messages")` gives what `invoke` gives."""
-    recorder = ToolCallRecorder()
-    agent = make_agent(scripted(*parallel_script(), streaming=True), [slow, add])
-
-    async def consume() -> None:
-        async for _ in agent.astream(HI, {"callbacks": [recorder]}, stream_mode="messages"):
-            pass
-
-    asyncio.run(consume())
-
-    assert summaries(recorder.run.calls) == PARALLEL
-    assert recorder.run.actual_output == "final"
-
-
-def events(version: str) -> None:
-    """Runs the agent under `astream_events`."""
-    recorder = ToolCallRecorder()
-    agent = make_agent(scripted(*parallel_script(), streaming=True), [slow, add])
-
-    async def consume() -> None:
-        stream = agent.astream_events(HI, {"callbacks": [recorder]}, version=version)
-        async for _ in await stream if asyncio.iscoroutine(stream) else stream:
-            pass
-
-    asyncio.run(consume())
-
-    assert summaries(recorder.run.calls) == PARALLEL
-    assert recorder.run.actual_output == "final"
-
-
-@scenario("S05-v1", "S05-v2")
-def test_async_events(variant: str) -> None:
-    """`astream_events` gives what `invoke` gives."""
-    events(variant)
-
-
-@scenario("S05-v3", needs="events_v3")
-def test_async_events_v3() -> None:
-    """`astream_events` v3, whose messages are lists of blocks, gives what `invoke` gives."""
-    events("v3")
 
 
 @scenario("S06")
@@ -222,21 +156,6 @@ def test_blocked_by_a_limit() -> None:
     assert (second.input_parameters, second.output, second.execution.status.value) == ({"a": 2}, None, "rejected")
     assert not second.execution.executed
     assert second.execution.error
-
-
-@scenario("S45")
-def test_arguments_as_they_were_sent() -> None:
-    """A tool that changes its argument does not change the record."""
-
-    @tool
-    def mutate(d: dict) -> str:
-        """Change the argument."""
-        d["k"] = 99
-        return "done"
-
-    recorder = recorded(make_agent(scripted(asks(("mutate", {"d": {"k": 1}}, "c1")), "final"), [mutate]))
-
-    assert summaries(recorder.run.calls) == [called("mutate", {"d": {"k": 1}}, "c1", "done")]
 
 
 @scenario("S48")

@@ -42,17 +42,6 @@ def recorded(agent: Any, raises: type[BaseException] | None = None) -> ToolCallR
     return recorder
 
 
-@scenario("S07")
-def test_unknown_tool() -> None:
-    """A call of a tool that does not exist is a call; only the messages to the model show it."""
-    recorder = recorded(react_agent(scripted(asks(("nope", {"x": 1}, "c1")), "final"), [slow]))
-
-    text = "Error: nope is not a valid tool, try one of [slow]."
-    assert summaries(recorder.run.calls) == [
-        called("nope", {"x": 1}, "c1", status="unknown_tool", executed=False, error=text, model_output=text)
-    ]
-
-
 @scenario("S08")
 def test_error_that_the_node_handles() -> None:
     """An exception that the node turns into a message is the call's error; the message is its model output."""
@@ -64,18 +53,6 @@ def test_error_that_the_node_handles() -> None:
         called("boom", {"x": 1}, "c1", status="error", error="ValueError: boom 1", model_output="custom")
     ]
     assert recorder.run.status.value == "ok"
-
-
-@scenario("S09")
-def test_unhandled_error_ends_the_run() -> None:
-    """An exception that ends the run keeps the call; the run is an error without an answer."""
-    model = scripted(asks(("boom", {"x": 1}, "c1")), "final")
-
-    recorder = recorded(react_agent(model, ToolNode([boom], handle_tool_errors=False)), ValueError)
-
-    assert summaries(recorder.run.calls) == [called("boom", {"x": 1}, "c1", status="error", error="ValueError: boom 1")]
-    assert (recorder.run.status.value, recorder.run.error) == ("error", "ValueError: boom 1")
-    assert recorder.run.actual_output is None
 
 
 @scenario("S10")
@@ -94,30 +71,6 @@ def test_error_that_the_tool_handles() -> None:
     assert summaries(recorder.run.calls) == [
         called("t", {"x": 1}, "c1", status="error", error="bad 1", model_output="bad 1")
     ]
-
-
-@scenario("S11")
-def test_arguments_that_the_tool_rejects() -> None:
-    """Well-formed arguments of the wrong type are an error of the call, and stay as the model wrote them."""
-    recorder = recorded(make_agent(scripted(asks(("slow", {"x": "notint"}, "c1")), "final"), [slow]))
-
-    (call,) = recorder.run.calls
-    assert (call.input_parameters, call.output, call.execution.status.value) == ({"x": "notint"}, None, "error")
-    assert call.execution.error.startswith("ValidationError")
-    assert call.execution.model_output.startswith("Error")
-
-
-@scenario("S12")
-def test_arguments_that_are_not_json() -> None:
-    """Unreadable arguments are stored as text, and the call was not executed."""
-    recorder = recorded(make_agent(scripted(asks(invalid=[("slow", "{x: ", "c1", "bad json")])), [slow]))
-
-    (call,) = recorder.run.calls
-    fields = summary(call)
-    fields.pop("model_output", None)
-    assert fields == called(
-        "slow", {}, "c1", status="invalid_arguments", executed=False, error="bad json", requested="{x: "
-    )
 
 
 @scenario("S22")
@@ -164,31 +117,6 @@ def test_parallel_calls_of_an_async_run_that_fails() -> None:
     assert recorder.run.status.value == "error"
 
 
-@scenario("S23")
-def test_timeout() -> None:
-    """A tool that runs when its run times out is cancelled, and the run is stopped."""
-
-    @tool
-    async def aslow(x: int) -> str:
-        """Wait."""
-        await asyncio.sleep(5)
-        return "never"
-
-    agent = make_agent(scripted(asks(("aslow", {"x": 1}, "c1")), "final"), [aslow])
-    recorder = ToolCallRecorder()
-
-    async def run() -> None:
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(agent.ainvoke(HI, {"callbacks": [recorder]}), 0.2)
-
-    asyncio.run(run())
-
-    (call,) = recorder.run.calls
-    assert call.execution.status.value == "cancelled"
-    assert recorder.run.status.value == "stopped"
-    assert recorder.run.error.startswith("CancelledError")
-
-
 @scenario("S35", needs="retry")
 def test_retries() -> None:
     """Executions of one request are attempts of one call, whose outcome is the last one's."""
@@ -232,17 +160,6 @@ def test_readable_and_unreadable_arguments() -> None:
     assert (second.id, second.execution.status.value) == ("c1", "invalid_arguments")
     assert not second.execution.executed
     assert second.output is None
-
-
-def test_unknown_tool_of_an_async_run() -> None:
-    """An unknown tool is detected even without model events that list the offered tools (async, Python 3.10)."""
-    recorder = ToolCallRecorder()
-    agent = react_agent(scripted(asks(("nope", {"x": 1}, "c1")), "final"), [slow])
-
-    asyncio.run(agent.ainvoke(HI, {"callbacks": [recorder]}))
-
-    (call,) = recorder.run.calls
-    assert (call.name, call.execution.status.value, call.execution.executed) == ("nope", "unknown_tool", False)
 
 
 def test_steps_that_run_out() -> None:

@@ -13,7 +13,6 @@ from lc_agents import (
     asks,
     called,
     make_agent,
-    react_agent,
     scripted,
     summaries,
     summary,
@@ -28,12 +27,6 @@ HI = {"messages": [("user", "hi")]}
 
 class Ans(BaseModel):
     """A structured answer."""
-
-    value: int
-
-
-class Ans2(BaseModel):
-    """Another one."""
 
     value: int
 
@@ -92,17 +85,6 @@ def test_hosted_tool() -> None:
 
     assert summaries(run.calls) == [called("web_search", {"query": "cats"}, "s1", results, type="hosted")]
     assert run.actual_output == "Searching Cats."
-
-
-@scenario("S41")
-def test_structured_output_of_the_prebuilt_agent() -> None:
-    """A separate request for structured output is not a call; its value is the answer."""
-    model = scripted(asks(("add", {"a": 1}, "c1")), "text", asks(("Ans2", {"value": 3}, "c2")))
-
-    run = recorded(react_agent(model, [add], response_format=Ans2)).run
-
-    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3")]
-    assert run.actual_output == '{"value":3}'
 
 
 def loop(execute: Any) -> Any:

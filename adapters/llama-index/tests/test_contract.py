@@ -32,6 +32,7 @@ from llama_index.core.workflow import (
 from pydantic import BaseModel
 
 from programs import FEATURES, check_programs
+from recorder_blocks import RecorderBlocks
 from toolgrade.capture import JsonlSink
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
 from toolgrade.testing import (
@@ -322,6 +323,18 @@ class TestContract(AdapterContract):
 
         asyncio.run(lifespan())
         return rec.runs
+
+
+class TestBlocks(RecorderBlocks):
+    """`record()` of the adapter."""
+
+    def block(self, **options: Any) -> Any:
+        """Return a block."""
+        return record(**options)
+
+    async def play(self, scene: Scene) -> Any:
+        """Run LlamaIndex's agent."""
+        return await workflow(scene).run(user_msg=scene.input)
 
 
 def test_random_programs() -> None:

@@ -2,19 +2,15 @@
 
 import asyncio
 import contextlib
-import json
 import sys
 import threading
-import time
-import urllib.request
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from li_agents import add, agent, asks, summaries
 from llama_index.core.instrumentation import get_dispatcher
 
-from toolgrade import NothingRecordedError
 from toolgrade_llama_index import ToolCallRecorder, record, run_case
 from toolgrade_llama_index._listening import Listener
 
@@ -116,77 +112,3 @@ def test_one_recorder_in_several_tasks() -> None:
 
     assert [run.input for run in shared.runs] == ["shared"] * 3
     assert own == [["own"]] * 3
-
-
-def test_runs_outside_are_a_warning() -> None:
-    """A run in a thread without the context is not recorded, and the recorder says so."""
-    with record() as rec:
-        thread = threading.Thread(target=lambda: asyncio.run(run_agent()))
-        thread.start()
-        thread.join()
-
-    assert rec.runs == []
-    assert "process_wide=True" in rec.warnings[0]
-    with pytest.raises(NothingRecordedError, match="process_wide=True"):
-        _ = rec.last_run
-
-
-def test_the_whole_process() -> None:
-    """A process-wide recorder records other threads, but not what another recorder records."""
-
-    def in_thread() -> None:
-        asyncio.run(run_agent("thread"))
-        with record() as inner:
-            asyncio.run(run_agent("inner"))
-        assert [run.input for run in inner.runs] == ["inner"]
-
-    with record(process_wide=True) as rec:
-        thread = threading.Thread(target=in_thread)
-        thread.start()
-        asyncio.run(run_agent("here"))
-        thread.join()
-
-    assert sorted(run.input or "" for run in rec.runs) == ["here", "thread"]
-    assert [summaries(run.tools_called) for run in rec.runs] == [ONE_CALL] * 2
-    assert not rec.warnings
-
-
-@pytest.mark.parametrize("process_wide", [True, False])
-def test_recorder_of_a_server(process_wide: bool) -> None:
-    """A recorder of a server's lifespan records its requests if it is process-wide; otherwise it has a warning."""
-    uvicorn = pytest.importorskip("uvicorn")
-    applications = pytest.importorskip("starlette.applications")
-    responses, routing = pytest.importorskip("starlette.responses"), pytest.importorskip("starlette.routing")
-    rec = record(process_wide=process_wide)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Any) -> AsyncGenerator[None, None]:
-        async with rec:
-            yield
-
-    async def ask(request: Any) -> Any:
-        return responses.JSONResponse(await run_agent(request.query_params["q"]))
-
-    app = applications.Starlette(routes=[routing.Route("/", ask)], lifespan=lifespan)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="on"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        deadline = time.monotonic() + 10
-        while not server.started and time.monotonic() < deadline:
-            time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        for number in range(3):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/?q={number}", timeout=10) as answer:
-                assert json.load(answer) == "3"
-    finally:
-        server.should_exit = True
-        thread.join()
-
-    if process_wide:
-        assert [run.input for run in rec.runs] == ["0", "1", "2"]
-        assert [summaries(run.tools_called) for run in rec.runs] == [ONE_CALL] * 3
-        assert not rec.warnings
-    else:
-        assert rec.runs == []
-        assert "process_wide=True" in rec.warnings[0]

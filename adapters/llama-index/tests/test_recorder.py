@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import threading
 import weakref
 from typing import Any
 
@@ -20,8 +19,7 @@ from llama_index.core.tools import FunctionTool, ToolMetadata
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
-from toolgrade import NothingRecordedError, ToolCall
-from toolgrade.cases import Run
+from toolgrade import ToolCall
 from toolgrade.testing import AskFor
 from toolgrade_llama_index import ToolCallRecorder, record
 
@@ -62,42 +60,6 @@ def test_round_an_event_loop() -> None:
     assert summaries(case.tools_called or []) == ONE_CALL
     assert rec.last_run.started_at is not None
     assert (rec.last_run.duration or 0) > 0
-
-
-def test_of_two_inside_each_other_the_inner_one_records() -> None:
-    """A run belongs to one recorder."""
-
-    async def go() -> tuple[list[Run], list[Run]]:
-        async with record() as outer:
-            await adder().run(user_msg="first")
-            async with record() as inner:
-                await adder().run(user_msg="second")
-            await adder().run(user_msg="third")
-        return outer.runs, inner.runs
-
-    outer, inner = asyncio.run(go())
-
-    assert [run.input for run in outer] == ["first", "third"]
-    assert [run.input for run in inner] == ["second"]
-
-
-def test_runs_outside_are_not_recorded() -> None:
-    """Nothing listens before and after the block, and in a thread without the context nothing is recorded."""
-    before = listeners()
-    rec = ToolCallRecorder()
-
-    asyncio.run(play_plain(adder()))
-    with rec:
-        thread = threading.Thread(target=lambda: asyncio.run(play_plain(adder())))
-        thread.start()
-        thread.join()
-        during = listeners()
-    asyncio.run(play_plain(adder()))
-
-    assert rec.runs == []
-    assert (listeners(), during) == (before, before + 2)
-    with pytest.raises(NothingRecordedError, match="inside `with record"):
-        _ = rec.last_run
 
 
 async def play_plain(workflow: Any) -> Any:
@@ -202,51 +164,6 @@ def test_agents_are_released() -> None:
 
     assert rec.runs
     assert script() is None
-
-
-class ListSink:
-    """A sink that collects runs."""
-
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
-
-    def write(self, run: Run) -> None:
-        """Add a run."""
-        self.runs.append(run)
-
-
-def test_sinks_and_pop() -> None:
-    """A sink receives each run when it ends, and the recorder drops it; else `pop` returns them."""
-
-    async def go(rec: ToolCallRecorder) -> None:
-        with rec:
-            await adder().run(user_msg="one")
-            await adder().run(user_msg="two")
-
-    store = ListSink()
-    with_sink, without_sink = record(sink=store), record(conversation="c")
-    asyncio.run(go(with_sink))
-    asyncio.run(go(without_sink))
-
-    assert [run.input for run in store.runs] == ["one", "two"]
-    assert with_sink.runs == []
-    assert [run.conversation_id for run in without_sink.pop()] == ["c", "c"]
-    assert without_sink.runs == []
-
-
-def test_a_limit() -> None:
-    """Of more runs than the limit the oldest are dropped, with a warning."""
-
-    async def go() -> ToolCallRecorder:
-        with record(limit=1) as rec:
-            await adder().run(user_msg="one")
-            await adder().run(user_msg="two")
-        return rec
-
-    rec = asyncio.run(go())
-
-    assert [run.input for run in rec.runs] == ["two"]
-    assert "more than 1 runs" in rec.warnings[0]
 
 
 def test_the_id_of_the_run() -> None:
@@ -416,25 +333,3 @@ def test_structured_answers_are_not_calls(way: str) -> None:
     assert summaries(run.calls) == ONE_CALL
     assert [spec.name for spec in run.available_tools or ()] == ["add"]
     assert run.usage == {"input_tokens": 5, "output_tokens": 2}
-
-
-class BrokenSink:
-    """Cannot write."""
-
-    def write(self, run: Run) -> object:
-        """Fail."""
-        raise OSError(f"disk full before {run.input!r}")
-
-
-def test_a_sink_that_fails() -> None:
-    """A failing sink does not affect the agent; the run has a warning and stays stored."""
-
-    async def go() -> tuple[ToolCallRecorder, str]:
-        with record(sink=BrokenSink()) as rec:
-            answer = str(await adder().run(user_msg="hi"))
-        return rec, answer
-
-    rec, answer = asyncio.run(go())
-
-    assert answer == "3"
-    assert "disk full" in rec.last_run.warnings[0]

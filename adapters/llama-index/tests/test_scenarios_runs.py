@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeAlias
 
 import pytest
-from li_agents import add, agent, asks, play, played, search, session_memory, slow, summaries
+from li_agents import add, agent, asks, play, played, search, session_memory, summaries
 from li_versions import scenario
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.instrumentation import get_dispatcher
@@ -16,36 +16,6 @@ from llama_index.core.storage.chat_store import SimpleChatStore
 from llama_index.core.workflow import Context, JsonSerializer
 
 from toolgrade_llama_index import available_tools, record, runs_from_events
-
-
-@scenario("36")
-def test_runs_at_the_same_time() -> None:
-    """Three concurrent runs of the same tools with the same ids stay separate, as do parallel recorders."""
-
-    async def one(rec: Any, ms: int) -> Any:
-        with rec:
-            await agent(asks(("slow", {"ms": ms}, "same")), f"{ms}", tools=[slow]).run(user_msg=f"{ms}")
-        return rec.runs
-
-    async def together() -> Any:
-        with record() as shared:
-            runs = [
-                agent(asks(("slow", {"ms": ms}, "same")), f"{ms}", tools=[slow]).run(user_msg=f"{ms}")
-                for ms in (30, 20, 10)
-            ]
-            await asyncio.gather(*runs)
-        apart = await asyncio.gather(*(one(record(), ms) for ms in (30, 20, 10)))
-        return shared.runs, apart
-
-    shared, apart = asyncio.run(together())
-
-    expected = {f"{ms}": [("slow", {"ms": ms}, "same", f"slept {ms}")] for ms in (30, 20, 10)}
-    assert {run.input: summaries(run.tools_called) for run in shared} == expected
-    assert [run.actual_output for run in shared] == [run.input for run in shared]
-    assert [[(run.input, summaries(run.tools_called)) for run in runs] for runs in apart] == [
-        [item] for item in expected.items()
-    ]
-
 
 MemoryOf: TypeAlias = Callable[[str], AbstractAsyncContextManager[Any]]
 

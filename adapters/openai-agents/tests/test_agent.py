@@ -77,22 +77,3 @@ def test_options_are_those_of_the_runner() -> None:
     (run,) = ask(as_agent(agent, max_turns=1), "1+2?")
 
     assert (run.status.value, len(run.calls)) == ("stopped", 1)
-
-
-def test_many_goldens_at_once() -> None:
-    """Fifty questions at the same time are fifty cases, each with its own call."""
-    agents = {
-        f"{n}": as_agent(make_agent([AskFor("add", {"a": n, "b": 0}, "c1")], "done", tools=[add])) for n in range(50)
-    }
-
-    async def by_question(question: str, conversation: Conversation) -> Run:
-        return await agents[question](question, conversation)
-
-    goldens = [
-        Golden(input=f"{n}", expected_tools=[ToolCall(name="add", input_parameters={"a": n, "b": 0})])
-        for n in range(50)
-    ]
-    metric = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
-    report = evaluate(goldens=goldens, agent=by_question, metrics=[metric], max_concurrency=50)
-
-    assert [case.results[0].score for case in report.cases] == [1] * 50

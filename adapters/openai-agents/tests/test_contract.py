@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 import programs
 from programs import Program, check_programs, random_program
+from recorder_blocks import RecorderBlocks
 from toolgrade.capture import JsonlSink
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
 from toolgrade.testing import AdapterContract, AgentTool, AskFor, NotSupportedError, Recorded, Scene, ToolDouble
@@ -276,6 +277,18 @@ class TestContract(AdapterContract):
     def error_text(self, error: Exception, *, handled: bool) -> str:
         """Releases without exceptions in a formatter show only the exception's text in a span, not its type."""
         return str(error) if handled and not TELLS_EXCEPTIONS else super().error_text(error, handled=handled)
+
+
+class TestBlocks(RecorderBlocks):
+    """`record()` of the adapter."""
+
+    def block(self, **options: Any) -> Any:
+        """Return a block."""
+        return record(**options)
+
+    async def play(self, scene: Scene) -> Any:
+        """Run the SDK's agent."""
+        return (await Runner.run(agent(scene), scene.input)).final_output
 
 
 MISSING = {

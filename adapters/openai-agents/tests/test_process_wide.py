@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import threading
-import time
-import urllib.request
-from collections.abc import AsyncGenerator
 from contextvars import Context
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import pytest
 from agents import OpenAIConversationsSession, Runner, function_tool
-from agents.run import get_default_agent_runner
 from oa_agents import add, called, make_agent, summaries
 from openai import AsyncOpenAI
 
-from toolgrade import NothingRecordedError
 from toolgrade.testing import AskFor
 from toolgrade_openai_agents import Recorder, record
 
@@ -44,48 +37,6 @@ def inputs(recorder: Recorder) -> list[str]:
     return sorted(run.input or "" for run in recorder.runs)
 
 
-def test_runs_outside_are_a_warning() -> None:
-    """A run in a thread without the context is not recorded, and the recorder says so."""
-    with record() as recorder:
-        in_thread(lambda: asyncio.run(ask()))
-
-    assert recorder.runs == []
-    assert recorder.warnings[0].startswith("agent 'A' ran outside")
-    with pytest.raises(NothingRecordedError, match="process_wide=True"):
-        _ = recorder.last_run
-
-
-def test_the_whole_process() -> None:
-    """A process-wide recorder records other threads, but not what another recorder records."""
-
-    def work() -> None:
-        asyncio.run(ask("thread"))
-        with record() as inner:
-            asyncio.run(ask("inner"))
-        assert inputs(inner) == ["inner"]
-
-    before = get_default_agent_runner()
-    with record(process_wide=True) as recorder:
-        in_thread(work)
-        asyncio.run(ask("here"))
-    in_thread(lambda: asyncio.run(ask("after")))
-
-    assert inputs(recorder) == ["here", "thread"]
-    assert [summaries(run.calls) for run in recorder.runs] == [ADDED] * 2
-    assert not recorder.warnings
-    assert get_default_agent_runner() is before
-
-
-def test_the_newest_recorder_of_the_process() -> None:
-    """Of two process-wide recorders the newest records, and after it the other one goes on."""
-    with record(process_wide=True) as first:
-        with record(process_wide=True) as second:
-            in_thread(lambda: asyncio.run(ask("second")))
-        in_thread(lambda: asyncio.run(ask("first")))
-
-    assert (inputs(first), inputs(second)) == (["first"], ["second"])
-
-
 def test_agents_inside_a_run_of_the_process() -> None:
     """A run belongs to the recorder that it began with, also where a newer one of the process is entered meanwhile."""
 
@@ -102,49 +53,6 @@ def test_agents_inside_a_run_of_the_process() -> None:
         newer.__exit__()
 
     assert [call.name for call in recorder.last_run.select_calls(nested=True)] == ["delegate", "add"]
-
-
-@pytest.mark.parametrize("process_wide", [True, False])
-def test_recorder_of_a_server(process_wide: bool) -> None:
-    """A recorder of a server's lifespan records its requests if it is process-wide; otherwise it has a warning."""
-    uvicorn = pytest.importorskip("uvicorn")
-    applications = pytest.importorskip("starlette.applications")
-    responses, routing = pytest.importorskip("starlette.responses"), pytest.importorskip("starlette.routing")
-    recorders: list[Recorder] = []
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Any) -> AsyncGenerator[None, None]:
-        async with record(process_wide=process_wide) as recorder:
-            recorders.append(recorder)
-            yield
-
-    async def answer(request: Any) -> Any:
-        return responses.JSONResponse(await ask(request.query_params["q"]))
-
-    app = applications.Starlette(routes=[routing.Route("/", answer)], lifespan=lifespan)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="on"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        deadline = time.monotonic() + 10
-        while not server.started and time.monotonic() < deadline:
-            time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        for number in range(3):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/?q={number}", timeout=10) as reply:
-                assert json.load(reply) == "three"
-    finally:
-        server.should_exit = True
-        thread.join()
-
-    (recorder,) = recorders
-    if process_wide:
-        assert inputs(recorder) == ["0", "1", "2"]
-        assert [summaries(run.calls) for run in recorder.runs] == [ADDED] * 3
-        assert not recorder.warnings
-    else:
-        assert recorder.runs == []
-        assert "process_wide=True" in recorder.warnings[0]
 
 
 def test_block_entered_in_several_tasks() -> None:

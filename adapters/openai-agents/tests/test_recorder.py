@@ -17,8 +17,8 @@ from oa_agents import add, called, make_agent, play, run_or_stream, summaries
 from oa_models import Scripted, own_loop
 from pydantic import BaseModel
 
-from toolgrade import InvalidDataError, NothingRecordedError, Run, ToolCall, ToolCorrectnessMetric
-from toolgrade.capture import RunBuilder, conversation
+from toolgrade import InvalidDataError, Run
+from toolgrade.capture import conversation
 from toolgrade.testing import AskFor
 from toolgrade_openai_agents import Recorder, record, run_from_result
 
@@ -41,22 +41,6 @@ def in_loop(recorder: Recorder, agent: Agent[Any]) -> None:
     asyncio.run(recorder.run(agent, "hi"))
 
 
-def test_a_recorded_run_is_scored() -> None:
-    """The way of the README: record, make a case, measure."""
-
-    async def go() -> Recorder:
-        with record() as recorder:
-            await Runner.run(adding(), "1+2?")
-        return recorder
-
-    recorder = asyncio.run(go())
-    case = recorder.test_case(expected_tools=[ToolCall(name="add", input_parameters={"a": 1, "b": 2})])
-
-    assert ToolCorrectnessMetric().measure(case).score == 1
-    assert (case.input, case.actual_output) == ("1+2?", "three")
-    assert [tool.name for tool in case.available_tools or ()] == ["add"]
-
-
 def test_nothing_is_left_after_the_block() -> None:
     """Outside the block, runner and agents are as before, also after an exception."""
     before = get_default_agent_runner(), AgentBase.get_all_tools
@@ -70,41 +54,6 @@ def test_nothing_is_left_after_the_block() -> None:
         asyncio.run(go())
 
     assert (get_default_agent_runner(), AgentBase.get_all_tools) == before
-
-
-def test_runs_outside_are_not_recorded() -> None:
-    """What runs before and after a block is not in it."""
-
-    async def go() -> list[Run]:
-        await Runner.run(adding(), "before")
-        with record() as recorder:
-            await Runner.run(adding(), "in it")
-        await Runner.run(adding(), "after")
-        return recorder.runs
-
-    assert [run.input for run in asyncio.run(go())] == ["in it"]
-
-
-def test_the_innermost_block_records() -> None:
-    """Of nested blocks, the innermost records; the outer one continues after it."""
-
-    async def go() -> tuple[list[Run], list[Run]]:
-        with record() as outer:
-            with record() as inner:
-                await Runner.run(adding(), "inner")
-            await Runner.run(adding(), "outer")
-        return outer.runs, inner.runs
-
-    outer, inner = asyncio.run(go())
-
-    assert [run.input for run in outer] == ["outer"]
-    assert [run.input for run in inner] == ["inner"]
-
-
-def test_nothing_recorded() -> None:
-    """Asking for a run when there is none raises an error that says what to do."""
-    with record() as recorder, pytest.raises(NothingRecordedError, match=r"recorder\.run"):
-        _ = recorder.last_run
 
 
 def test_threads() -> None:
@@ -226,55 +175,6 @@ def test_stream_results_are_released() -> None:
     assert reference() is None
 
 
-def test_cancelled_run() -> None:
-    """A run that is cancelled was stopped."""
-
-    async def go() -> Run:
-        begun = asyncio.Event()
-
-        @function_tool
-        async def hang() -> None:
-            """Do not end."""
-            begun.set()
-            await asyncio.Event().wait()
-
-        with record() as recorder:
-            task = asyncio.create_task(Runner.run(make_agent([AskFor("hang", {}, "c1")], tools=[hang]), "hi"))
-            await begun.wait()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        return recorder.last_run
-
-    run = asyncio.run(go())
-
-    assert (run.status.value, run.error) == ("stopped", "CancelledError")
-    assert summaries(run.calls) == [called("hang", {}, "c1", status="cancelled")]
-
-
-class Sink:
-    """A sink that stores its runs."""
-
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self.runs: list[Run] = []
-
-    def write(self, run: Run) -> None:
-        """Keep a run."""
-        self.runs.append(run)
-
-
-def test_sinks() -> None:
-    """A sink gets each run when it has ended; it is then not kept twice."""
-    sink = Sink()
-    recorder = Recorder(sink=sink)
-    for _ in range(3):
-        in_loop(recorder, adding())
-
-    assert [summaries(run.calls) for run in sink.runs] == [ADDED] * 3
-    assert recorder.runs == []
-
-
 def test_a_sink_does_not_hold_up_others() -> None:
     """While a sink is busy, other threads can use the recorder."""
     counts: list[int] = []
@@ -318,30 +218,6 @@ def test_answers_that_are_nothing(mode: str) -> None:
 
     assert (one.run.status.value, one.run.actual_output) == ("ok", None)
     assert one.error is None
-
-
-def test_a_sink_that_fails() -> None:
-    """A sink failure does not affect the run; the run has a warning."""
-
-    class Broken:
-        def write(self, run: Run) -> None:  # noqa: ARG002
-            raise OSError("disk full")
-
-    recorder = Recorder(sink=Broken())
-    in_loop(recorder, adding())
-
-    assert "OSError: disk full" in recorder.last_run.warnings[0]
-
-
-def test_pop_and_limit() -> None:
-    """`pop` returns the finished runs; above the limit, the oldest are dropped, with a warning."""
-    recorder = Recorder(limit=2)
-    for number in range(3):
-        asyncio.run(recorder.run(adding(), f"{number}"))
-
-    assert "more than 2 runs" in recorder.warnings[0]
-    assert [run.input for run in recorder.pop()] == ["1", "2"]
-    assert recorder.runs == []
 
 
 def test_conversations() -> None:
@@ -438,22 +314,6 @@ def test_the_configuration_of_the_user_is_not_changed() -> None:
     assert vars(config) == own
     metadata = recorder.last_run.metadata
     assert (metadata["team"], metadata["workflow_name"]) == ("x", "mine")
-
-
-def test_faults_are_reported_and_do_not_affect_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The agent answers even if nothing can be recorded."""
-
-    def broken(*_args: Any, **_kwargs: Any) -> None:
-        raise RuntimeError("no")
-
-    for name in ("model_asked", "tool_started", "tool_ended", "result_shown", "offered", "started", "ended"):
-        monkeypatch.setattr(RunBuilder, name, broken)
-    recorder = Recorder()
-
-    result = asyncio.run(recorder.run(adding(), "hi"))
-
-    assert result.final_output == "three"
-    assert any("RuntimeError: no" in warning for warning in recorder.last_run.warnings)
 
 
 def test_results_of_another_kind() -> None:

@@ -258,17 +258,6 @@ def test_out_of_turns_and_handled(mode: str) -> None:
     assert (one.run.actual_output, one.run.status.value, one.error) == ("enough", "ok", None)
 
 
-@scenario("08", LIVE)
-def test_model_that_fails(mode: str) -> None:
-    """If the model fails in the second turn, the calls of the first are kept."""
-    agent = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], RuntimeError("503"), tools=[add])
-
-    one = play(mode, agent)
-
-    assert summaries(one.calls) == [called("add", {"a": 1, "b": 2}, "c1", {"sum": 3})]
-    assert (one.run.error, one.run.status.value) == ("RuntimeError: 503", "error")
-
-
 @scenario("25", needs="not_found")
 def test_unknown_tool_that_is_reported_to_the_model(mode: str) -> None:
     """If the SDK reports the unknown tool to the model, the run continues."""

@@ -21,7 +21,6 @@ from oa_agents import (
     scenario,
     slow,
     summaries,
-    summary,
 )
 from oa_versions import ENFORCES_IDS, VERSION
 
@@ -54,56 +53,6 @@ def test_agent_as_tool(mode: str) -> None:
     assert summaries(run.select_calls(nested=True))[1:3] == [
         called("add", {"a": 5, "b": 5}, "in1", {"sum": 10}, agent="Sub"),
         called("boom", {"x": 3}, "in2", status="error", error=handled("bad 3"), agent="Sub"),
-    ]
-
-
-@scenario("11", LIVE)
-def test_two_agents_as_tools_at_once(mode: str) -> None:
-    """Each inner call is a child of the tool call in which it was made."""
-    sub = Agent(name="Sub", model=_ByQuestion(), tools=[add]).as_tool("ask", "Ask.")
-    requests = [AskFor("ask", {"input": "1"}, "o1"), AskFor("ask", {"input": "2"}, "o2")]
-
-    run = play(mode, make_agent(requests, "done", tools=[sub])).run
-
-    inside = [[summary(child) for child in call.execution.children] for call in run.tools_called if call.execution]
-    assert inside == [
-        [called("add", {"a": 1, "b": 0}, "in1", {"sum": 1}, agent="Sub")],
-        [called("add", {"a": 2, "b": 0}, "in2", {"sum": 2}, agent="Sub")],
-    ]
-
-
-def _ByQuestion() -> Any:  # noqa: N802 - makes a model
-    from oa_models import Scripted, items_of
-
-    class ByQuestion(Scripted):
-        """A model that selects its steps by the question."""
-
-        async def _output(self, messages: Any) -> list[Any]:
-            await asyncio.sleep(0.01)
-            items = messages if isinstance(messages, list) else [{"content": messages, "role": "user"}]
-            question = next(item["content"] for item in items if item.get("role") == "user")
-            if len(items) > 1:
-                return items_of("sub done")
-            return items_of([AskFor("add", {"a": int(question), "b": 0}, f"in{question}")])
-
-    return ByQuestion()
-
-
-@scenario("12", LIVE)
-def test_run_inside_a_tool(mode: str) -> None:
-    """A tool that runs an agent itself: what that calls stands under the tool's call."""
-
-    @function_tool
-    async def delegate() -> str:
-        """Ask another agent."""
-        return str((await Runner.run(_sub(), "q")).final_output)
-
-    run = play(mode, make_agent([AskFor("delegate", {}, "o1")], "done", tools=[delegate])).run
-
-    (call,) = run.tools_called
-    assert call.execution is not None
-    assert summaries(call.execution.children) == [
-        called("add", {"a": 5, "b": 5}, "in1", {"sum": 10}, agent="Sub"),
     ]
 
 
@@ -359,27 +308,3 @@ def test_stream_that_is_cancelled(mode: str) -> None:  # noqa: ARG001
 
     assert summaries(run.calls) == [called("slow", {"d": 1.0}, "c1", status="cancelled")]
     assert run.status.value == "stopped"
-
-
-@scenario("29", ())
-def test_recordings_at_once(mode: str) -> None:  # noqa: ARG001
-    """Recordings at the same time hold their own runs; one recording of runs at the same time holds all."""
-
-    async def one(n: int) -> Run:
-        with record() as recorder:
-            await Runner.run(make_agent([AskFor("add", {"a": n, "b": 0}, "c1")], "done", tools=[add]), f"{n}")
-        (run,) = recorder.runs
-        return run
-
-    async def go() -> tuple[list[Run], list[Run]]:
-        own = await asyncio.gather(*(one(n) for n in range(3)))
-        agents = [make_agent([AskFor("add", {"a": n, "b": 0}, "c1")], "done", tools=[add]) for n in range(3)]
-        with record() as recorder:
-            await asyncio.gather(*(Runner.run(agent, "hi") for agent in agents))
-        return own, recorder.runs
-
-    own, together = asyncio.run(go())
-
-    expected = [[called("add", {"a": n, "b": 0}, "c1", {"sum": n})] for n in range(3)]
-    assert [summaries(run.calls) for run in own] == expected
-    assert [summaries(run.calls) for run in together] == expected
