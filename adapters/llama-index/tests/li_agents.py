@@ -25,7 +25,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.memory import Memory
 from llama_index.core.tools import FunctionTool, ToolSelection
-from llama_index.core.workflow import Event, HumanResponseEvent, InputRequiredEvent, StopEvent
+from llama_index.core.workflow import Event, HumanResponseEvent, InputRequiredEvent
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from toolgrade import ToolCall
@@ -290,11 +290,6 @@ def outcome(call: ToolCall) -> Any:
 def status_of(run: Run) -> tuple[str, str | None]:
     """How a run ended, and its answer."""
     return run.status.value, run.actual_output
-
-
-def is_stop(event: Event) -> bool:
-    """Whether an event ends a run."""
-    return isinstance(event, StopEvent)
 
 
 # Tools

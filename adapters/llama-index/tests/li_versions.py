@@ -6,9 +6,14 @@ import importlib
 import inspect
 
 from feature_table import Feature, scenarios, version_of
+from llama_index.core.tools import ToolOutput
 
 WORKFLOWS_2 = version_of("llama-index-workflows") >= (2,)
 """Whether a step that waits for a person is run again from its beginning, and failures have events of their own."""
+
+
+KEEPS_EXCEPTIONS = hasattr(ToolOutput, "exception")
+"""Whether the event of a failed call has its exception."""
 
 
 def _early_stopping() -> object:

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
 from feature_table import version_of
 from li_agents import ScriptedLLM, session_memory
-from li_versions import WORKFLOWS_2
+from li_versions import KEEPS_EXCEPTIONS, WORKFLOWS_2
 from llama_index.core.agent.workflow import AgentStream, AgentWorkflow, FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
 from llama_index.core.memory import ChatMemoryBuffer
@@ -45,7 +46,7 @@ from toolgrade.testing import (
     ScriptedModel,
     ToolDouble,
 )
-from toolgrade_llama_index import ToolCallRecorder, record
+from toolgrade_llama_index import ToolCallRecorder, record, runs_from_events
 
 _NO_SUSPENSION = "before workflows 2, a tool that waits is not suspended"
 
@@ -323,6 +324,48 @@ class TestContract(AdapterContract):
 
         asyncio.run(lifespan())
         return rec.runs
+
+
+class EventsContract(TestContract):
+    """The same agents, of which only the events are read."""
+
+    async def arun(self, scene: Scene) -> Recorded:
+        """Play a scene, and read its run from what the stream showed."""
+        handler = workflow(scene).run(user_msg=scene.input)
+        events: list[Event] = []
+
+        async def read() -> None:
+            async for event in handler.stream_events():
+                events.append(event)  # noqa: PERF401 - what came before the end counts, if it ends at all
+
+        reading = asyncio.ensure_future(read())
+        result, error = None, None
+        try:
+            result = await handler
+        except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - whatever ends the agent is returned
+            error = as_raised(raised)
+        await asyncio.wait({reading}, timeout=0.3)
+        reading.cancel()
+        (run,) = runs_from_events(events, result, error, scene.input)
+        return Recorded(run, None if error else str(result), error)
+
+    def error_text(self, error: Exception, *, handled: bool) -> str:
+        """Events of old versions do not have the exception of a tool, only its text."""
+        return super().error_text(error, handled=handled) if KEEPS_EXCEPTIONS or not handled else str(error)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *("run_without_calls", "parallel_calls", "steps", "raising_tool", "failed_call_asked_again", "unknown_tool"),
+        *("arguments_that_are_no_object", "arguments_that_the_tool_rejects", "empty_ids"),
+        *("id_repeated_in_one_message", "id_repeated_in_a_later_message", "model_that_crashes", "cancelled_run"),
+        "handoff",
+    ],
+)
+def test_rules_of_events(rule: str) -> None:
+    """What does not need a recorder is read from events alike; they lack offered tools, and agents inside tools."""
+    getattr(EventsContract(), f"test_{rule}")()
 
 
 class TestBlocks(RecorderBlocks):

@@ -12,14 +12,12 @@ import pytest
 from li_agents import add, agent, asks, boom, llm, play, search, slow, summaries
 from li_versions import WORKFLOWS_2
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.program import FunctionCallingProgram
 from llama_index.core.selectors import PydanticSingleSelector
 from llama_index.core.tools import FunctionTool, ToolMetadata
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
-from toolgrade import ToolCall
 from toolgrade.testing import AskFor
 from toolgrade_llama_index import ToolCallRecorder, record
 
@@ -32,39 +30,12 @@ def adder(*, steps: Any = (ADDED, "3")) -> Any:
     return agent(*steps, tools=[add, slow, boom])
 
 
-def listeners() -> int:
-    """How many handlers there are."""
-    root = get_dispatcher()
-    return len(root.span_handlers) + len(root.event_handlers)
-
-
 def is_empty(rec: ToolCallRecorder) -> bool:
     """Whether a recorder has no span left."""
     return not rec._watcher.tree.spans
 
 
 # Where runs are recorded
-
-
-def test_round_an_event_loop() -> None:
-    """A sync `with` round `asyncio.run` records, and the newest run makes a case."""
-
-    async def go() -> None:
-        await adder().run(user_msg="1+2?")
-
-    with record() as rec:
-        asyncio.run(go())
-
-    case = rec.test_case(expected_tools=[ToolCall(name="add")], id="first")
-    assert (case.id, case.input, case.actual_output) == ("first", "1+2?", "3")
-    assert summaries(case.tools_called or []) == ONE_CALL
-    assert rec.last_run.started_at is not None
-    assert (rec.last_run.duration or 0) > 0
-
-
-async def play_plain(workflow: Any) -> Any:
-    """Run an agent without reading its stream."""
-    return await workflow.run(user_msg="hi")
 
 
 def test_a_recorder_may_be_entered_again() -> None:

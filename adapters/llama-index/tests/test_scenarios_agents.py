@@ -153,28 +153,6 @@ def agents_of(run: Any) -> list[Any]:
     return [call.execution.agent for call in run.tools_called]
 
 
-@scenario("30-C", "30-E")
-def test_a_hand_over(mode: str) -> None:
-    """A hand-off is not a tool call; each call has the agent that made it."""
-    run = played(
-        lambda: team(
-            [asks(("search", {"q": "x"}, "c1")), [HandOff("W", "h1")]], [asks(("write", {"text": "t"}, "c2")), "done"]
-        )
-    ).run(mode)
-
-    assert summaries(run.tools_called) == [
-        ("search", {"q": "x"}, "c1", "found x"),
-        ("write", {"text": "t"}, "c2", "wrote t"),
-    ]
-    assert agents_of(run) == ["R", "W"]
-    (handoff,) = run.handoffs
-    assert (handoff.from_agent, handoff.to_agent, handoff.call) == ("R", "W", 1)
-    call = run.calls[1]
-    assert call.execution is not None
-    assert (call.execution.status.value, call.arguments) == ("ok", {"to_agent": "W", "reason": "r"})
-    assert run.actual_output == "done"
-
-
 @scenario("31-C", "31-E")
 def test_hand_off_next_to_a_call(mode: str) -> None:
     """A hand-off can be included; it then keeps the model's order."""

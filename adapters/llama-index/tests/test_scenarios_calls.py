@@ -5,7 +5,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from li_agents import add, agent, asks, boom, llm, outcome, played, slow, status_of, summaries
+from li_agents import add, agent, asks, llm, outcome, played, status_of, summaries
 from li_versions import scenario
 from llama_index.core.base.llms.types import ImageBlock, TextBlock
 from llama_index.core.base.response.schema import Response
@@ -30,104 +30,6 @@ def test_a_call_with_its_output(mode: str) -> None:
     assert (execution.agent, execution.executed, execution.model_output, execution.step) == ("A", True, "3", 0)
     assert run.models == ["scripted-1"]
     assert not run.warnings
-
-
-@scenario("02-C", "02-E")
-def test_no_call(mode: str) -> None:
-    """A run without calls has none, and its answer."""
-    run = played(lambda: agent("hi", tools=[add])).run(mode)
-
-    assert run.tools_called == []
-    assert status_of(run) == ("ok", "hi")
-
-
-@scenario("03-C", "03-E")
-def test_parallel_calls_keep_the_models_order(mode: str) -> None:
-    """The slow call is first, as the model requested, although the other ends first."""
-    run = played(lambda: agent(asks(("slow", {"ms": 60}, "c1"), ("slow", {"ms": 1}, "c2")), "d", tools=[slow])).run(
-        mode
-    )
-
-    assert summaries(run.tools_called) == [
-        ("slow", {"ms": 60}, "c1", "slept 60"),
-        ("slow", {"ms": 1}, "c2", "slept 1"),
-    ]
-
-
-@scenario("04-C", "04-E")
-def test_a_tool_that_raises(mode: str) -> None:
-    """A tool's exception is the error of its call; the text that the model received is not an output."""
-    run = played(lambda: agent(asks(("boom", {"x": "q"}, "c1")), "sorry", tools=[boom])).run(mode)
-
-    (call,) = run.tools_called
-    assert call.execution is not None
-    assert call.execution.error in {"ValueError: kaboom q"} | ({"kaboom q"} if mode == "E" else set())
-    assert (call.execution.status.value, call.output, call.execution.model_output) == ("error", None, "kaboom q")
-    assert run.actual_output == "sorry"
-
-
-@scenario("05-C", "05-E")
-def test_an_unknown_tool(mode: str) -> None:
-    """An unknown tool was called and not executed; the model output is LlamaIndex's answer."""
-    run = played(lambda: agent(asks(("nope", {"z": 1}, "c1")), "d", tools=[add])).run(mode)
-
-    (call,) = run.tools_called
-    assert call.execution is not None
-    assert (call.name, call.arguments, call.execution.status.value) == ("nope", {"z": 1}, "unknown_tool")
-    assert call.execution.model_output == "Tool nope not found. Please select a tool that is available."
-    assert not call.execution.executed
-
-
-def missing(call: Any, names: str, mode: str) -> None:
-    """The error is the one that Python raises where arguments are missing."""
-    text = f"add() missing {names}"
-    assert call.execution.error in {f"TypeError: {text}"} | ({text} if mode == "E" else set())
-
-
-@scenario("06-C", "06-E")
-def test_a_missing_argument(mode: str) -> None:
-    """A tool that cannot take well-formed arguments fails."""
-    run = played(lambda: agent(asks(("add", {"a": 1}, "c1")), "d", tools=[add])).run(mode)
-
-    (call,) = run.tools_called
-    assert (call.arguments, call.execution.status.value) == ({"a": 1}, "error")  # type: ignore[union-attr]
-    missing(call, "1 required positional argument: 'b'", mode)
-
-
-@scenario("07-C", "07-E")
-def test_arguments_that_are_not_json(mode: str) -> None:
-    """LlamaIndex passes `{}` to the tool; the call has invalid arguments and their raw text."""
-    run = played(lambda: agent(asks(("add", "{not json", "c1")), "d", tools=[add])).run(mode)
-
-    (call,) = run.tools_called
-    assert call.execution is not None
-    assert (call.arguments, call.execution.status.value) == ({}, "invalid_arguments")
-    assert call.execution.requested_parameters == "{not json"
-    missing(call, "2 required positional arguments: 'a' and 'b'", mode)
-
-
-@scenario("08-C", "08-E")
-def test_empty_ids(mode: str) -> None:
-    """Ids that are empty are none, and three calls are three calls."""
-    first = asks(("add", {"a": 1, "b": 2}, ""), ("add", {"a": 3, "b": 4}, ""))
-    run = played(lambda: agent(first, asks(("add", {"a": 1, "b": 2}, "")), "d", tools=[add])).run(mode)
-
-    assert summaries(run.tools_called) == [
-        ("add", {"a": 1, "b": 2}, None, 3),
-        ("add", {"a": 3, "b": 4}, None, 7),
-        ("add", {"a": 1, "b": 2}, None, 3),
-    ]
-
-
-@scenario("09-C", "09-E")
-def test_the_name_of_the_tool_as_id(mode: str) -> None:
-    """Some providers give every call the name of its tool as id."""
-    first = asks(("slow", {"ms": 5}, "slow"), ("slow", {"ms": 5}, "slow"), ("slow", {"ms": 1}, "slow"))
-    run = played(lambda: agent(first, asks(("slow", {"ms": 5}, "slow")), "d", tools=[slow])).run(mode)
-
-    times = [5, 5, 1, 5]
-    assert summaries(run.tools_called) == [("slow", {"ms": ms}, "slow", f"slept {ms}") for ms in times]
-    assert [call.execution.attempts for call in run.tools_called if call.execution] == [1, 1, 1, 1]
 
 
 def mutate(items: list) -> str:  # type: ignore[type-arg]
@@ -287,28 +189,6 @@ def test_partial_arguments(mode: str) -> None:
     run = played(lambda: agent(asks(("add", {"a": 1}, "c1")), "d", tools=[tool])).run(mode)
 
     assert summaries(run.tools_called) == [("add", {"a": 1}, "c1", 42)]
-
-
-@scenario("46-C", "46-E")
-def test_failed_call_requested_again(mode: str) -> None:
-    """The same request in a new message is a new call, even with the same id."""
-    tries: list[int] = []
-
-    def flaky(x: int) -> str:
-        """Fail at first."""
-        tries.append(x)
-        if len(tries) == 1:
-            raise ValueError("try again")
-        return "ok"
-
-    request = asks(("flaky", {"x": 1}, "c1"))
-    run = played(lambda: agent(request, request, "d", tools=[flaky])).run(mode)
-
-    assert [outcome(call) for call in run.tools_called] in (
-        ["! ValueError: try again", "ok"],
-        ["! try again", "ok"],  # events of old versions do not keep the exception
-    )
-    assert [call.execution.attempts for call in run.tools_called if call.execution] == [1, 1]
 
 
 class Opaque:

@@ -80,18 +80,6 @@ def test_an_answer_at_the_limit(mode: str) -> None:
     assert status_of(run) == ("ok", "best")
 
 
-@scenario("15-C", "15-E")
-def test_a_model_that_fails(mode: str) -> None:
-    """Calls before the model's failure are kept."""
-    run = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), RuntimeError("rate limit"), tools=[add])).run(
-        mode
-    )
-
-    assert summaries(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
-    assert status_of(run) == ("error", None)
-    assert "rate limit" in (run.error or "")
-
-
 @scenario("16-C", "16-E")
 def test_a_time_limit(mode: str) -> None:
     """A call that runs when the time is up was given up; the run was stopped, not wrong."""

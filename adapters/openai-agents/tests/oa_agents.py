@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from agents import Agent, Runner, function_tool
+from feature_table import Feature
 from oa_models import Scripted
-from oa_versions import FEATURES, TELLS_EXCEPTIONS, TELLS_TEXTS, Feature
+from oa_versions import FEATURES, TELLS_EXCEPTIONS, TELLS_TEXTS
 
 from toolgrade import Run, ToolCall
 from toolgrade_openai_agents import record, run_from_result
@@ -159,8 +160,7 @@ def _absent(function: Any, feature: Feature) -> Any:
     """A test in the place of one that this release cannot have: that it really cannot."""
 
     def absent(**_parameters: Any) -> None:
-        with pytest.raises((ImportError, AttributeError, LookupError)):
-            feature.probe()
+        feature.check_absent()
 
     absent.__doc__ = f"Not in this release: {feature.why}."
     absent.__name__ = function.__name__

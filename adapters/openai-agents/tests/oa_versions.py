@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import metadata
-from typing import Any
 
-VERSION = tuple(int(part) for part in metadata.version("openai-agents").split(".")[:3])
+from feature_table import Feature, attribute, parameter, version_of
+
+VERSION = version_of("openai-agents")
 
 ENFORCES_IDS = VERSION >= (0, 22)
 """A call without an id, or with that of another call, ends the run."""
@@ -33,60 +31,31 @@ KEEPS_MCP_HINTS = VERSION >= (0, 24)
 """A tool of a local MCP server keeps its hints."""
 
 
-@dataclass(frozen=True)
-class Feature:
-    """Something that not every supported release has.
-
-    Attributes:
-        why: Why an older release cannot run the scenario.
-        since: The first matrix version that has it.
-        probe: Raises where it is absent.
-    """
-
-    why: str
-    since: tuple[int, ...]
-    probe: Callable[[], object]
-
-    def is_due(self) -> bool:
-        """Whether the installed release should have the feature."""
-        return self.since <= VERSION
-
-
-def _attribute(module: str, name: str) -> Callable[[], object]:
-    return lambda: getattr(importlib.import_module(module), name)
-
-
 def _field(module: str, name: str, field: str) -> Callable[[], object]:
     return lambda: getattr(importlib.import_module(module), name).__dataclass_fields__[field]
 
 
-def _parameter(module: str, path: str, name: str) -> Callable[[], object]:
-    def probe() -> object:
-        member: Any = importlib.import_module(module)
-        for part in path.split("."):
-            member = getattr(member, part)
-        return inspect.signature(member).parameters[name]
-
-    return probe
+def _feature(why: str, since: tuple[int, ...], probe: Callable[[], object]) -> Feature:
+    return Feature(why, "openai-agents", since, probe)
 
 
 FEATURES = {
-    "approvals": Feature("runs that wait for a person came later", (0, 8), _attribute("agents", "RunState")),
-    "not_found": Feature(
+    "approvals": _feature("runs that wait for a person came later", (0, 8), attribute("agents", "RunState")),
+    "not_found": _feature(
         "a call of an unknown tool always ends the run",
         (0, 18),
-        _parameter("agents", "RunConfig", "tool_not_found_behavior"),
+        parameter("agents", "RunConfig", "tool_not_found_behavior"),
     ),
-    "images": Feature("tools that return images came later", (0, 4), _attribute("agents", "ToolOutputImage")),
-    "custom": Feature("custom tools came later", (0, 14), _attribute("agents", "CustomTool")),
-    "shell": Feature("the shell tool came later", (0, 6), _attribute("agents", "ShellTool")),
-    "timeout": Feature("tools with a timeout came later", (0, 14), _parameter("agents", "function_tool", "timeout")),
-    "formatter": Feature(
+    "images": _feature("tools that return images came later", (0, 4), attribute("agents", "ToolOutputImage")),
+    "custom": _feature("custom tools came later", (0, 14), attribute("agents", "CustomTool")),
+    "shell": _feature("the shell tool came later", (0, 6), attribute("agents", "ShellTool")),
+    "timeout": _feature("tools with a timeout came later", (0, 14), parameter("agents", "function_tool", "timeout")),
+    "formatter": _feature(
         "a formatter is not asked for failures of tools",
         (0, 24),
         _field("agents.run_config", "ToolErrorFormatterArgs", "error"),
     ),
-    "error_handlers": Feature(
-        "handlers for runs out of turns came later", (0, 8), _parameter("agents", "Runner.run", "error_handlers")
+    "error_handlers": _feature(
+        "handlers for runs out of turns came later", (0, 8), parameter("agents", "Runner.run", "error_handlers")
     ),
 }

@@ -26,7 +26,7 @@ from toolgrade.capture import JsonlSink
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
 from toolgrade.testing import AdapterContract, AgentTool, AskFor, NotSupportedError, Recorded, Scene, ToolDouble
 from toolgrade.testing.tool_doubles import PICTURE
-from toolgrade_openai_agents import record
+from toolgrade_openai_agents import record, run_from_result
 
 
 class Total(BaseModel):
@@ -277,6 +277,31 @@ class TestContract(AdapterContract):
     def error_text(self, error: Exception, *, handled: bool) -> str:
         """Releases without exceptions in a formatter show only the exception's text in a span, not its type."""
         return str(error) if handled and not TELLS_EXCEPTIONS else super().error_text(error, handled=handled)
+
+
+class ResultsContract(TestContract):
+    """The same agents, of which only the results are read; `warnings` say what these lack."""
+
+    async def arun(self, scene: Scene) -> Recorded:
+        """Play a scene, and read its run from the result."""
+        result = await Runner.run(agent(scene), question(scene))
+        run = run_from_result(result)
+        assert bool(run.warnings) == bool(run.calls)
+        return Recorded(run.model_copy(update={"warnings": []}), answer=answer_of(result))
+
+    run = AdapterContract.run
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *("run_without_calls", "parallel_calls", "steps", "changed_arguments"),
+        *("arguments_that_are_no_object", "arguments_that_the_tool_rejects", "handoff"),
+    ],
+)
+def test_rules_of_results(rule: str) -> None:
+    """What a result shows is read as it is recorded."""
+    getattr(ResultsContract(), f"test_{rule}")()
 
 
 class TestBlocks(RecorderBlocks):

@@ -24,7 +24,6 @@ from oa_agents import (
     play,
     run_or_stream,
     scenario,
-    slow,
     summaries,
 )
 from oa_versions import ENFORCES_IDS, SHOWS_WORDED_EXCEPTIONS, TELLS_EXCEPTIONS
@@ -32,27 +31,6 @@ from pydantic import BaseModel
 
 from toolgrade.testing import AskFor
 from toolgrade_openai_agents import record, run_from_result
-
-
-@scenario("01")
-def test_parallel_calls(mode: str) -> None:
-    """Parallel calls keep the model's order, although the second ends first."""
-    requests = [AskFor("slow", {"d": 0.03}, "c1"), AskFor("slow", {"d": 0.0}, "c2")]
-
-    run = play(mode, make_agent(requests, "done", tools=[slow])).run
-
-    assert summaries(run.tools_called) == [
-        called("slow", {"d": 0.03}, "c1", "slept 0.03"),
-        called("slow", {"d": 0.0}, "c2", "slept 0.0"),
-    ]
-    first, second = [call.execution.duration for call in run.tools_called if call.execution]
-    assert (mode == "result") == (first is None)
-    if first is not None and second is not None:
-        assert first > second
-    assert (run.input, run.actual_output, run.status.value) == ("hi", "done", "ok")
-    assert [call.execution.step for call in run.tools_called if call.execution] == [0, 0]
-    assert run.usage == {"input_tokens": 20, "output_tokens": 10, "total_tokens": 30}
-    assert run.models == ["scripted-1"]
 
 
 def _failing(mode: str, **options: Any) -> list[Any]:
@@ -209,18 +187,6 @@ def test_exception_that_ends_the_run(mode: str) -> None:
         ]
     assert one.run.status.value == "error"
     assert one.run.error == "UserError: Error running tool hard: hard 7"
-
-
-@scenario("05")
-def test_arguments_that_are_not_json(mode: str) -> None:
-    """Truncated argument text gives empty arguments, the raw text, and no output."""
-    call = play(mode, make_agent([AskFor("add", '{"a": 1', "c1")], "done", tools=[add])).calls[0]
-
-    assert call.execution is not None
-    assert (call.arguments, call.execution.requested_parameters) == ({}, '{"a": 1')
-    assert call.execution.status.value == "invalid_arguments"
-    assert "output" not in call.model_fields_set
-    assert model_output(call).startswith("An error occurred while ")
 
 
 @scenario("06", LIVE)

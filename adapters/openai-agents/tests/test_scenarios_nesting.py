@@ -91,16 +91,6 @@ HANDED_OVER = [
 ]
 
 
-@scenario("13")
-def test_handing_over(mode: str) -> None:
-    """Calls of both agents are in the run; the one that hands over is none of them, but kept."""
-    run = play(mode, _handing_over()).run
-
-    assert summaries(run.tools_called) == HANDED_OVER
-    assert summaries(run.select_calls(handoffs=True))[1] == called("transfer_to_b", {}, "h1", '{"assistant": "B"}')
-    assert [(handoff.call, handoff.from_agent, handoff.to_agent) for handoff in run.handoffs] == [(1, "A", "B")]
-
-
 @scenario("14")
 def test_handing_over_without_the_tools(mode: str) -> None:
     """A filter that takes the calls out of the history does not take them out of the run."""
