@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ import pytest
 from toolgrade import NothingRecordedError, ToolCall, ToolCorrectnessMetric
 from toolgrade.capture import RunRecorder
 from toolgrade.cases import Run
-from toolgrade.testing import ADD, AskFor, Scene
+from toolgrade.testing import ADD, AskFor, Scene, ToolDouble
 
 
 class ListSink:
@@ -49,6 +50,16 @@ def in_thread(work: Callable[[], object], context: contextvars.Context | None = 
     thread = threading.Thread(target=(context or contextvars.Context()).run, args=(work,))
     thread.start()
     thread.join()
+
+
+def awaited(coroutine: Callable[..., Coroutine[Any, Any, Any]], **arguments: str) -> ToolDouble:
+    """Return a tool that is only called in event loops."""
+
+    @functools.wraps(coroutine)
+    def function(*_args: object, **_kwargs: object) -> None:
+        raise NotImplementedError
+
+    return ToolDouble.of(function, coroutine, **arguments)
 
 
 class RecorderBlocks:
@@ -214,3 +225,64 @@ class RecorderBlocks:
         assert unaware.runs == []
         with pytest.raises(NothingRecordedError, match=self.hint):
             _ = unaware.last_run
+
+    def test_agents_in_the_background(self) -> None:
+        """An agent that works on after the tool that began it has returned is inside this tool."""
+        tasks: list[asyncio.Task[Any]] = []
+
+        async def begin(n: int) -> str:
+            """Ask an agent, and do not wait for it."""
+
+            async def later() -> None:
+                await asyncio.sleep(0.02)
+                await self.play(Scene([[AskFor("add", {"a": n}, "i1")], "sub"], [ADD], agent=f"sub{n}"))
+
+            tasks.append(asyncio.create_task(later()))
+            return "begun"
+
+        async def join() -> str:
+            """Wait for the agents."""
+            await asyncio.gather(*tasks)
+            return "joined"
+
+        requests = [AskFor("begin", {"n": n}, f"c{n}") for n in range(2)]
+        tools = [awaited(begin, n="integer"), awaited(join)]
+        with self.block() as recorder:
+            asyncio.run(self.play(Scene([requests, [AskFor("join", {}, "c2")], "end"], tools)))
+
+        (run,) = recorder.runs
+        assert [call.output for call in run.calls] == ["begun", "begun", "joined"]
+        children = [call.execution.children for call in run.calls if call.execution]
+        assert [[(child.arguments, str(child.output)) for child in inside] for inside in children] == [
+            [({"a": 0}, "2")],
+            [({"a": 1}, "3")],
+            [],
+        ]
+
+    def test_agent_in_the_background_of_a_sink(self) -> None:
+        """What it does after the run was passed on is not recorded, and a warning says so."""
+        sink = ListSink()
+        tasks: list[asyncio.Task[Any]] = []
+
+        async def wait() -> str:
+            """Wait."""
+            await asyncio.sleep(0.2)
+            return "waited"
+
+        async def begin() -> str:
+            """Ask an agent, and do not wait for it."""
+            inner = Scene([[AskFor("wait", {}, "i1")], "sub"], [awaited(wait)], agent="sub")
+            tasks.append(asyncio.create_task(self.play(inner)))  # type: ignore[arg-type]
+            await asyncio.sleep(0.05)
+            return "begun"
+
+        async def go() -> None:
+            with self.block(sink=sink):
+                await self.play(Scene([[AskFor("begin", {}, "c1")], "end"], [awaited(begin)]))
+                await asyncio.gather(*tasks)
+
+        asyncio.run(go())
+
+        (run,) = sink.runs
+        assert [call.name for call in run.calls] == ["begin"]
+        assert ["left in the background" in text for text in run.warnings] == [True]

@@ -308,6 +308,7 @@ class TestBlocks(RecorderBlocks):
     """`record()` of the core."""
 
     hint: ClassVar[str] = "copy_context"
+    test_agent_in_the_background_of_a_sink = None  # type: ignore[assignment]  # a recorder of functions does not know
 
     def block(self, **options: Any) -> Any:
         """Return a block."""

@@ -1,4 +1,4 @@
-"""Scenarios S01, S02, S04-S06, S13-S16, S36-S38, S45, S48, S49: which calls, with which arguments and outputs."""
+"""Scenarios S06, S13-S16, S36-S38, S48, S49: which calls, with which arguments and outputs."""
 
 # ruff: noqa: ARG001 - tools, models and sinks need not use all that they are given
 

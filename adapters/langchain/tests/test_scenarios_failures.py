@@ -1,4 +1,4 @@
-"""Scenarios S07-S12, S22, S23, S35, S47, S50: what became of calls that did not simply go well."""
+"""Scenarios S08, S10, S22, S35, S47, S50: what became of calls that did not simply go well."""
 
 # ruff: noqa: ARG001 - tools, models and sinks need not use all that they are given
 

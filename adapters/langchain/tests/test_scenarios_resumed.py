@@ -183,37 +183,6 @@ def test_tool_that_starts_after_the_run_failed() -> None:
     assert only.status.value == "error"
 
 
-def test_sub_agent_in_the_background() -> None:
-    """A sub-agent that outlives the run is inside the tool that started it."""
-    inner = make_agent(scripted(asks(("add", {"a": 1}, "c1")), "sub done"), [add])
-    tasks: list[Any] = []
-
-    @tool
-    async def start(q: str) -> str:
-        """Start an agent and do not wait."""
-
-        async def later() -> None:
-            await asyncio.sleep(0.1)
-            await inner.ainvoke({"messages": [("user", q)]})
-
-        tasks.append(asyncio.create_task(later()))
-        return "started"
-
-    recorder = ToolCallRecorder()
-    agent = make_agent(scripted(asks(("start", {"q": "1+2"}, "c1")), "final"), [start])
-
-    async def run() -> None:
-        await agent.ainvoke(HI, {"callbacks": [recorder]})
-        await asyncio.gather(*tasks)
-
-    asyncio.run(run())
-
-    (only,) = recorder.runs
-    child = called("add", {"a": 1}, "c1", "3")
-    assert summaries(only.calls) == [called("start", {"q": "1+2"}, "c1", "started", children=[child])]
-    assert (only.input, only.actual_output) == ("hi", "final")
-
-
 @pytest.mark.parametrize("delay", [0.0, 0.1])
 def test_sub_agent_in_the_background_of_a_run_in_a_sink(delay: float) -> None:
     """What it does after the run was passed on is not recorded, and a warning says so."""

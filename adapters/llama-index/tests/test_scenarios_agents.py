@@ -1,11 +1,10 @@
-"""Scenarios 24, 26-32, 34, 35, 40, 41: kinds of agents, several of them, agents in tools, workflows written by hand."""
+"""Scenarios 24, 26-29, 31, 32, 34, 35, 40, 41: kinds of agents, several of them, agents in tools, workflows written by hand."""
 
 import asyncio
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from li_agents import add, agent, asks, boom, llm, outcome, play, played, search, slow, status_of, summaries, write
+from li_agents import add, agent, asks, boom, llm, outcome, play, played, search, status_of, summaries, write
 from li_versions import scenario
 from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage
@@ -14,7 +13,6 @@ from llama_index.core.tools.calling import acall_tool_with_selection
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
-from toolgrade.cases import Run
 from toolgrade.testing import AskFor, HandOff
 from toolgrade_llama_index import record, track
 
@@ -312,60 +310,6 @@ def test_agents_at_the_same_time_in_a_tool() -> None:
     children = run.calls[0].execution.children
     assert sorted(str(child.output) for child in children) == ["found z1", "found z2"]
     assert sorted(child.execution.agent or "" for child in children if child.execution) == ["sub1", "sub2"]
-
-
-def test_agents_that_tools_leave_in_the_background() -> None:
-    """An agent that works on after the tool that began it has returned is inside this tool."""
-    tasks: list[asyncio.Task[Any]] = []
-
-    async def begin(q: str) -> str:
-        """Ask an agent, and do not wait for it."""
-
-        async def later() -> None:
-            await asyncio.sleep(0.02)
-            await agent(asks(("search", {"q": q}, "i1")), "sub", tools=[search], name=f"sub {q}").run(user_msg=q)
-
-        tasks.append(asyncio.create_task(later()))
-        return "begun"
-
-    async def join() -> str:
-        """Wait for the agents."""
-        await asyncio.gather(*tasks)
-        return "joined"
-
-    steps = (asks(("begin", {"q": "x"}, "o1"), ("begin", {"q": "y"}, "o2")), asks(("join", {}, "o3")), "end")
-    calls = played(lambda: agent(*steps, tools=[begin, join])).run("C").calls
-
-    assert [call.output for call in calls] == ["begun", "begun", "joined"]
-    children = [call.execution.children for call in calls if call.execution is not None]
-    assert [summaries(inside) for inside in children] == [
-        [("search", {"q": "x"}, "i1", "found x")],
-        [("search", {"q": "y"}, "i1", "found y")],
-        [],
-    ]
-
-
-def test_agent_in_the_background_of_a_run_in_a_sink() -> None:
-    """What it does after the run was passed on is not recorded, and a warning says so."""
-    tasks: list[Any] = []
-    written: list[Run] = []
-
-    async def begin() -> str:
-        """Ask an agent, and do not wait for it."""
-        tasks.append(agent(asks(("slow", {"ms": 200}, "i1")), "sub", tools=[slow], name="sub").run(user_msg="q"))
-        await asyncio.sleep(0.05)
-        return "begun"
-
-    async def go() -> None:
-        with record(sink=SimpleNamespace(write=written.append)):
-            await agent(asks(("begin", {}, "o1")), "end", tools=[begin]).run(user_msg="hi")
-            await asyncio.gather(*tasks)
-
-    asyncio.run(go())
-
-    (run,) = written
-    assert [call.name for call in run.select_calls(nested=True)] == ["begin", "slow"]
-    assert ["left in the background" in text for text in run.warnings] == [True]
 
 
 class ByHand(Workflow):

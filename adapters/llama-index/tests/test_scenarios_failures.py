@@ -1,4 +1,4 @@
-"""Scenarios 10-16, 33, 44, 48: tools that answer for the agent, limits, failures, and human input."""
+"""Scenarios 10-14, 16, 33, 44, 48: tools that answer for the agent, limits, failures, and human input."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Scenarios 36, 38, 39, 43, 47, 49, 50: several runs, conversations, tokens, and what a recorder leaves behind."""
+"""Scenarios 38, 39, 43, 47, 49, 50: several runs, conversations, tokens, and what a recorder leaves behind."""
 
 import asyncio
 import json

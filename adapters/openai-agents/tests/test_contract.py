@@ -311,9 +311,28 @@ class TestBlocks(RecorderBlocks):
         """Return a block."""
         return record(**options)
 
+    run_config: ClassVar[Any] = None
+
     async def play(self, scene: Scene) -> Any:
         """Run the SDK's agent."""
-        return (await Runner.run(agent(scene), scene.input)).final_output
+        return (await Runner.run(agent(scene), scene.input, run_config=self.run_config)).final_output
+
+
+class TestUntracedBlocks(TestBlocks):
+    """The same without tracing, whose spans say which agent is inside which tool."""
+
+    run_config: ClassVar[Any] = RunConfig(tracing_disabled=True)
+
+
+class TestStreamedBlocks(TestBlocks):
+    """The same as streams."""
+
+    async def play(self, scene: Scene) -> Any:
+        """Stream the SDK's agent."""
+        result = Runner.run_streamed(agent(scene), scene.input)
+        async for _ in result.stream_events():
+            pass
+        return result.final_output
 
 
 MISSING = {

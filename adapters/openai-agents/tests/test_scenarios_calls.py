@@ -1,4 +1,4 @@
-"""Scenarios 1-8, 25, 30-32: calls, their outputs and their errors, at the top level of one run."""
+"""Scenarios 2-4, 6, 7, 25, 30-32: calls, their outputs and their errors, at the top level of one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios 10-17, 27-29: agents as tools, runs inside tools, hand-offs, approvals, concurrent runs."""
+"""Scenarios 10, 12, 14-17, 27, 28: agents as tools, runs in guardrails, hand-offs, approvals, repeated ids."""
 
 from __future__ import annotations
 

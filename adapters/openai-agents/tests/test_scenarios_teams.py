@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -70,67 +69,6 @@ def test_agents_at_once_inside_one_tool(mode: str, name: str, traced: bool) -> N
         called(name, arguments(n), "in1", outputs[n], agent=f"S{n}") for n in range(3)
     ]
     assert _attempts(_children(call)) == [1, 1, 1]
-
-
-@pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
-@scenario("33c", LIVE)
-def test_agents_that_tools_leave_in_the_background(mode: str, traced: bool) -> None:
-    """An agent that works on after the tool that began it has returned is inside this tool."""
-    config = RunConfig(tracing_disabled=not traced)
-    tasks: list[asyncio.Task[Any]] = []
-
-    @function_tool
-    async def begin(n: int) -> str:
-        """Ask an agent, and do not wait for it."""
-
-        async def later() -> None:
-            await asyncio.sleep(0.02)
-            sub = make_agent([AskFor("add", {"a": n, "b": n}, "in1")], "done", tools=[add], name=f"S{n}")
-            await Runner.run(sub, "q", run_config=config)
-
-        tasks.append(asyncio.create_task(later()))
-        return "begun"
-
-    @function_tool
-    async def join() -> str:
-        """Wait for the agents."""
-        await asyncio.gather(*tasks)
-        return "joined"
-
-    steps = [[AskFor("begin", {"n": n}, f"o{n}") for n in range(2)], [AskFor("join", {}, "o2")], "end"]
-    first, second, last = play(mode, make_agent(*steps, tools=[begin, join]), run_config=config).calls
-
-    for n, call in enumerate((first, second)):
-        assert summaries(_children(call)) == [
-            called("add", {"a": n, "b": n}, "in1", {"sum": 2 * n}, agent=f"S{n}"),
-        ]
-    assert (last.output, _children(last)) == ("joined", [])
-
-
-@scenario("33d", LIVE)
-def test_agent_in_the_background_of_a_run_in_a_sink(mode: str) -> None:
-    """What it does after the run was passed on is not recorded, and a warning says so."""
-    tasks: list[asyncio.Task[Any]] = []
-    written: list[Run] = []
-
-    @function_tool
-    async def begin() -> str:
-        """Ask an agent, and do not wait for it."""
-        sub = make_agent([AskFor("slow", {"d": 0.2}, "in1")], "done", tools=[slow], name="Sub")
-        tasks.append(asyncio.create_task(Runner.run(sub, "q")))
-        await asyncio.sleep(0.05)
-        return "begun"
-
-    async def go() -> None:
-        with record(sink=SimpleNamespace(write=written.append)):
-            await run_or_stream(mode, make_agent([AskFor("begin", {}, "o1")], "end", tools=[begin]), "hi")
-            await asyncio.gather(*tasks)
-
-    asyncio.run(go())
-
-    (run,) = written
-    assert [call.name for call in run.select_calls(nested=True)] == ["begin", "slow"]
-    assert ["left in the background" in text for text in run.warnings] == [True]
 
 
 @scenario("33b", LIVE)
