@@ -1,4 +1,4 @@
-"""Scenarios S18, S39, S40, S42-S44, S46, S51, S52: agents in agents, structured output, hand-written loops, hosted tools."""
+"""Scenarios S18, S39, S40, S42-S44, S46, S51, S52: agents in agents, structured output, loops by hand, hosted tools."""
 
 # ruff: noqa: ARG005 - tools, models and sinks need not use all that they are given
 

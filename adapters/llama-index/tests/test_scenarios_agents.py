@@ -1,4 +1,4 @@
-"""Scenarios 24, 26-29, 31, 32, 34, 35, 40, 41: kinds of agents, several of them, agents in tools, workflows written by hand."""
+"""Scenarios 24, 26-29, 31, 32, 34, 35, 40, 41: kinds of agents, several of them, agents in tools, own workflows."""
 
 import asyncio
 from typing import Any
