@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ from programs import check_programs
 from recorder_blocks import RecorderBlocks
 from toolgrade.capture import JsonlSink
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
-from toolgrade.testing import AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
+from toolgrade.testing import ADD, AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
 from toolgrade_langchain import ToolCallRecorder, record
 
 try:  # the agent of langchain 1.0
@@ -37,6 +38,10 @@ try:  # the agent of langchain 1.0
     from langchain.tools import InjectedState as OwnState
 except ImportError:
     create_agent = OwnState = None
+
+
+KEEPS_CONTEXT = sys.version_info >= (3, 11)
+"""Whether async agents run in the context of their caller."""
 
 
 class Total(BaseModel):
@@ -378,8 +383,13 @@ class TestBlocks(RecorderBlocks):
         """Return a block."""
         return record(**options)
 
+    if not KEEPS_CONTEXT:
+        test_agent_in_the_background_of_a_sink = None
+
     async def play(self, scene: Scene) -> str:
-        """Run LangChain's agent."""
+        """Run LangChain's agent; where async agents lose the context, in the sync way if its tools have one."""
+        if not KEEPS_CONTEXT and scene.tools == [ADD]:
+            return answer_of(agent(scene).invoke(inputs(scene)))
         return answer_of(await agent(scene).ainvoke(inputs(scene)))
 
 
