@@ -51,7 +51,8 @@ from toolgrade.judge import Prompt, Reply
 from toolgrade.judge.openai.errors import EndpointError
 from toolgrade.judge.openai.wire import chat_reply, read_object, responses_reply
 from toolgrade.judge.reply_parsing import parse_reply
-from toolgrade.linting import lint, read_tools
+from toolgrade.linting import lint
+from toolgrade.linting.run import read_tools
 from toolgrade.metrics import ToolEfficiencyMetric, ToolErrorRate, ToolPolicyMetric, ToolRecoveryMetric
 from toolgrade.report.html import render_html
 from toolgrade.report.junit import render_junit

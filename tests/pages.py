@@ -23,17 +23,9 @@ from toolgrade import (
 )
 from toolgrade.calls import Execution, ToolSpec
 from toolgrade.cases import Handoff
-from toolgrade.report import (
-    CaseChange,
-    CaseGap,
-    CaseResult,
-    Comparison,
-    Flaky,
-    MetricComparison,
-    MetricSummary,
-    Report,
-    TrialSummary,
-)
+from toolgrade.report import CaseResult, Comparison, MetricComparison, MetricSummary, Report, TrialSummary
+from toolgrade.report.comparison import CaseChange, CaseGap
+from toolgrade.report.report import Flaky
 from toolgrade.result import Finding, QuestionResult, UnitResult
 
 BEGAN = datetime(2026, 11, 22, 9, 0, tzinfo=timezone.utc)

@@ -368,7 +368,6 @@ Execution.model_rebuild()
 
 __all__ = [
     "Arguments",
-    "AvailableTools",
     "CallOrigin",
     "CallStatus",
     "Execution",

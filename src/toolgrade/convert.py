@@ -20,17 +20,18 @@ from toolgrade._internal.text import plural
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, Run, TestCase
 from toolgrade.dataset import Document, Source, file_error, placed_text, problems_of, read_bytes, source_name
 from toolgrade.errors import InvalidDataError, Problem
-from toolgrade.formats import FormatName, TraceFormat, Transcript, case_from_record, read
+from toolgrade.formats import Transcript, case_from_record, read
 from toolgrade.formats.messages.langchain import message_fields
+from toolgrade.formats.messages.transcript import FormatName
 from toolgrade.formats.records import looks_like_record
 from toolgrade.formats.traces.read import (
     TRACE_FORMATS,
+    TraceFormat,
     read_trace_documents,
     session_conversation,
     trace_format_of,
 )
 
-__all__ = ["Unit", "read_transcripts"]
 
 Unit: TypeAlias = Literal["cases", "conversations"]
 """Form of a converted conversation: one case, or a conversation of turns."""

@@ -44,7 +44,7 @@ from toolgrade.expect import ExpectedOutput, ExpectedTools
 from toolgrade.formats.file_kind import has_calls, kind_of_file
 from toolgrade.formats.records import case_from_record, looks_like_record
 
-__all__ = ["Golden", "Source", "read_cases", "write_cases"]
+__all__ = ["Golden", "read_cases", "write_cases"]
 
 _T = TypeVar("_T")
 

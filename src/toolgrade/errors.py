@@ -38,7 +38,6 @@ __all__ = [
     "DataFileError",
     "InvalidDataError",
     "JudgeError",
-    "JudgeOutcome",
     "LimitError",
     "MetricAssertionError",
     "MissingFieldError",

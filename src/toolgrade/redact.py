@@ -24,7 +24,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from toolgrade._internal.markers import MATCHER_MARK, REDACTED
 from toolgrade.errors import ConfigurationError, ToolgradeWarning
 
-__all__ = ["DEFAULT", "DEFAULT_KEYS", "DEFAULT_SHAPES", "OFF", "REDACTED", "Hook", "Redactor"]
+__all__ = ["DEFAULT", "DEFAULT_KEYS", "DEFAULT_SHAPES", "OFF", "REDACTED", "Redactor"]
 
 Path: TypeAlias = "tuple[str | int, ...]"
 """Keys and positions that lead to a value."""

@@ -31,9 +31,11 @@ from toolgrade import (
 from toolgrade._pytest.fixtures import Checks
 from toolgrade.agents import Conversation
 from toolgrade.compat.deepeval.tracing import update_current_span
-from toolgrade.report import Flaky, MetricSummary
+from toolgrade.report import MetricSummary
+from toolgrade.report.report import Flaky
 from toolgrade.result import QuestionResult, UnitResult
-from toolgrade.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
+from toolgrade.stats.intervals import mean_interval, rate_interval
+from toolgrade.stats.trials import pass_at_k, pass_hat_k
 
 METRIC = ToolCorrectnessMetric()
 CALL = ToolCall(name="a")

@@ -18,7 +18,9 @@ from hostile_proxy import Answer, HostileProxy
 from judging import RuleJudge, served
 from processes import environment
 from toolgrade import ConfigurationError, Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate
-from toolgrade.judge import BatchOptions, Judge, Prompt, PromptResult, SqliteCache
+from toolgrade.judge import BatchOptions, Judge, Prompt
+from toolgrade.judge.cache import SqliteCache
+from toolgrade.judge.judge import PromptResult
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.testing import BatchPlan, FakeOpenAI, HttpFault, ReceivedRequest, Reply, sample_prompt
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from toolgrade import ConfigurationError
-from toolgrade.judge import Message, Prompt, Reply, SqliteCache
-from toolgrade.judge.cache import cache_key
+from toolgrade.judge import Message, Prompt, Reply
+from toolgrade.judge.cache import SqliteCache, cache_key
 
 
 def write(path: str, start: int) -> None:

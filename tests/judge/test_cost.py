@@ -15,7 +15,8 @@ from toolgrade import (
     ToolCall,
     ToolCorrectnessMetric,
 )
-from toolgrade.judge import CostEstimate, Judge, Price, Prompt, Reply
+from toolgrade.judge import Judge, Price, Prompt, Reply
+from toolgrade.judge.cost import CostEstimate
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.testing import sample_prompt
 

@@ -23,7 +23,8 @@ from toolgrade import (
     evaluate,
 )
 from toolgrade.errors import JudgeOutcome
-from toolgrade.judge import Judge, MemoryCache, Prompt, Reply, SqliteCache
+from toolgrade.judge import Judge, Prompt, Reply
+from toolgrade.judge.cache import MemoryCache, SqliteCache
 
 TOOLS = [{"name": "find"}, {"name": "book"}]
 

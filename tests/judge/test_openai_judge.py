@@ -14,7 +14,8 @@ import pytest
 
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolgrade.judge import Reply as JudgeReply
-from toolgrade.judge.openai import OpenAIJudge, judge_from_environment
+from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.judge.openai.models import judge_from_environment
 from toolgrade.testing import VERDICT_SCHEMA, FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
 from toolgrade.testing import sample_prompt as prompt
 

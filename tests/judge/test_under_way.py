@@ -10,7 +10,8 @@ import pytest
 from toolgrade import ToolUseMetric, evaluate
 from toolgrade.cases import ConversationalTestCase
 from toolgrade.errors import JudgeOutcome
-from toolgrade.judge import Judge, Prompt, PromptResult, Reply
+from toolgrade.judge import Judge, Prompt, Reply
+from toolgrade.judge.judge import PromptResult
 from toolgrade.testing import sample_prompt
 
 VERDICT = '{"evidence": [], "reasoning": "r", "verdict": "yes"}'

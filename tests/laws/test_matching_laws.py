@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from oracles import best_alignment, call_similarity, equal, outputs_equal
 from strategies import argument_items, called_items, expected_items, full_items, sides, text_items
-from toolgrade.matching import Alignment, Denominator, align
-from toolgrade.matching.alignment import Item
+from toolgrade.matching import Alignment, align
+from toolgrade.matching.alignment import Denominator, Item
 from toolgrade.matching.json_compare import ABSENT
 
 Sides = tuple[list[Item], list[Item]]

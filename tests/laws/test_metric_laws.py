@@ -25,7 +25,7 @@ from toolgrade import (
     ToolCallParams,
     ToolCallType,
 )
-from toolgrade.matching import Denominator
+from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics.base import CallMetric
 
 Calls = list[ToolCall]

@@ -20,7 +20,7 @@ from plan_drawing import called, plain_calls, plans
 from toolgrade import LLMTestCase, MetricResult, ToolCall, ToolCorrectnessMetric
 from toolgrade.expect import Alternatives, Expect, Forbid, OneOf, Plan
 from toolgrade.expect.json_form import expectation_json, read_expectation
-from toolgrade.matching import Denominator
+from toolgrade.matching.alignment import Denominator
 
 DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
 

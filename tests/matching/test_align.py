@@ -17,8 +17,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from oracles import call_similarity, equal_pairs
-from toolgrade.matching import Alignment, Denominator, align, name_group
-from toolgrade.matching.alignment import Item
+from toolgrade.matching import Alignment, align, name_group
+from toolgrade.matching.alignment import Denominator, Item
 from toolgrade.matching.json_compare import ABSENT
 
 SLOW = "TOOLGRADE_SLOW_TESTS"

@@ -18,7 +18,7 @@ from toolgrade import (
     ToolCorrectnessMetric,
     evaluate,
 )
-from toolgrade.matching import Denominator
+from toolgrade.matching.alignment import Denominator
 
 MODES: dict[str, dict[str, Any]] = {
     "unordered": {},

@@ -27,7 +27,7 @@ from toolgrade import (
 )
 from toolgrade._internal.json import json_text
 from toolgrade.expect import Expect, Optional, Plan
-from toolgrade.matching import Denominator
+from toolgrade.matching.alignment import Denominator
 from toolgrade.matching.json_compare import ABSENT
 from toolgrade.result import FindingKind
 

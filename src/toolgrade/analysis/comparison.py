@@ -29,13 +29,13 @@ from toolgrade._internal.text import join_first, plural, printable
 from toolgrade.dataset import Source
 from toolgrade.errors import ConfigurationError
 from toolgrade.redact import DEFAULT
-from toolgrade.report import CaseChange, CaseGap, CaseResult, Comparison, MetricComparison, Report
-from toolgrade.report.comparison import case_label
+from toolgrade.report import CaseResult, Comparison, MetricComparison, Report
+from toolgrade.report.comparison import CaseChange, CaseGap, case_label
 from toolgrade.result import MetricResult
 from toolgrade.results.reader import read_results, report_of
-from toolgrade.stats import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
 from toolgrade.stats.bootstrap import RESAMPLES
 from toolgrade.stats.number_checks import check_bootstrap, mean_of
+from toolgrade.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
 
 Difference: TypeAlias = Literal["judge", "prompts", "threshold", "options"]
 """A difference between two evaluations that makes their scores incomparable: the judge (its model or number of

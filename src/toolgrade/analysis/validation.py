@@ -24,9 +24,9 @@ from toolgrade.evaluation.run import evaluate, listed_cases
 from toolgrade.matching.json_compare import frozen
 from toolgrade.metrics import MetricLike
 from toolgrade.result import TOLERANCE, MetricResult
-from toolgrade.stats import Interval, auc, auc_interval
-from toolgrade.stats.bootstrap import RESAMPLES
+from toolgrade.stats.bootstrap import RESAMPLES, Interval
 from toolgrade.stats.number_checks import check_positive
+from toolgrade.stats.separation import auc, auc_interval
 
 _COLUMNS = ("metric", "scored", "AUC", "95 % interval", "best threshold", "good among passes")
 _LONGEST_REASON = 200

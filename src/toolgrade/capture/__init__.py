@@ -3,7 +3,7 @@
 from toolgrade.capture.builder import RunBuilder
 from toolgrade.capture.conversations import conversation, conversations
 from toolgrade.capture.input_parts import image_parts
-from toolgrade.capture.observation.decorator import CurrentRun, current_run
+from toolgrade.capture.observation.decorator import current_run
 from toolgrade.capture.observation.spans import record
 from toolgrade.capture.recorder import Recording, RunRecorder
 from toolgrade.capture.records import Outcome, Request
@@ -12,7 +12,6 @@ from toolgrade.matching.json_compare import ABSENT, json_equal
 
 __all__ = [
     "ABSENT",
-    "CurrentRun",
     "JsonlSink",
     "Outcome",
     "Recording",

@@ -22,9 +22,9 @@ from toolgrade.cli.path_types import Source, Target
 from toolgrade.convert import LeftOut, Recorded, Summary, Unit, read_recorded
 from toolgrade.dataset import case_file
 from toolgrade.errors import DataFileError
-from toolgrade.formats import FormatName, TraceFormat
 from toolgrade.formats.messages.read import FORMATS
-from toolgrade.formats.traces.read import TRACE_FORMATS
+from toolgrade.formats.messages.transcript import FormatName
+from toolgrade.formats.traces.read import TRACE_FORMATS, TraceFormat
 
 
 @command(

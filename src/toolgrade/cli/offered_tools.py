@@ -29,7 +29,7 @@ def tools_in(path: str | None, file: str | None) -> list[ToolSpec] | None:
     if path == file == "-":
         stop("FILE and --tools cannot both be standard input")
     if kind_of_file(path) != "log":
-        from toolgrade.linting import read_tools  # noqa: PLC0415 - not loaded for --help
+        from toolgrade.linting.run import read_tools  # noqa: PLC0415 - not loaded for --help
 
         return read_tools(path)
     tools: dict[str, ToolSpec] = {}

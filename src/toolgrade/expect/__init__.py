@@ -32,7 +32,7 @@ from toolgrade.expect.json_form import expectation_json, is_expectation, read_ex
 from toolgrade.expect.list_matchers import Subset, Superset, Unordered
 from toolgrade.expect.matcher import Matcher
 from toolgrade.expect.meaning import SameMeaning
-from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
+from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan
 from toolgrade.expect.presence_matchers import Absent, Ignore, Optional, Present
 from toolgrade.expect.value_matchers import (
     AnyOf,
@@ -78,7 +78,6 @@ __all__ = [
     "Exact",
     "Expect",
     "Expectation",
-    "ExpectedOutput",
     "ExpectedTools",
     "Forbid",
     "Glob",
@@ -90,7 +89,6 @@ __all__ = [
     "Optional",
     "Parallel",
     "Plan",
-    "PlanItem",
     "Predicate",
     "Present",
     "Regex",

@@ -16,14 +16,12 @@ if TYPE_CHECKING:
     from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
     from toolgrade.formats.messages.read import read
     from toolgrade.formats.messages.trajectory import run_from_messages
-    from toolgrade.formats.messages.transcript import Answer, FormatName, Transcript
+    from toolgrade.formats.messages.transcript import Answer, Transcript
     from toolgrade.formats.records import case_from_record
-    from toolgrade.formats.traces.read import TraceFormat, Traces, read_traces
+    from toolgrade.formats.traces.read import Traces, read_traces
 
 _HOME = {
     "Answer": "messages.transcript",
-    "FormatName": "messages.transcript",
-    "TraceFormat": "traces.read",
     "Traces": "traces.read",
     "Transcript": "messages.transcript",
     "case_from_record": "records",
@@ -36,8 +34,6 @@ _HOME = {
 
 __all__ = [
     "Answer",
-    "FormatName",
-    "TraceFormat",
     "Traces",
     "Transcript",
     "case_from_record",

@@ -67,7 +67,8 @@ class MemoryCache:
 
     Example:
         >>> import asyncio
-        >>> from toolgrade.judge import Judge, MemoryCache
+        >>> from toolgrade.judge import Judge
+        >>> from toolgrade.judge.cache import MemoryCache
         >>> from toolgrade.testing import sample_prompt
         >>> reply = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
         >>> judge = Judge(lambda messages: reply, cache=MemoryCache())
@@ -109,7 +110,8 @@ class SqliteCache:
 
     Example:
         >>> import asyncio
-        >>> from toolgrade.judge import Judge, SqliteCache
+        >>> from toolgrade.judge import Judge
+        >>> from toolgrade.judge.cache import SqliteCache
         >>> from toolgrade.testing import sample_prompt
         >>> reply = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
         >>> for run in ("first", "second"):

@@ -49,7 +49,8 @@ def resolve_model(model: ModelLike | None) -> TextModel:
         if isinstance(model, DeepEvalModel):  # its `generate` returns a text, or a text with its cost
             return OneTextModel(getattr(model, "a_generate", None) or model.generate, "a DeepEvalBaseLLM")
         return _FunctionModel(model)
-    from toolgrade.judge.openai import OpenAIJudge, judge_from_environment  # noqa: PLC0415 - only if needed
+    from toolgrade.judge.openai import OpenAIJudge  # noqa: PLC0415 - only if needed
+    from toolgrade.judge.openai.models import judge_from_environment  # noqa: PLC0415 - only if needed
 
     client = judge_from_environment() if model is None else OpenAIJudge(model)
     if client is None:

@@ -78,7 +78,7 @@ def read_tools(source: Source) -> list[ToolSpec]:
 
     Example:
         >>> from pathlib import Path
-        >>> from toolgrade.linting import read_tools
+        >>> from toolgrade.linting.run import read_tools
         >>> _ = Path("tools.json").write_text('[{"name": "get_weather"}, {"name": "book_flight"}]')
         >>> [tool.name for tool in read_tools("tools.json")]
         ['get_weather', 'book_flight']

@@ -2,7 +2,6 @@
 
 from toolgrade.metrics.argument_schema import ArgumentSchemaMetric
 from toolgrade.metrics.base import Metric, MetricLike
-from toolgrade.metrics.call_filter import ERROR_TEXTS
 from toolgrade.metrics.task_success import TaskSuccessMetric
 from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric
 from toolgrade.metrics.tool_efficiency import ToolEfficiencyMetric
@@ -12,7 +11,6 @@ from toolgrade.metrics.tool_recovery import ToolRecoveryMetric
 from toolgrade.metrics.tool_use import ToolUseMetric
 
 __all__ = [
-    "ERROR_TEXTS",
     "ArgumentSchemaMetric",
     "Metric",
     "MetricLike",

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toolgrade.errors import ConfigurationError, InvalidDataError
 from toolgrade.report.report import MetricSummary, error_of
 from toolgrade.result import MetricResult, ResultStatus
-from toolgrade.stats import student_t
-from toolgrade.stats.intervals import SAME, effective, wilson
+from toolgrade.stats.intervals import SAME, effective, student_t, wilson
 from toolgrade.stats.number_checks import check_confidence
 
 if TYPE_CHECKING:

@@ -27,26 +27,3 @@ Pure functions over numbers, standard library only. An undefined number is `None
 - *pass@k* and *pass^k*, unbiased: the probability that at least one of k trials passes (Chen and others, "Evaluating
   large language models trained on code", 2021), and that all k pass (Yao and others, "tau-bench", 2024).
 """
-
-from toolgrade.stats.bootstrap import Interval, bootstrap
-from toolgrade.stats.intervals import mean_interval, rate_interval, student_t
-from toolgrade.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
-from toolgrade.stats.separation import auc, auc_interval
-from toolgrade.stats.trials import pass_at_k, pass_hat_k
-
-__all__ = [
-    "Interval",
-    "auc",
-    "auc_interval",
-    "bootstrap",
-    "holm",
-    "mcnemar",
-    "mean_difference",
-    "mean_difference_interval",
-    "mean_interval",
-    "pass_at_k",
-    "pass_hat_k",
-    "rate_interval",
-    "sign_flip",
-    "student_t",
-]

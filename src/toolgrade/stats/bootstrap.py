@@ -25,7 +25,7 @@ class Interval:
         clusters: Number of different clusters.
 
     Example:
-        >>> from toolgrade.stats import mean_difference_interval
+        >>> from toolgrade.stats.paired import mean_difference_interval
         >>> before, after = [0.5, 0.5, 1.0, 0.0, 0.5, 1.0], [1.0, 0.5, 1.0, 0.5, 1.0, 1.0]
         >>> interval = mean_difference_interval(before, after)
         >>> round(interval.low, 2), round(interval.high, 2), interval.resamples, interval.clusters
@@ -66,7 +66,7 @@ def bootstrap(
 
     Example:
         >>> from statistics import median
-        >>> from toolgrade.stats import bootstrap
+        >>> from toolgrade.stats.bootstrap import bootstrap
         >>> seconds = [1.0, 1.2, 1.3, 1.5, 4.0, 1.1, 0.9, 1.4]
         >>> tasks = ["weather", "weather", "flight", "flight", "hotel", "hotel", "train", "train"]
         >>> interval = bootstrap(lambda positions: median(seconds[position] for position in positions), tasks)

@@ -43,7 +43,7 @@ def mean_interval(
         ConfigurationError: `confidence` is out of range.
 
     Example:
-        >>> from toolgrade.stats import mean_interval
+        >>> from toolgrade.stats.intervals import mean_interval
         >>> low, high = mean_interval([1.0, 0.5, 0.0, 0.5], ["a", "a", "b", "b"])
         >>> round(low, 4), round(high, 4)
         (0.0, 1.0)
@@ -87,7 +87,7 @@ def rate_interval(
         ConfigurationError: `confidence` is out of range.
 
     Example:
-        >>> from toolgrade.stats import rate_interval
+        >>> from toolgrade.stats.intervals import rate_interval
         >>> low, high = rate_interval([True] * 10)
         >>> round(low, 4), high
         (0.7225, 1.0)
@@ -123,7 +123,7 @@ def student_t(freedom: int, probability: float) -> float:
         ConfigurationError: An argument is out of range.
 
     Example:
-        >>> from toolgrade.stats import student_t
+        >>> from toolgrade.stats.intervals import student_t
         >>> round(student_t(39, 0.975), 4)
         2.0227
     """

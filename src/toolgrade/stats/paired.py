@@ -21,7 +21,7 @@ def mean_difference(before: Sequence[float], after: Sequence[float]) -> float | 
         InvalidDataError: The two differ in length, or a number is not finite.
 
     Example:
-        >>> from toolgrade.stats import mean_difference
+        >>> from toolgrade.stats.paired import mean_difference
         >>> mean_difference([0.5, 0.5], [1.0, 0.25])
         0.125
     """
@@ -58,7 +58,7 @@ def mean_difference_interval(
         ConfigurationError: See `bootstrap`.
 
     Example:
-        >>> from toolgrade.stats import mean_difference, mean_difference_interval
+        >>> from toolgrade.stats.paired import mean_difference, mean_difference_interval
         >>> before, after = [0.5, 0.5, 1.0, 0.0, 0.5, 1.0], [1.0, 0.5, 1.0, 0.5, 1.0, 1.0]
         >>> interval = mean_difference_interval(before, after)
         >>> mean_difference(before, after), round(interval.low, 2), round(interval.high, 2)
@@ -88,7 +88,7 @@ def mcnemar(worse: int, better: int) -> float:
         InvalidDataError: One is not a whole number of at least 0.
 
     Example:
-        >>> from toolgrade.stats import mcnemar
+        >>> from toolgrade.stats.paired import mcnemar
         >>> mcnemar(worse=8, better=1)
         0.0390625
     """
@@ -115,7 +115,7 @@ def sign_flip(differences: Sequence[int]) -> float:
         InvalidDataError: One is not a whole number.
 
     Example:
-        >>> from toolgrade.stats import sign_flip
+        >>> from toolgrade.stats.paired import sign_flip
         >>> sign_flip([3, 2, 2, 1, 0, -1])
         0.1875
     """
@@ -152,7 +152,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         InvalidDataError: One is out of range.
 
     Example:
-        >>> from toolgrade.stats import holm
+        >>> from toolgrade.stats.paired import holm
         >>> holm([0.04, None, 0.01])
         [0.04, None, 0.02]
     """

@@ -21,7 +21,7 @@ def auc(scores: Sequence[float], good: Sequence[bool]) -> float | None:
         InvalidDataError: The two differ in length, or a score is NaN.
 
     Example:
-        >>> from toolgrade.stats import auc
+        >>> from toolgrade.stats.separation import auc
         >>> auc([0.9, 0.5, 0.5, 0.1], [True, True, False, False])
         0.875
     """
@@ -58,7 +58,7 @@ def auc_interval(
         ConfigurationError: See `bootstrap`.
 
     Example:
-        >>> from toolgrade.stats import auc, auc_interval
+        >>> from toolgrade.stats.separation import auc, auc_interval
         >>> scores = [1.0, 0.75, 0.5, 0.5, 0.25, 1.0, 0.25, 0.0]
         >>> solved = [True, True, True, False, False, True, True, False]
         >>> interval = auc_interval(scores, solved)

@@ -23,7 +23,7 @@ def pass_at_k(trials: int, passes: int, k: int) -> float | None:
         ConfigurationError: `k` is not a whole number of at least 1.
 
     Example:
-        >>> from toolgrade.stats import pass_at_k
+        >>> from toolgrade.stats.trials import pass_at_k
         >>> pass_at_k(trials=4, passes=1, k=2)
         0.5
     """
@@ -37,7 +37,7 @@ def pass_hat_k(trials: int, passes: int, k: int) -> float | None:
     `None` with fewer than k trials. Arguments and errors are those of `pass_at_k`.
 
     Example:
-        >>> from toolgrade.stats import pass_hat_k
+        >>> from toolgrade.stats.trials import pass_hat_k
         >>> pass_hat_k(trials=4, passes=3, k=2)
         0.5
     """

@@ -1,5 +1,5 @@
 """Judges behind OpenAI's API."""
 
-from toolgrade.judge.openai.models import OpenAIJudge, judge_from_environment
+from toolgrade.judge.openai.models import OpenAIJudge
 
-__all__ = ["OpenAIJudge", "judge_from_environment"]
+__all__ = ["OpenAIJudge"]

@@ -95,7 +95,7 @@ def judge_from_environment() -> OpenAIJudge | None:
     Example:
         >>> import os
         >>> from unittest.mock import patch
-        >>> from toolgrade.judge.openai import judge_from_environment
+        >>> from toolgrade.judge.openai.models import judge_from_environment
         >>> with patch.dict(os.environ, {"TOOLGRADE_JUDGE_MODEL": "gpt-4.1", "TOOLGRADE_JUDGE_API": "responses"}):
         ...     judge = judge_from_environment()
         >>> judge.model, judge.api

@@ -19,7 +19,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from toolgrade.stats import Interval
+from toolgrade.stats.bootstrap import Interval
 
 NARROW = 60
 """Columns below which a table has no room for its cells, so that these are printed below each other."""

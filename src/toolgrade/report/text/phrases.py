@@ -10,7 +10,7 @@ from toolgrade.matching.argument_pattern import ValuePattern, json_of
 from toolgrade.report.comparison import MetricComparison
 from toolgrade.report.report import Flaky, MetricSummary, Report, TrialSummary
 from toolgrade.result import MetricResult
-from toolgrade.stats import Interval
+from toolgrade.stats.bootstrap import Interval
 
 INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers cover the cases measured until then."
 INTERVALS = "In parentheses: 95 % intervals."
