@@ -214,6 +214,6 @@ def test_documented_programs_run() -> None:
     """The programs of the page run."""
     programs = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
-    assert len(programs) == 2
+    assert programs
     for program in programs:
         exec(program, {})  # noqa: S102 - our own page

@@ -47,6 +47,6 @@ def test_the_code_of_the_readme_runs(
 
     asyncio.run(read())
 
-    assert capsys.readouterr().out == "1 matched / 1 expected = 1 (passed at 0.5).\n" * 2
+    assert capsys.readouterr().out == "1 matched / 1 expected = 1 (passed at 0.5).\n"
     assert names["run"].status == "stopped"
     assert [case.input for case in read_cases("runs.jsonl")] == ["Is it sunny?"]
