@@ -32,7 +32,6 @@ from toolgrade.formats.traces.read import (
     trace_format_of,
 )
 
-
 Unit: TypeAlias = Literal["cases", "conversations"]
 """Form of a converted conversation: one case, or a conversation of turns."""
 
