@@ -170,10 +170,6 @@ def _alignments(
                 yield ((first, other), *pairs)
 
 
-def _length(pairs: Positions) -> int:
-    return sum(abs(e - c) for e, c in pairs)
-
-
 def cheapest_assignment(costs: Sequence[Sequence[int]]) -> Positions:
     """Of all assignments of the shorter side: the cheapest, then the lexicographically smallest list of pairs."""
     height, width = len(costs), len(costs[0])

@@ -294,7 +294,7 @@ def read_golden(value: object, _place: str) -> Golden:
 
 
 def without_schema(value: object) -> object:
-    """Return an object without the key `$schema`, which tells editors how to complete it; any other value as it is."""
+    """Return an object without the key `$schema`, which an editor may have written; any other value as it is."""
     if isinstance(value, dict) and "$schema" in value:
         return {key: entry for key, entry in value.items() if key != "$schema"}
     return value

@@ -288,6 +288,10 @@ def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
         ),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "is a binary file; give JSON Lines or a JSON array"),
         (b"id,name\n1,2\n", "looks like CSV; write each row as a JSON object"),
+        (
+            b'data: {"choices": [1, 2]}\n',
+            "is a raw stream of server-sent events; log the response that the client assembles",
+        ),
         (b'"id";"name"\n1;2\n', "looks like CSV; write each row as a JSON object"),
         (b'"id"\t"name"\n1\t2\n', "looks like CSV; write each row as a JSON object"),
         (b"2026-01-01 started\nfailed\n" * 9, "is text without JSON; give JSON Lines, with a JSON object on each line"),
@@ -302,6 +306,7 @@ def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
         "report",
         "binary",
         "csv",
+        "events",
         "quoted",
         "tabs",
         "text",

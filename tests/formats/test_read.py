@@ -846,6 +846,10 @@ REFUSED: dict[str, tuple[object, str]] = {
         "$[1].role: expected one of user",
     ),
     "a choice without a message": ({"choices": [{"text": "a"}]}, "$.choices[0]: expected a choice with a message"),
+    "a piece of a stream": (
+        {"choices": [{"delta": {}}]},
+        "$.choices[0]: expected a choice with a message, got {'delta': {}}; it is a piece of a stream",
+    ),
     "tools that are no list": ({"messages": [user()], "tools": 3}, "$.tools: expected a list of tools, got 3"),
     "listed tools that are none": (
         [function_call("add"), {"type": "mcp_list_tools"}],

@@ -113,6 +113,15 @@ ONE = {"index": 0}
             [piece("", **ONE, id="a", name="get_"), piece("", **ONE, name="weather"), piece("{}", **ONE)],
             [("get_weather", {}, "a")],
         ),
+        (
+            [piece("", **ONE, id="a", name=name) for name in ("get_", "get_weather")],
+            [("get_weather", {}, "a")],
+        ),
+        (
+            [{"tool_calls": [{**ONE, "function": {"name": name, "arguments": ""}} for name in ("f", "f", "g")]}],
+            [("f", {}, None), ("f", {}, None), ("g", {}, None)],
+        ),
+        ([piece("", **ONE, name="f"), piece("{}", **ONE, name="g")], [("f", {}, None), ("g", {}, None)]),
         ([piece(None, **ONE, id="a", name="w"), piece("{}", **ONE)], [("w", {}, "a")]),
         ([piece({"x": 1}, **ONE, id="a", name="w")], [("w", {"x": 1}, "a")]),
         ([piece("{", index=1, id="a", name="w"), piece("}", index=1)], [("w", {}, "a")]),
@@ -128,6 +137,7 @@ ONE = {"index": 0}
     ids=[
         *("no index", "one index", "one index in turns", "two indexes in turns", "an index that changes"),
         *("a name repeated at the end", "a name in each piece", "whole calls without ids", "a name in pieces"),
+        *("a name that grows", "calls without arguments in one delta", "a call without arguments and id"),
         *("null", "an object", "an index from 1", "the old form", "a custom tool"),
     ],
 )

@@ -337,6 +337,28 @@ def test_failed_requests_are_repeated(tmp_path: Path) -> None:
     assert created(server) == 1
 
 
+def test_a_batch_that_the_provider_does_not_know(tmp_path: Path) -> None:
+    """As with the key of another project: nothing is submitted again, and the error says how to go on."""
+    options = BatchOptions(status_check_interval=0, max_iterations=1)
+    is_gone = False
+
+    def change(answer: Answer) -> Answer:
+        return Answer(answer.kind, 404, b"{}") if is_gone else answer
+
+    with (
+        FakeOpenAI(answer=yes, batches=[BatchPlan(polls=3)]) as server,
+        HostileProxy(server.port, change) as proxy,
+    ):
+        ask(proxy.base_url, tmp_path, batch=options)
+        is_gone = True
+        results = ask(proxy.base_url, tmp_path)
+
+    assert outcomes(results) == ["fatal"] * 3
+    assert "cannot be collected: " in str(results[0].problem)
+    assert "or another cache file to submit its questions again" in str(results[0].problem)
+    assert created(server) == 1
+
+
 def test_a_provider_that_refuses(tmp_path: Path) -> None:
     """A wrong key is an outcome at once; the next run submits."""
     with FakeOpenAI(answer=yes) as server:

@@ -18,7 +18,6 @@ SOURCE = ast.parse(Path(toolgrade.__file__).read_text(encoding="utf-8"))
 #: Modules whose names may load more than the core needs: the terminal is theirs.
 MAY_LOAD_MORE = {"comparison", "dataset", "evaluation", "report", "validation"}
 CORE = sorted(name for name, home in toolgrade._HOME.items() if home.partition(".")[0] not in MAY_LOAD_MORE)
-PYDANTIC = "from pydantic import BaseModel\nclass Model(BaseModel):\n    x: int = 1\nModel().model_dump_json()"
 
 
 def python(program: str) -> str:

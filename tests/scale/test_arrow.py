@@ -96,6 +96,7 @@ def test_wrong_columns_are_refused(rows: int) -> None:
     """All of them are reported before any row: unknown ones, other types, and nested ones with the reason."""
     row = {"id": 7, "tools_called": [{"name": "a"}], "tags": ["t"], "metadata": {"to": None}, "toolz": "x", "name": "n"}
     table = pa.Table.from_pylist([row]).slice(0, rows)
+    table = table.append_column("name", pa.array(["m"] * rows, pa.string()))
     scorer = ArrowScorer([ToolCorrectnessMetric()])
 
     with pytest.raises(DataFileError, match="the table: ") as caught:
@@ -104,7 +105,8 @@ def test_wrong_columns_are_refused(rows: int) -> None:
         list(scorer.batches(table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]))
 
     messages = {problem.path: problem.message for problem in caught.value.problems}
-    assert set(messages) == {"$.id", "$.tools_called", "$.tags", "$.metadata", "$.toolz"}
+    assert set(messages) == {"$.id", "$.tools_called", "$.tags", "$.metadata", "$.toolz", "$.name"}
+    assert messages["$.name"] == "several columns have this name; keep one of them"
     assert messages["$.id"] == "the column must hold texts, got int64; write JSON text"
     assert messages["$.metadata"] == (
         "the column must hold texts, got struct<to: null>; write JSON text, because absent keys would become null in a "

@@ -23,6 +23,8 @@ def unreadable_kind(line: bytes, following: bytes = b"") -> str | None:
         return "is Parquet, which cannot be read here; give JSON Lines or a JSON array"
     if b"\0" in head or _is_mostly_binary(head):
         return "is a binary file; give JSON Lines or a JSON array"
+    if line.startswith((b"data:", b"event:")):
+        return "is a raw stream of server-sent events; log the response that the client assembles"
     begin = line.lstrip()[:1]
     if begin not in b"{[" and any(separator in line for separator in (b",", b";", b"\t")):
         return "looks like CSV; write each row as a JSON object on a line of its own"

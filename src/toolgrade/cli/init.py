@@ -84,15 +84,19 @@ def _refuse_existing(paths: Sequence[Path]) -> None:
 
 def _print_commands(name: str, packages: Sequence[str], folder: Path) -> None:
     """Print how to install what is missing, and how to run the gate."""
-    click.echo(f"\nThe gate is for {'plain Python functions' if name == _PLAIN else name}. Run it:\n")
+    click.echo(f"\nThe gate is for {'plain Python functions' if name == _PLAIN else name}.")
+    click.echo("toolgrade is not published yet: install it from a checkout (pip install FOLDER) or a git address.")
+    address = _git_address()
+    if address == _PLACEHOLDER:
+        click.echo(f"Put its git address in the place of {address} in {_WORKFLOW}.")
+    else:
+        click.echo(f"{_WORKFLOW} installs it from {address}.")
+    click.echo("Run the gate:\n")
     missing = list(filterfalse(_is_installed, packages))
     if missing:
         click.echo(f"  pip install {_arguments(missing)}")
     where = "" if folder == Path() else f"cd {shlex.quote(printable(str(folder)))} && "
     click.echo(f"  {where}pytest evals\n")
-    click.echo("toolgrade is not published yet: install it from a checkout (pip install FOLDER) or a git address.")
-    address = _git_address()
-    click.echo(f"{_WORKFLOW} {'needs its git address' if address == _PLACEHOLDER else 'has this one'}: {address}")
 
 
 def _arguments(packages: Sequence[str]) -> str:

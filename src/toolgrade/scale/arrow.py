@@ -278,9 +278,10 @@ def _check_columns(schema: Any) -> None:  # noqa: ANN401 - pyarrow has no types
         DataFileError: Some are not; `problems` lists all of them.
     """
     types: dict[str, Any] = {field.name: field.type for field in schema}
+    repeated = [name for name, count in Counter(schema.names).items() if count > 1]
+    problems = [Problem(json_path((name,)), "several columns have this name; keep one of them") for name in repeated]
     if _CASE in types:
         types = {_CASE: types[_CASE]}
-    problems: list[Problem] = []
     for name, kind in types.items():
         if not (name == _CASE or name in _FIELDS or looks_like_record({name: None})):
             remedy = "leave it out, or move it into the column metadata, as JSON text"

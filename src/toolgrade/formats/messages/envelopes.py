@@ -136,7 +136,10 @@ class Envelope:
             return
         choice = object_of(choices[0])
         if "message" not in choice:
-            self.notes.problem(f"{path}[0]", f"expected a choice with a message, got {short_repr(choices[0])}")
+            remedy = (
+                "; it is a piece of a stream: log the response that the client assembles" if "delta" in choice else ""
+            )
+            self.notes.problem(f"{path}[0]", f"expected a choice with a message, got {short_repr(choices[0])}{remedy}")
             return
         self.entries.append((f"{path}[0].message", choice["message"]))
         self._set_end(choice.get("finish_reason"), object_of(choice["message"]), f"{path}[0].message")

@@ -88,7 +88,7 @@ def _type_of(event: Fields) -> str:
 # Chat Completions
 
 
-@dataclass
+@dataclass(eq=False)
 class _Call:
     """One call of a choice, which grows piece by piece."""
 
@@ -101,13 +101,17 @@ class _Call:
         """Return whether a piece with the index or the id of this call belongs to it."""
         if call_id and self.id and call_id != self.id:
             return False
-        if not name or not self.text.strip():
-            return True  # a name comes before the arguments, in one piece or several
+        if not name:
+            return True
+        if not self.text.strip():  # a name comes before the arguments; only an id tells its pieces from other calls
+            return bool(self.id) or name == self.name
         return name == self.name and not (text.strip() and _is_object(self.text))
 
     def add(self, call_id: str | None, name: str, text: str) -> None:
         self.id = self.id or call_id
-        self.name += "" if name == self.name else name
+        self.name = (
+            name if name.startswith(self.name) else self.name + name
+        )  # whole or growing in each piece, or a part
         self.text += text
 
     def assembled(self) -> JsonObject:
@@ -141,23 +145,26 @@ class _Choice:
         pieces = read_list(delta.get("tool_calls") or [], f"{path}.tool_calls", notes, "a list of pieces of calls")
         if delta.get("function_call"):
             pieces.append({"function": delta["function_call"]})
-        names = [self._add_piece(read_object(piece, path, notes, "a piece of a call") or {}) for piece in pieces]
-        return bool(parts or any(names))
+        begun: list[_Call] = []  # two pieces of one delta with a name are two calls
+        for piece in pieces:
+            self._add_piece(read_object(piece, path, notes, "a piece of a call") or {}, begun)
+        return bool(parts or begun)
 
-    def _add_piece(self, piece: Fields) -> str:
-        """Add a piece to its call, by id, then index, and return the name in it."""
+    def _add_piece(self, piece: Fields, begun: list[_Call]) -> None:
+        """Add a piece to its call, by id, then index; `begun` are those whose name this delta has."""
         call_id, index = text_of(piece.get("id")), str(piece.get("index"))
         key = "custom" if piece.get("custom") else "function"
         body = object_of(piece.get(key))
         name, value = text_or_empty(body.get("name")), body.get("input" if key == "custom" else "arguments")
         text = value if isinstance(value, str) else "" if value is None else json_text(to_json_value(value))
         call = self._latest.get(("id", str(call_id)), self._latest.get(("index", index)))
-        if call is None or not call.continues(call_id, name, text):
+        if call is None or not call.continues(call_id, name, text) or (name and call in begun):
             call = _Call(key)
             self.calls.append(call)
         call.add(call_id, name, text)
+        if name:
+            begun.append(call)
         self._latest["index", index] = self._latest["index", "None"] = self._latest["id", str(call.id)] = call
-        return name
 
     def assembled(self) -> JsonObject:
         texts = [part for part in self.content if isinstance(part, str)]

@@ -223,6 +223,9 @@ class BatchModel:
             batch.failures += 1
             if error.outcome in _TEMPORARY and batch.failures < _MOST_FAILURES:
                 return None
+            if error.outcome is JudgeOutcome.FATAL:
+                remedy = "give the key of its project, or another cache file to submit its questions again"
+                error = JudgeError(f"{_name(batch.stored)} cannot be collected: {error}; {remedy}", error.outcome)
             return dict.fromkeys(batch.stored.keys, error)
 
     async def _upload(self, content: bytes) -> str:
