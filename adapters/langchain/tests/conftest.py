@@ -12,6 +12,8 @@ FRAMEWORK_WARNINGS = [
     "ignore:create_react_agent has been moved:DeprecationWarning",
     "ignore:AgentStatePydantic has been moved:DeprecationWarning",
     "ignore:AgentState has been moved:DeprecationWarning",
+    # LangChain silences it for its own assignments, which fails where threads change the filters at the same time.
+    "ignore:Direct attribute assignment to ModelRequest:DeprecationWarning",
     # `astream_events` v1 is one of the cases.
     "ignore:astream_events version='v1' is deprecated",
     # langchain-core calls its own beta API inside `astream_events`.
