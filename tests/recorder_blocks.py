@@ -264,21 +264,25 @@ class RecorderBlocks:
         sink = ListSink()
         tasks: list[asyncio.Task[Any]] = []
 
+        has_begun, has_ended = asyncio.Event(), asyncio.Event()
+
         async def wait() -> str:
-            """Wait."""
-            await asyncio.sleep(0.2)
+            """Wait until the run around it has ended."""
+            has_begun.set()
+            await has_ended.wait()
             return "waited"
 
         async def begin() -> str:
             """Ask an agent, and do not wait for it."""
             inner = Scene([[AskFor("wait", {}, "i1")], "sub"], [awaited(wait)], agent="sub")
             tasks.append(asyncio.create_task(self.play(inner)))  # type: ignore[arg-type]
-            await asyncio.sleep(0.05)
+            await has_begun.wait()
             return "begun"
 
         async def go() -> None:
             with self.block(sink=sink):
                 await self.play(Scene([[AskFor("begin", {}, "c1")], "end"], [awaited(begin)]))
+                has_ended.set()
                 await asyncio.gather(*tasks)
 
         asyncio.run(go())
