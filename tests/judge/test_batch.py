@@ -17,7 +17,16 @@ import pytest
 from hostile_proxy import Answer, HostileProxy
 from judging import RuleJudge, served
 from processes import environment
-from toolgrade import ConfigurationError, Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade import (
+    ConfigurationError,
+    Golden,
+    LLMTestCase,
+    Run,
+    ToolCall,
+    ToolCorrectnessMetric,
+    evaluate,
+    evaluate_async,
+)
 from toolgrade.judge import BatchOptions, Judge, Prompt
 from toolgrade.judge.cache import SqliteCache
 from toolgrade.judge.judge import PromptResult
@@ -133,6 +142,21 @@ def test_all_agents_run_before_the_batch(tmp_path: Path) -> None:
 
     assert [result.score for _, result in report.results()] == [1] * 9
     assert (most, created(server)) == (2, 1)
+
+
+def test_an_agent_that_is_cancelled_holds_up_no_batch(tmp_path: Path) -> None:
+    """The evaluation ends as without batches, and does not wait for its unit."""
+
+    async def agent(question: str, _conversation: object) -> Run:
+        if question == "1":
+            raise asyncio.CancelledError
+        return Run(input=question, calls=[ToolCall(name="find")], available_tools=[{"name": "find"}])
+
+    goldens = [Golden(input=f"{number}", expected_tools=[ToolCall(name="find")]) for number in range(3)]
+    with FakeOpenAI(answer=yes) as server, judging(server.base_url, tmp_path) as judge:
+        evaluation = evaluate_async(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric(judge=judge)])
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(asyncio.wait_for(evaluation, 30))
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])

@@ -44,7 +44,7 @@ class MetricValidity:
         passed: Runs that pass.
         good_passed: Good runs among these.
         auc: The chance that a good run scores higher than a bad one, ties counting one half; `None` without both.
-        interval: 95 % interval of `auc`; `None` if it cannot be computed. See `toolgrade.stats.auc_interval`.
+        interval: 95 % interval of `auc`; `None` if it cannot be computed.
         best_threshold: The threshold at which the mean of the share of good runs that pass and of bad runs that fail
             is highest, of equals the lowest; `None` without both. It fits these runs: check it on others.
         unscored: Runs with a label that have no score.

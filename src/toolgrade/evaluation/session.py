@@ -155,13 +155,15 @@ class Session:
         async def work() -> None:
             nonlocal prepared
             for unit in queue:
-                async with turns:
-                    cases = await self.source.prepare(unit.place)
-                self._raise_if_stopped()
-                prepared += 1
-                if all_at_once:
+                try:
+                    async with turns:
+                        cases = await self.source.prepare(unit.place)
+                finally:  # the others must not wait for a unit that was cancelled
+                    prepared += 1
                     if prepared == len(remaining):
                         ready.set()
+                self._raise_if_stopped()
+                if all_at_once:
                     await ready.wait()
                 rows = [await self._measure(unit, pending) for pending in cases]
                 self._raise_if_stopped()

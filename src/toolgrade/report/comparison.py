@@ -116,8 +116,7 @@ class MetricComparison:
         mean_a: Mean score of the pairs in A; `None` without pairs.
         mean_b: Mean score of the pairs in B; `None` without pairs.
         difference: Mean of B minus A; `None` without pairs.
-        interval: Interval of `difference`; `None` with fewer than two ids. See
-            `toolgrade.stats.mean_difference_interval`.
+        interval: Interval of `difference`; `None` with fewer than two ids.
         p_value: Of the exact test over pass and fail, two-sided; `None` without pairs.
         corrected: `p_value` after Holm's correction for the number of metrics.
         unscored: Cases in both without a score in at least one.
@@ -204,7 +203,7 @@ class Comparison:
         metrics_only_a: Metrics that only A has; they are not compared.
         metrics_only_b: Metrics that only B has.
         repeated: Whether an id occurs several times, as with trials. Its cases form one cluster: they are resampled
-            together, and the test over pass and fail is `toolgrade.stats.sign_flip` over ids, not McNemar's over cases.
+            together, and the test over pass and fail is Fisher's randomization test over ids, not McNemar's over cases.
         allowed: Kinds of differences that were allowed.
         confidence: Confidence level of the intervals.
         resamples: Number of resamples.

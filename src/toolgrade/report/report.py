@@ -170,10 +170,9 @@ class MetricSummary:
         skipped: Cases that the metric does not apply to.
         errored: Cases that could not be measured.
         mean: Mean over the scored cases; `None` if there are none.
-        mean_interval: 95 % interval of the mean, with trials of one golden as one cluster (see
-            `toolgrade.stats.mean_interval`); `None` with fewer than two goldens, or if nothing varies between them.
-        rate_interval: 95 % interval of the share of scored cases that passed (see `toolgrade.stats.rate_interval`);
-            `None` only if nothing was scored.
+        mean_interval: 95 % interval of the mean, with trials of one golden as one cluster; `None` with fewer than
+            two goldens, or if nothing varies between them.
+        rate_interval: 95 % interval of the share of scored cases that passed; `None` only if nothing was scored.
         coverage: Share of the questions to the judge that were decided, in [0, 1]; `None` if it was asked none.
         usage: Tokens and requests of the judge, by name.
         cost: Cost of the judge; `None` if it is not known in full.

@@ -93,7 +93,7 @@ class MetricTotals:
         return float(self.total) / self.scored if self.scored else None
 
     def mean_interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
-        """Return the interval of the mean, as `toolgrade.stats.mean_interval` computes it from the single scores.
+        """Return the interval of the mean, equal to that of the single scores.
 
         Returns:
             Both ends, in [0, 1]; `None` if there are fewer than two clusters, or nothing varies between them.
@@ -110,7 +110,7 @@ class MetricTotals:
         return max(0.0, mean - reach), min(1.0, mean + reach)
 
     def rate_interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
-        """Return the interval of the share that passed, as `toolgrade.stats.rate_interval` computes it.
+        """Return the interval of the share that passed.
 
         Returns:
             Both ends, in [0, 1]; `None` if no case is scored.
