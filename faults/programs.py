@@ -23,7 +23,7 @@ from toolgrade.dataset import read_cases
 from toolgrade.errors import DataFileError, TornLineWarning
 from toolgrade.judge import Judge
 from toolgrade.judge.openai import OpenAIJudge
-from toolgrade.results import read_results
+from toolgrade.evaluation import read_results
 from toolgrade.testing import FakeOpenAI, ReceivedRequest, Reply, sample_prompt
 from victims import EVALUATION, SINK_WRITER, times_written
 

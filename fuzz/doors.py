@@ -57,7 +57,7 @@ from toolgrade.metrics import ToolEfficiencyMetric, ToolErrorRate, ToolPolicyMet
 from toolgrade.report.html import render_html
 from toolgrade.report.junit import render_junit
 from toolgrade.report.markdown import render_markdown
-from toolgrade.results import read_results
+from toolgrade.evaluation import read_results
 from toolgrade.testing import sample_prompt
 
 

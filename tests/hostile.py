@@ -82,7 +82,7 @@ class Repeating:
 
     def measure(self, _case: object) -> MetricResult:
         """Return a result without a score."""
-        error = self._text if self._status is ResultStatus.FAILED else None
+        error = self._text if self._status is ResultStatus.ERRORED else None
         return MetricResult(
             metric=self.label,
             status=self._status,
@@ -110,7 +110,7 @@ def report_with_secrets(metric: Metric) -> Report:
         ],
         expected_tools=[ToolCall(name="pay", input_parameters={"api_key": "old-1", "note": ""})],
     )
-    broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.FAILED)
+    broken = Repeating("ghp_0123456789abcdefghijABCDEF", ResultStatus.ERRORED)
     broken.label = "broken"
     return evaluate([case], [metric, broken], show_progress=False)
 

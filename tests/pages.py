@@ -248,7 +248,7 @@ def comparison(text: str = "booking-1") -> Comparison:
         index_a=2,
         index_b=2,
         status_a=ResultStatus.SCORED,
-        status_b=ResultStatus.FAILED,
+        status_b=ResultStatus.ERRORED,
         passed_a=True,
         passed_b=None,
         reason=text,
@@ -397,7 +397,7 @@ def hostile_results(text: str, metric: str) -> list[MetricResult]:
     )
     return [
         scored,
-        MetricResult(metric=metric, status=ResultStatus.FAILED, threshold=0.5, reason=text, error=f"{text}: {text}"),
+        MetricResult(metric=metric, status=ResultStatus.ERRORED, threshold=0.5, reason=text, error=f"{text}: {text}"),
         MetricResult(metric=metric, status=ResultStatus.SKIPPED, threshold=0.5, reason=text),
     ]
 

@@ -84,7 +84,7 @@ def test_an_agent_that_raises_stops_nothing() -> None:
 
     first, bad, last = (case.results[0] for case in report.cases)
     assert (first.score, last.score) == (1, 1)
-    assert bad.status.value == "failed"
+    assert bad.status.value == "errored"
     assert "RuntimeError: no connection" in str(bad.error)
     run = report.cases[1].case.run
     assert run is not None

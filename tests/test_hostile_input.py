@@ -23,7 +23,7 @@ from toolgrade.convert import read_transcripts
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError, ToolgradeError
 from toolgrade.expect import read_expectation
 from toolgrade.formats import read, read_traces
-from toolgrade.results import read_results
+from toolgrade.evaluation import read_results
 
 
 @pytest.mark.filterwarnings("ignore::toolgrade.ToolgradeWarning")

@@ -29,7 +29,7 @@ from toolgrade import (
     ToolgradeWarning,
 )
 from toolgrade.matching.json_compare import ABSENT
-from toolgrade.result import failed_result
+from toolgrade.result import errored_result
 
 
 def result(**options: Any) -> MetricResult:
@@ -92,9 +92,9 @@ def test_only_present_fields_are_written() -> None:
     assert Finding("wrong_output", "m", "a", called_value=None).to_dict()["called_value"] is None
 
 
-def test_a_failed_result() -> None:
+def test_a_errored_result() -> None:
     """A failed result has an error and no score, and float() says why."""
-    one = failed_result("tool_correctness", 0.5, MissingFieldError("needs tools_called"))
+    one = errored_result("tool_correctness", 0.5, MissingFieldError("needs tools_called"))
     assert one.to_dict() == {
         "metric": "tool_correctness",
         "status": "failed",
@@ -102,7 +102,7 @@ def test_a_failed_result() -> None:
         "reason": "Not measured: needs tools_called",
         "error": "MissingFieldError: needs tools_called",
     }
-    assert (one.status, one.score, one.passed) == (ResultStatus.FAILED, None, None)
+    assert (one.status, one.score, one.passed) == (ResultStatus.ERRORED, None, None)
     with pytest.raises(NotMeasuredError, match="has no score: it was failed"):
         float(one)
 
@@ -167,11 +167,11 @@ def test_equal_results_have_equal_fields_and_hashes() -> None:
 
 def test_a_result_without_a_score_is_no_number() -> None:
     """It is false, equals no number, and raises where a number is needed."""
-    one = failed_result("m", 0.5, ValueError("x"))
+    one = errored_result("m", 0.5, ValueError("x"))
 
     assert not one
     assert one not in (0, 0.0, 1, None, False, float("nan"))
-    assert one == failed_result("m", 0.5, ValueError("x"))
+    assert one == errored_result("m", 0.5, ValueError("x"))
     for use in (
         lambda: one < 1,
         lambda: one >= 0,

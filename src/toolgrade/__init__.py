@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         RunStatus,
         Turn,
     )
-    from toolgrade.dataset import Golden, read_cases, write_cases
+    from toolgrade.dataset import Golden, write_cases
     from toolgrade.errors import (
         ConfigurationError,
         DataFileError,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from toolgrade.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async
     from toolgrade.formats.messages.trajectory import run_from_messages
     from toolgrade.formats.records import case_from_record
+    from toolgrade.inputs import read_cases
     from toolgrade.judge import Judge
     from toolgrade.matching import Alignment, Pair
     from toolgrade.metrics import (
@@ -81,7 +82,8 @@ _NAMES = {
     "calls": "CallOrigin CallStatus Execution ToolCall ToolCallParams ToolCallType ToolEffect ToolSpec",
     "capture.observation.decorator": "observe",
     "cases": "ConversationalTestCase Handoff LLMTestCase MLLMImage MLLMTestCase Run RunStatus Turn",
-    "dataset": "Golden read_cases write_cases",
+    "dataset": "Golden write_cases",
+    "inputs": "read_cases",
     "errors": (
         "ConfigurationError DataFileError InvalidDataError JudgeError MetricAssertionError MissingFieldError "
         "MissingPackageError NotMeasuredError NothingRecordedError Problem ToolgradeError ToolgradeWarning"

@@ -92,6 +92,16 @@ def check_agent(agent: object) -> None:
         raise ConfigurationError(f"{message}; the adapters wrap agents of their framework with as_agent(agent)")
 
 
+def check_agents(agents: object) -> Mapping[str | None, AgentCallable]:
+    """Return agents by their names; raise `ConfigurationError` if they are not that. A single one may have no name."""
+    names = list(agents) if isinstance(agents, Mapping) else []
+    if not isinstance(agents, Mapping) or not names or not all(one is None or isinstance(one, str) for one in names):
+        raise ConfigurationError(f"agents must be a dict of at least one agent by its name, got {agents!r:.60}")
+    for agent in agents.values():
+        check_agent(agent)
+    return agents
+
+
 def check_trials(value: object) -> int | None:
     """Return `trials`; raise `ConfigurationError` if it is neither `None` nor a whole number of at least 1."""
     if value is not None and (type(value) is not int or value < 1):

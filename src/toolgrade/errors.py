@@ -15,7 +15,7 @@ ToolgradeError                     catch this to catch all of them
 └── MetricAssertionError (AssertionError)   `assert_test` found a metric that did not pass
 
 ToolgradeWarning (UserWarning)     data was read only in part; the message names what
-└── TornLineWarning                   a line of a file is truncated; its case could not be read
+└── BadLineWarning                    a line of a file cannot be read; its case is not measured
 ```
 
 Every message names the value at fault, what is accepted, and what to do.
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = [
+    "BadLineWarning",
     "ConfigurationError",
     "DataFileError",
     "InvalidDataError",
@@ -47,7 +48,6 @@ __all__ = [
     "Problem",
     "ToolgradeError",
     "ToolgradeWarning",
-    "TornLineWarning",
     "WorkerDiedError",
 ]
 
@@ -219,5 +219,5 @@ class ToolgradeWarning(UserWarning):
     """Data was read only in part; the message says which data, where, and what toolgrade did with it."""
 
 
-class TornLineWarning(ToolgradeWarning):
-    """A line of a file is truncated because its writer was interrupted; its case could not be read."""
+class BadLineWarning(ToolgradeWarning):
+    """A line of a file cannot be read, such as one whose writer was killed; its case is not measured."""

@@ -76,7 +76,7 @@ class ResultStatus(str, Enum):
     SCORED = "scored"
     SKIPPED = "skipped"
     """The metric does not apply to this case."""
-    FAILED = "failed"
+    ERRORED = "errored"
     """An error prevented the measurement; see `error`."""
 
 
@@ -408,9 +408,9 @@ def _restored(state: dict[str, Any]) -> MetricResult:
     return MetricResult(**state)
 
 
-def failed_result(metric: str, threshold: float, error: BaseException) -> MetricResult:
+def errored_result(metric: str, threshold: float, error: BaseException) -> MetricResult:
     """Return the result of a metric that an error kept from measuring."""
     text = f"{type(error).__name__}: {error}"
     return MetricResult(
-        metric=metric, status=ResultStatus.FAILED, threshold=threshold, reason=f"Not measured: {error}", error=text
+        metric=metric, status=ResultStatus.ERRORED, threshold=threshold, reason=f"Not measured: {error}", error=text
     )

@@ -31,7 +31,7 @@ from toolgrade import (
 )
 from toolgrade.metrics import MetricLike
 from toolgrade.report.report import content_key
-from toolgrade.results import read_results
+from toolgrade.evaluation import read_results
 from toolgrade.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
 
 METRICS = (ToolCorrectnessMetric(),)

@@ -12,7 +12,7 @@ import pytest
 
 from processes import COMMAND, HEEDS_INTERRUPTS, environment, toolgrade_score
 from scale_files import write_lines
-from toolgrade.results import read_results
+from toolgrade.evaluation import read_results
 
 GOOD = {"id": "good", "tools_called": [{"name": "a"}], "expected_tools": [{"name": "a"}]}
 BAD = {"id": "bad", "tools_called": [{"name": "b"}], "expected_tools": [{"name": "a"}]}

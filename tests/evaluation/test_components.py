@@ -328,7 +328,7 @@ def test_a_component_that_was_not_reached() -> None:
     name = f"inner: {METRIC.label}"
 
     assert table(report) == {
-        "#1": {name: "failed"},
+        "#1": {name: "errored"},
         "#2": {name: "skipped"},
         "#2 > inner": {name: 1},
         "#3": {name: "skipped"},
@@ -399,7 +399,7 @@ def test_a_component_that_cannot_be_measured() -> None:
 
     report = evaluate(goldens=[Golden(input="a", expected_tools=[])], observed_callback=app)
 
-    assert report.cases[0].results[0].status.value == "failed"
+    assert report.cases[0].results[0].status.value == "errored"
     assert "expected_tools" in (report.cases[0].results[0].reason or "")
 
 

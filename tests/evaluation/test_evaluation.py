@@ -132,7 +132,7 @@ def test_a_case_that_cannot_be_measured_does_not_lose_the_others(driver: Driver)
     first, second, third = (entry.results[0] for entry in report.cases)
     assert first.passed
     assert third.passed
-    assert second.status is ResultStatus.FAILED
+    assert second.status is ResultStatus.ERRORED
     assert second.score is None
     assert second.passed is None
     assert second.reason == (
@@ -145,18 +145,18 @@ def test_a_case_that_cannot_be_measured_does_not_lose_the_others(driver: Driver)
 @pytest.mark.parametrize(
     "stranger", [None, 42, "text", {"tools_called": []}, object(), ConversationalTestCase(turns=[])], ids=type
 )
-def test_item_that_is_not_a_case_is_a_failed_result(driver: Driver, stranger: Any) -> None:
+def test_item_that_is_not_a_case_is_a_errored_result(driver: Driver, stranger: Any) -> None:
     """It is reported, and the report can still be written and shown."""
     report = driver([stranger, case("a", "a")], [ToolCorrectnessMetric()])
 
-    assert [entry.results[0].status for entry in report.cases] == [ResultStatus.FAILED, ResultStatus.SCORED]
+    assert [entry.results[0].status for entry in report.cases] == [ResultStatus.ERRORED, ResultStatus.SCORED]
     assert type(stranger).__name__ in str(report.cases[0].results[0].error)
     assert report.cases[0].label == "#1"
     json.loads(report.to_json())
     print_report(report, title="strangers", console=make_console())
 
 
-def test_a_metric_that_raises_is_a_failed_result(driver: Driver) -> None:
+def test_a_metric_that_raises_is_a_errored_result(driver: Driver) -> None:
     """A broken metric affects only its own results."""
     report = driver([case("a", "a"), case("a", "a")], [OwnMetric(raise_an_error), ToolCorrectnessMetric()])
 
@@ -180,7 +180,7 @@ def test_metric_without_a_result_is_reported(driver: Driver, answer: object) -> 
     report = driver([case("a", "a")], [OwnMetric(lambda _: answer), ToolCorrectnessMetric()])
 
     failed, fine = report.cases[0].results
-    assert failed.status is ResultStatus.FAILED
+    assert failed.status is ResultStatus.ERRORED
     assert f"must return a MetricResult, got {type(answer).__name__} {answer!r}" in str(failed.reason)
     assert fine.passed
 
@@ -332,5 +332,5 @@ def test_a_report_is_the_sum_of_its_measurements(cases: list[LLMTestCase]) -> No
     scores = [float(metrics[0].measure(one)) for one in measurable]
     assert summary.mean == (fsum(scores) / len(scores) if scores else None)
     assert [entry["results"][0]["status"] for entry in json.loads(report.to_json())["cases"]] == [
-        "scored" if one in measurable else "failed" for one in cases
+        "scored" if one in measurable else "errored" for one in cases
     ]

@@ -243,7 +243,7 @@ def test_a_result_that_contradicts_itself_is_none(status: str, score: float | No
 
     (case,) = evaluate([LLMTestCase()], [Own()]).cases
 
-    assert case.results[0].status is ResultStatus.FAILED
+    assert case.results[0].status is ResultStatus.ERRORED
     assert "the metric returned" in str(case.results[0].error)
 
 

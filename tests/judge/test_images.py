@@ -162,7 +162,7 @@ def test_one_bad_image_fails_one_case() -> None:
     """The others are judged."""
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=RuleJudge("yes"))
     report = evaluate([case(MLLMImage(data=PNG)), case(MLLMImage(path="nowhere")), case()], [metric])  # type: ignore[arg-type]
-    assert [result.status.value for _, result in report.results()] == ["scored", "failed", "scored"]
+    assert [result.status.value for _, result in report.results()] == ["scored", "errored", "scored"]
 
 
 def test_images_change_the_key() -> None:

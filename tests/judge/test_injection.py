@@ -221,7 +221,7 @@ def test_reply_of_another_form_is_malformed(reply: str) -> None:
     case = LLMTestCase(input="Find it.", tools_called=[ToolCall(**USED)], expected_tools=[ToolCall(**USED)])
     result = ToolCorrectnessMetric(available_tools=[{"name": "find"}], judge=lambda _: reply).measure(case)
 
-    assert (result.status.value, result.score) == ("failed", None)
+    assert (result.status.value, result.score) == ("errored", None)
     assert {entry.outcome for entry in result.units[0].questions} == {"malformed"}
 
 
@@ -231,7 +231,7 @@ def test_missing_call_of_an_unlisted_tool_is_malformed() -> None:
     for missing, verdict in ((("t2",), "no"), (("find",), "no"), ((), "no"), (("t1",), "yes"), (("t1",) * 51, "no")):
         reply = answer(verdict, missing=missing)
         metric = ToolCorrectnessMetric(available_tools=[{"name": "find"}], judge=lambda _, reply=reply: reply)
-        assert metric.measure(case).status.value == "failed"
+        assert metric.measure(case).status.value == "errored"
 
 
 def test_the_markers_are_new_each_time() -> None:

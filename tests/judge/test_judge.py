@@ -174,7 +174,7 @@ def test_outcomes(reply: Any, outcome: str) -> None:
             return reply
 
     result = judged(Once(), "find")
-    assert (result.status.value, result.score, result.passed) == ("failed", None, None)
+    assert (result.status.value, result.score, result.passed) == ("errored", None, None)
     assert {entry.outcome for entry in result.units[0].questions} <= {outcome, "aborted"}
     assert str(result.error).startswith("JudgeError: selection: the judge decided none of 2 questions")
     assert result.parts["calling"] == 1
@@ -226,14 +226,14 @@ def test_unanswered_questions_give_bounds() -> None:
 def test_code_decisions_alone_are_not_a_score() -> None:
     """If the judge answered nothing, the decisions by code are not a score."""
     result = judged(RuleJudge(lambda *_: ValueError("boom")), "find", "unknown")
-    assert (result.status.value, result.score) == ("failed", None)
+    assert (result.status.value, result.score) == ("errored", None)
 
 
 def test_cannot_tell_does_not_hide_a_failure() -> None:
     """With one failed question and otherwise undecided ones, the result failed."""
     judge = RuleJudge(lambda criterion, _: ValueError("boom") if criterion == "missing_calls" else "cannot_tell")
     result = judged(judge, "find", "unknown")
-    assert (result.status.value, result.score) == ("failed", None)
+    assert (result.status.value, result.score) == ("errored", None)
     assert "decided none of 2 questions (1 cannot_tell, 1 transient): ValueError: boom" in str(result.error)
 
 
@@ -307,7 +307,7 @@ def test_only_verdicts_are_cached(tmp_path: Path) -> None:
     judge = Judge(model, max_concurrency=1)
     results = [judged(judge, "find") for _ in range(4)]
 
-    assert [result.status.value for result in results] == ["failed", "scored", "scored", "scored"]
+    assert [result.status.value for result in results] == ["errored", "scored", "scored", "scored"]
     assert len(model.prompts) == 5
 
     remaining = SqliteCache(tmp_path / "c.db")

@@ -247,7 +247,7 @@ def test_standard_metric_interfaces_work() -> None:
 
     assert [case.results[0].score for case in report.cases] == [1, 0.5, None]
     assert report.cases[0].results[0].warnings == ("a span was lost",)
-    assert report.cases[2].results[0].status is ResultStatus.FAILED
+    assert report.cases[2].results[0].status is ResultStatus.ERRORED
     with pytest.raises(
         MetricAssertionError, match=r"argument_schema\(strict\): valid: .* = 0.5, strict: 0 \(failed at 1\)"
     ):
@@ -281,7 +281,7 @@ def test_a_pattern_that_takes_too_long_is_an_error() -> None:
         available_tools=[{"name": "t", "parameters": slow}],
     )
     result = evaluate([case], [ArgumentSchemaMetric()], show_progress=False).cases[0].results[0]
-    assert result.status is ResultStatus.FAILED
+    assert result.status is ResultStatus.ERRORED
     assert "longer than the 2 s of one case" in str(result.error)
     quick = {"patternProperties": {"^n_": {"type": "integer"}}, "properties": {"x": {"pattern": "a+"}}}
     for arguments, valid in (({"n_1": 1, "x": "baa"}, 1), ({"n_1": "1"}, 0), ({"x": "b"}, 0), ({"x": 5}, 1)):

@@ -165,7 +165,7 @@ def test_missing_side_is_an_error(kind: Any, fields: dict[str, Any], missing: st
         metric.measure(case)
     good = LLMTestCase(tools_called=[], expected_tools=[])
     results = [entry.results[0] for entry in evaluate([case, good], [metric], show_progress=False).cases]
-    assert [result.status for result in results] == [ResultStatus.FAILED, ResultStatus.SCORED]
+    assert [result.status for result in results] == [ResultStatus.ERRORED, ResultStatus.SCORED]
     assert results[0].score is None
     assert missing in str(results[0].error)
 

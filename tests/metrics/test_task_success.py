@@ -492,7 +492,7 @@ def test_a_stated_part_that_cannot_be_compared_is_an_error(fields: dict[str, Any
         measured(id="c7", **fields)
     assert "of case 'c7'" in str(caught.value)
     (result,) = evaluate([LLMTestCase(**fields)], [TaskSuccessMetric()], show_progress=False).cases[0].own_results
-    assert result.status is ResultStatus.FAILED
+    assert result.status is ResultStatus.ERRORED
 
 
 def test_options() -> None:

@@ -198,7 +198,7 @@ def test_standard_metric_interfaces_work() -> None:
     bad = LLMTestCase(tools_called=calls_from("a:ok a:ok a:ok"))
     report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [ToolEfficiencyMetric()])
 
-    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]
+    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "errored"]
     with pytest.raises(MetricAssertionError, match=r"tool_efficiency: useful: 1 / 3 calls = 0.3333 \(failed at 0.5\)"):
         assert_test(bad, [ToolEfficiencyMetric()])
     assert ToolEfficiencyMetric(3, 1.5, repeatable=["a"], strict_mode=True).label == (

@@ -125,7 +125,7 @@ def test_standard_metric_interfaces_work() -> None:
     cases = [LLMTestCase(tools_called=calls_from("a:ok")), LLMTestCase(tools_called=[]), LLMTestCase()]
     report = evaluate(cases, [ToolErrorRate()])
 
-    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]
+    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "errored"]
     assert_test(cases[1], [ToolErrorRate()])
     with pytest.raises(MetricAssertionError, match=r"tool_error_rate: succeeded: 0 / 1 call = 0 \(failed at 1\)"):
         assert_test(LLMTestCase(tools_called=calls_from("a:error")), [ToolErrorRate()])

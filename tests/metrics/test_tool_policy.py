@@ -274,7 +274,7 @@ def test_standard_metric_interfaces_work() -> None:
     metric = ToolPolicyMetric(denied=["wipe"], needs_approval=["pay"])
     report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [metric])
 
-    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]
+    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "errored"]
     with pytest.raises(MetricAssertionError, match=r"tool_policy\(denied, needs_approval\): allowed: 1 / 2"):
         assert_test(bad, [metric])
     assert ToolPolicyMetric(allowed=[], strict_mode=True).label == "tool_policy(allowed, strict)"

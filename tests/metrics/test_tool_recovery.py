@@ -116,7 +116,7 @@ def test_standard_metric_interfaces_work() -> None:
     half = LLMTestCase(tools_called=calls_from("a:error a:ok b:error"))
     report = evaluate([half, LLMTestCase(tools_called=calls_from("a:ok")), LLMTestCase()], [ToolRecoveryMetric()])
 
-    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "failed"]
+    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "errored"]
     assert report.cases[0].results[0].passed
     with pytest.raises(
         MetricAssertionError, match=r"tool_recovery\(strict\): recovered: 1 / 2 failures = 0.5, strict: 0"

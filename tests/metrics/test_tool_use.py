@@ -123,7 +123,7 @@ def test_a_part_the_judge_did_not_answer_fails_the_result() -> None:
     judge = RuleJudge(lambda criterion, _: ValueError("boom") if criterion == "arguments" else "yes")
     result = ToolUseMetric(TOOLS, judge=judge).measure(conversation([find()]))
 
-    assert (result.status.value, result.score) == ("failed", None)
+    assert (result.status.value, result.score) == ("errored", None)
     assert "arguments: the judge decided none of 1 question (1 transient): ValueError: boom" in str(result.error)
     assert result.units[0].selection == 1
 
@@ -191,7 +191,7 @@ def test_other_cases_and_missing_tools() -> None:
         metric.measure(LLMTestCase(input="?"))
     with pytest.raises(MissingFieldError, match="needs available_tools of case 'a'"):
         metric.measure(conversation([], id="a"))
-    assert evaluate([conversation([])], [metric]).cases[0].results[0].status.value == "failed"
+    assert evaluate([conversation([])], [metric]).cases[0].results[0].status.value == "errored"
 
 
 def test_a_conversation_without_units_is_skipped() -> None:

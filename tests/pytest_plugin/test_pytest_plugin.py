@@ -20,7 +20,7 @@ from toolgrade import pytest_plugin as plugin
 from toolgrade._pytest import fixtures
 from toolgrade._pytest.fixtures import file_name
 from toolgrade.report.markdown import render_markdown
-from toolgrade.results import read_results
+from toolgrade.evaluation import read_results
 
 CASES = """
 from toolgrade import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, assert_test
@@ -426,7 +426,7 @@ def test_junit_has_the_scores(tmp_path: Path) -> None:
         (f"toolgrade.score[refund: {label}]", "0.5"),
         (f"toolgrade.passed[refund: {label}]", "false"),
     ]
-    assert properties["test_report"][-1] == (f"toolgrade.status[#2: {label}]", "failed")
+    assert properties["test_report"][-1] == (f"toolgrade.status[#2: {label}]", "errored")
     assert properties["test_nothing_of_toolgrade"] == []
     (failure,) = tests["test_fixture"].iter("failure")
     assert "(not called)" in str(failure.text)

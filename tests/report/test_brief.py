@@ -226,9 +226,9 @@ def test_values_that_count_as_equal_are_not_problems() -> None:
 @pytest.mark.parametrize(
     ("status", "reason", "error", "line"),
     [
-        (ResultStatus.FAILED, "Not measured: torn", "ValueError: torn", "torn"),
-        (ResultStatus.FAILED, None, "ValueError: torn\napart", "ValueError: torn\\napart"),
-        (ResultStatus.FAILED, None, None, ""),
+        (ResultStatus.ERRORED, "Not measured: torn", "ValueError: torn", "torn"),
+        (ResultStatus.ERRORED, None, "ValueError: torn\napart", "ValueError: torn\\napart"),
+        (ResultStatus.ERRORED, None, None, ""),
         (ResultStatus.SKIPPED, "no call\nNote: more", None, "no call"),
         (ResultStatus.SCORED, "1 / 1", None, ""),
     ],

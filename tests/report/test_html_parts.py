@@ -202,7 +202,7 @@ def test_calls_nested_without_end_have_one_here() -> None:
 def scored(*scores: float | None, threshold: float = 0.5) -> Report:
     """A report of one metric with these scores; `None` could not be measured."""
     results = [
-        MetricResult(metric="m", status=ResultStatus.FAILED, threshold=threshold, reason="broken")
+        MetricResult(metric="m", status=ResultStatus.ERRORED, threshold=threshold, reason="broken")
         if score is None
         else MetricResult(
             metric="m", status=ResultStatus.SCORED, threshold=threshold, score=score, passed=score >= threshold

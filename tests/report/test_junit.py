@@ -69,7 +69,7 @@ def test_a_file() -> None:
 
 def test_counts_equal_those_of_the_report() -> None:
     """In each suite's attributes and cases, and in the sums."""
-    metrics = [METRIC, Repeating("x", ResultStatus.SKIPPED), Repeating("y", ResultStatus.FAILED)]
+    metrics = [METRIC, Repeating("x", ResultStatus.SKIPPED), Repeating("y", ResultStatus.ERRORED)]
     measured = report(metrics=metrics)
     root = parsed(measured)
 
@@ -105,7 +105,7 @@ def test_error_has_the_exception_type() -> None:
     assert error.get("type") == "MissingFieldError"
     assert (error.get("message") or "").startswith("ToolCorrectnessMetric needs expected_tools")
     for text_of_case in ("torn", ": torn", "a text: torn"):
-        odd = parsed(report(metrics=[Repeating(text_of_case, ResultStatus.FAILED)])).find(".//error")
+        odd = parsed(report(metrics=[Repeating(text_of_case, ResultStatus.ERRORED)])).find(".//error")
         assert odd is not None
         assert odd.get("type") == "toolgrade.NotMeasured"
 
@@ -139,7 +139,7 @@ def test_trials_are_properties() -> None:
 @pytest.fixture(scope="module")
 def hostile() -> Report:
     """Return a report with hostile text in every field."""
-    metrics = [METRIC, *(Repeating(text, status) for text in TEXTS for status in (ResultStatus.FAILED,))]
+    metrics = [METRIC, *(Repeating(text, status) for text in TEXTS for status in (ResultStatus.ERRORED,))]
     return evaluate(hostile_cases(), metrics, show_progress=False)
 
 

@@ -32,7 +32,7 @@ def test_rows_have_every_result() -> None:
     assert [row["case"] for row in rows] == ["good", "unknown", "bad 0 <script>alert(0)</script>"]
     assert [row["score"] for row in rows] == [1.0, None, 0.0]
     assert [row["passed"] for row in rows] == [True, None, False]
-    assert [row["status"] for row in rows] == ["scored", "failed", "scored"]
+    assert [row["status"] for row in rows] == ["scored", "errored", "scored"]
     assert rows[0]["tags"] == ["a"]
     assert "MissingFieldError" in rows[1]["error"]
     assert {*map(tuple, rows)} == {tuple(rows[0])}

@@ -67,7 +67,7 @@ def test_first_problems_of_redacted_results_hold_no_secret() -> None:
     finding = Finding("wrong_argument", "", "pay", 0, 0, "$.input_parameters.api_key", "old-1", "new-2")
     error = MetricResult(
         metric="m",
-        status=ResultStatus.FAILED,
+        status=ResultStatus.ERRORED,
         threshold=1,
         reason="Not measured: ghp_0123456789abcdefghijABCDEF",
         findings=(finding,),

@@ -27,7 +27,7 @@ from toolgrade.redact import REDACTED
 def result(score: float | None = None, *, skipped: bool = False, threshold: float = 0.5, **more: Any) -> MetricResult:
     """A result of the metric `m`: scored, or else skipped or failed."""
     if score is None:
-        status = ResultStatus.SKIPPED if skipped else ResultStatus.FAILED
+        status = ResultStatus.SKIPPED if skipped else ResultStatus.ERRORED
         return MetricResult(metric="m", status=status, threshold=threshold, **more)
     passed = score >= threshold
     return MetricResult(metric="m", status=ResultStatus.SCORED, threshold=threshold, score=score, passed=passed, **more)
@@ -63,7 +63,7 @@ def test_unmeasured_results_are_not_zero() -> None:
     assert summary.mean == 0.625
 
 
-@pytest.mark.parametrize("unmeasured", [[], [result()], [result(skipped=True)]], ids=["none", "failed", "skipped"])
+@pytest.mark.parametrize("unmeasured", [[], [result()], [result(skipped=True)]], ids=["none", "errored", "skipped"])
 def test_without_scores_there_is_no_mean(unmeasured: list[MetricResult]) -> None:
     """`None`, and `null` in the file, rather than 0 or NaN."""
     (summary,) = report(*unmeasured).summaries

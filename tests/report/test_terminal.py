@@ -156,7 +156,7 @@ def test_the_worst_come_first() -> None:
     results = [
         MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5),
         *(MetricResult(metric="m", status=ResultStatus.SCORED, threshold=0.5, score=s, passed=True) for s in (1, 0.5)),
-        MetricResult(metric="m", status=ResultStatus.FAILED, threshold=0.5, reason="torn"),
+        MetricResult(metric="m", status=ResultStatus.ERRORED, threshold=0.5, reason="torn"),
         MetricResult(metric="m", status=ResultStatus.SCORED, threshold=0.5, score=0.5, passed=True),
     ]
     metric = _Prepared(results)

@@ -18,7 +18,7 @@ from processes import environment, run_python
 from scale_files import StoppedError, after_parts, metrics, stop, without_start, write_lines
 from toolgrade import ConfigurationError, ToolCorrectnessMetric
 from toolgrade._internal.atomic_files import LOCK_NAME, folder_lock
-from toolgrade.results import read_results
+from toolgrade.evaluation import read_results
 from toolgrade.scale import Totals, score_files
 from toolgrade.scale import run as runs
 from victims import processes_with

@@ -28,8 +28,6 @@ def unreadable_kind(line: bytes, following: bytes = b"") -> str | None:
     begin = line.lstrip()[:1]
     if begin not in b"{[" and any(separator in line for separator in (b",", b";", b"\t")):
         return "looks like CSV; write each row as a JSON object on a line of its own"
-    if line.strip() == b"{" and following.lstrip().startswith(b'"'):
-        return "is one JSON object on several lines; write each case as an object on one line, or all of them in a list"
     if begin not in b"{[" and not following.lstrip().startswith((b"{", b"[")):
         return "is text without JSON; give JSON Lines, with a JSON object on each line, or a JSON array"
     return None

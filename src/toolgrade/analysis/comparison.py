@@ -28,11 +28,11 @@ from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, plural, printable
 from toolgrade.dataset import Source
 from toolgrade.errors import ConfigurationError
+from toolgrade.evaluation.reading import read_results, report_of
 from toolgrade.redact import DEFAULT
 from toolgrade.report import CaseResult, Comparison, MetricComparison, Report
 from toolgrade.report.comparison import CaseChange, CaseGap, case_label
 from toolgrade.result import MetricResult
-from toolgrade.results.reader import read_results, report_of
 from toolgrade.stats.bootstrap import RESAMPLES
 from toolgrade.stats.number_checks import check_bootstrap, mean_of
 from toolgrade.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip

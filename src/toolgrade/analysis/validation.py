@@ -17,10 +17,11 @@ from toolgrade._internal.json import is_number, short_repr, to_json_value
 from toolgrade._internal.options import require
 from toolgrade._internal.text import hundredths_text, plural, printable, shorten
 from toolgrade.agents import DEFAULT_CONCURRENCY
-from toolgrade.analysis.field_paths import Place, name_of, path_of, values_at
 from toolgrade.cases import AnyCase
 from toolgrade.errors import InvalidDataError, Problem
-from toolgrade.evaluation.run import evaluate, listed_cases
+from toolgrade.evaluation.execute import listed_cases
+from toolgrade.evaluation.field_paths import Place, name_of, path_of, values_at
+from toolgrade.evaluation.run import evaluate
 from toolgrade.matching.json_compare import frozen
 from toolgrade.metrics import MetricLike
 from toolgrade.result import TOLERANCE, MetricResult

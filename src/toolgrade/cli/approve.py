@@ -8,21 +8,24 @@ import click
 
 from toolgrade._internal.text import plural, printable
 from toolgrade._pytest.approval import approved_calls
-from toolgrade.cases import TestCase
+from toolgrade.cases import AnyCase, ConversationalTestCase
 from toolgrade.cli.help import command
-from toolgrade.cli.io import exit_on_error, is_torn, name_of, stop
-from toolgrade.cli.options import allow_nan_option, source_argument
+from toolgrade.cli.inputs import read_input
+from toolgrade.cli.io import exit_on_error, name_of, stop
+from toolgrade.cli.options import allow_nan_option, reject_option, source_argument
 from toolgrade.cli.path_types import Target
-from toolgrade.dataset import Golden, read_cases, write_cases
+from toolgrade.dataset import Golden, write_cases
 from toolgrade.errors import InvalidDataError, MissingFieldError
+from toolgrade.inputs import Reading
 from toolgrade.redact import DEFAULT
 
 
 @command("toolgrade approve runs.jsonl --out goldens.jsonl")
 @source_argument
 @click.option("--out", "target", required=True, type=Target(), metavar="FILE", help="File of the goldens.")
+@reject_option
 @allow_nan_option
-def approve(*, file: str, target: str, allow_nan: bool) -> None:
+def approve(*, file: str, target: str, reject_bad_lines: bool, allow_nan: bool) -> None:
     """Turn recorded cases or runs into goldens that expect the calls they made.
 
     FILE is a file that `toolgrade score` reads; its expectations are ignored. Secrets are removed, and match any value
@@ -31,8 +34,8 @@ def approve(*, file: str, target: str, allow_nan: bool) -> None:
     Exit code 0 if every case became a golden, 1 if some were left out, 2 if the command line or FILE is wrong or no
     golden is left; nothing is written then.
     """
-    with exit_on_error(file, "nothing was written") as caught:
-        cases = read_cases(file, allow_nan=allow_nan)
+    with exit_on_error(file, "nothing was written"):
+        cases, problems = read_input(file, Reading(allow_nan=allow_nan), reject_bad_lines=reject_bad_lines)
     goldens: list[Golden] = []
     for index, case in enumerate(cases, 1):
         try:
@@ -44,12 +47,12 @@ def approve(*, file: str, target: str, allow_nan: bool) -> None:
     with exit_on_error(target, action="write"):
         write_cases(target, goldens)
     click.echo(f"{plural(len(goldens), 'golden')} written to {printable(target)}", err=True)
-    sys.exit(int(is_torn(caught) or len(goldens) < len(cases)))
+    sys.exit(int(bool(problems) or len(goldens) < len(cases)))
 
 
-def _golden(case: TestCase) -> Golden:
+def _golden(case: AnyCase) -> Golden:
     """Return the golden that expects the calls of a case, without secrets."""
-    if not isinstance(case.input, str):
+    if isinstance(case, ConversationalTestCase) or not isinstance(case.input, str):
         raise MissingFieldError("the input of the case must be text, which a golden needs")
     names = ("id", "available_tools", "tags", "metadata")
     fields = {name: getattr(case, name) for name in names if getattr(case, name)}

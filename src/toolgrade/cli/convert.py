@@ -5,26 +5,29 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Mapping
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
+from typing import IO, Literal
 
 import click
 
 from toolgrade._internal.text import plural, printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
-from toolgrade.cli.io import exit_on_error, opened, stop, warn
-from toolgrade.cli.options import allow_nan_option
+from toolgrade.cli.io import exit_on_error, opened, warn
+from toolgrade.cli.options import allow_nan_option, reject_option
 from toolgrade.cli.path_types import Source, Target
-from toolgrade.convert import LeftOut, Recorded, Summary, Unit, read_recorded
-from toolgrade.dataset import case_file
+from toolgrade.dataset import case_file, placed_text, problem_lines, source_name
 from toolgrade.errors import DataFileError
 from toolgrade.formats.messages.read import FORMATS
 from toolgrade.formats.messages.transcript import FormatName
 from toolgrade.formats.traces.read import TRACE_FORMATS, TraceFormat
+from toolgrade.inputs import Entry, Reading, count_calls, formats_text, named, read_entries
+
+_NAMED = 10
+"""Problems that are named."""
 
 
 @command(
@@ -47,7 +50,7 @@ from toolgrade.formats.traces.read import TRACE_FORMATS, TraceFormat
 @click.option(
     "--as",
     "unit",
-    type=click.Choice(get_args(Unit)),
+    type=click.Choice(["cases", "conversations"]),
     default="cases",
     show_default=True,
     help="Write one case for each conversation, or conversations.",
@@ -59,20 +62,16 @@ from toolgrade.formats.traces.read import TRACE_FORMATS, TraceFormat
     metavar="NAME",
     help="Tool that hands over to another agent; may be repeated.",
 )
-@click.option(
-    "--skip-invalid",
-    is_flag=True,
-    help="Leave out conversations that cannot be read, and such files among several; they are counted and named.",
-)
+@reject_option
 @allow_nan_option
 def convert(
     *,
     files: tuple[str, ...],
     target: str,
     format: FormatName | TraceFormat | Literal["auto"],
-    unit: Unit,
+    unit: Literal["cases", "conversations"],
     handoffs: tuple[str, ...],
-    skip_invalid: bool,
+    reject_bad_lines: bool,
     allow_nan: bool,
 ) -> None:
     """Convert recorded messages or traces to test cases.
@@ -81,44 +80,44 @@ def convert(
     conversations (messages, items, requests or responses of OpenAI's Chat Completions or Responses API or of
     Anthropic's Messages API, or dumps of LangChain's messages) or traces (OpenTelemetry spans as OTLP JSON or from
     Jaeger, Tempo or Phoenix, exports of Langfuse, LangSmith runs, traces of the OpenAI Agents SDK). `toolgrade score`
-    reads them directly, too.
+    reads them directly, too. What cannot be read is named and left out.
 
-    Exit code 2 if the command line or a FILE is wrong; nothing is written then.
+    Exit code 1 if something was left out, 2 if the command line is wrong or nothing can be read; nothing is written
+    then.
     """
-    options: dict[str, Any] = {"format": format, "handoff_names": handoffs, "allow_nan": allow_nan}
+    how = Reading(format, handoffs, unit, allow_nan)
     inputs = expand(files, "nothing was written")
-    summary = Summary()
-    left_out = summary.left_out if skip_invalid else None
-    with exit_on_error(target, action="write"), _output(target) as output:
-        for file in inputs:
-            with exit_on_error(file, "nothing was written"):
-                conversations = _conversations(file, options, left_out, alone=len(inputs) == 1)
-            for recorded in conversations:
-                output.writelines(case.to_json().encode() + b"\n" for case in summary.add(recorded, unit))
-        if summary.left_out.number and not summary.cases:
-            warn(*summary.left_out.texts)
-            stop(f"no conversation can be read, of {summary.left_out.number}; nothing was written")
-    warn(*summary.warnings, *summary.left_out.warnings)
-    written = f"{plural(summary.cases, unit.removesuffix('s'))} with {plural(summary.calls, 'call')}"
+    formats: Counter[str] = Counter()
+    written = calls = 0
+    problems: list[str] = []
+    texts: list[str] = []
+    with exit_on_error(target, "nothing was written", action="read or write"), _output(target) as output:
+        for file, entry in _entries(inputs, how):
+            problems += [placed_text(source_name(file), problem) for problem in entry.problems]
+            place = entry.name(file if len(inputs) > 1 else "")
+            texts += [f"{place}: {text}" if place else text for text in entry.warnings]
+            if not entry.problems:
+                formats[entry.format] += len(entry.cases) if unit == "cases" else 1
+            for case in entry.cases:
+                output.write(named(case, place).to_json().encode() + b"\n")
+                written += 1
+                calls += count_calls(case)
+        if problems and (reject_bad_lines or not written):
+            raise DataFileError(problem_lines(problems, len(problems)))
+    more = [f"... and {len(problems) - _NAMED} more problems"] if len(problems) > _NAMED else []
+    warn(*problems[:_NAMED], *more, *texts)
+    amount = f"{plural(written, unit.removesuffix('s'))} with {plural(calls, 'call')}"
     destination = "standard output" if target == "-" else printable(target)
-    click.echo(f"read {summary.source}; wrote {written} to {destination}", err=True)
+    click.echo(f"read {formats_text(formats)}; wrote {amount} to {destination}", err=True)
+    sys.exit(int(bool(problems)))
 
 
-def _conversations(file: str, options: Mapping[str, Any], left_out: LeftOut | None, *, alone: bool) -> list[Recorded]:
-    """Return the conversations of a file, which may be one of several.
-
-    With `left_out`, what cannot be read is added to it; of several files one may be left out as a whole.
-    """
-    reading = {key: value for key, value in options.items() if key != "allow_nan"}
-    with opened(file) as source:
-        try:
-            conversations = read_recorded(source, reading, allow_nan=options["allow_nan"], left_out=left_out)
-        except DataFileError as error:
-            if alone or left_out is None:
-                raise
-            left_out.add(file, len({problem.line for problem in error.problems}), error.problems)
-            return []
-    return conversations if alone else [replace(one, place=f"{file} {one.place}".strip()) for one in conversations]
+def _entries(files: Sequence[str], how: Reading) -> Iterator[tuple[str, Entry]]:
+    """Yield the entries of all files, each with its file."""
+    for file in files:
+        with opened(file) as source:
+            for entry in read_entries(source, how):
+                yield file, entry
 
 
 @contextmanager

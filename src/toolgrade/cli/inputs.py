@@ -1,25 +1,24 @@
-"""Inputs of `toolgrade score`: files of cases, recorded logs and traces, folders of them, and standard input."""
+"""Inputs of the commands: files of cases, recorded messages and traces, folders of them, and standard input."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import NamedTuple
 
-from toolgrade._internal.compression import CORRUPTION_ERRORS, corruption_message
 from toolgrade._internal.text import printable
-from toolgrade.cases import LLMTestCase, TestCase
-from toolgrade.cli.io import opened, stop, title_of, warn
-from toolgrade.dataset import Source, file_error, open_source, read_cases, source_name
+from toolgrade.cases import AnyCase
+from toolgrade.cli.io import opened, stop, warn
+from toolgrade.dataset import file_error, placed_text, source_name
 from toolgrade.errors import Problem
-from toolgrade.formats.file_kind import Kind, head_of, kind_of, kind_of_file
+from toolgrade.inputs import Reading, ResumedRuns, named, read_entries, replaced_text
+from toolgrade.report import Report
+
+_NAMED = 10
+"""Problems of a file that are named."""
 
 _SUFFIXES = {".json", ".jsonl", ".ndjson"}
 _PACKED = {".gz", ".zst"}
-_GENERATED_NAME = re.compile(r"(line|item) \d+(, turn \d+)?")
 
 
 def expand(paths: Sequence[str], consequence: str) -> list[str]:
@@ -47,68 +46,43 @@ def _is_data(path: Path) -> bool:
     return name.suffix in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
-@contextmanager
-def opened_input(path: str) -> Generator[tuple[Source, Kind], None, None]:
-    """Open a file or standard input, and yield what to read from, and what it holds."""
+class Read(NamedTuple):
+    """The cases of a file, and the problems of what cannot be read, each with its place."""
+
+    cases: list[AnyCase]
+    problems: list[str]
+
+
+def read_input(path: str, how: Reading, *, reject_bad_lines: bool) -> Read:
+    """Return the cases of a file of any kind; what cannot be read is named on standard error.
+
+    Raises:
+        DataFileError: Nothing can be read, or a line cannot be and bad lines are rejected.
+    """
+    cases: list[AnyCase] = []
+    problems: list[Problem] = []
     with opened(path) as source:
-        if path != "-" and Path(path).is_file():
-            yield source, kind_of_file(path)
-            return
-        with open_source(source) as file:  # it can be read only once
-            try:
-                head = head_of(file)
-            except CORRUPTION_ERRORS as error:
-                raise file_error(source, [Problem("$", corruption_message(error))]) from None
-            name = "<stdin>" if path == "-" else path
-            yield io.BufferedReader(_Joined(head, file, name)), kind_of(head)
+        for entry in read_entries(source, how):
+            problems += entry.problems
+            cases += [named(case, entry.name()) for case in entry.cases]
+    if problems and (reject_bad_lines or not cases):
+        raise file_error(path, problems)
+    name = source_name(path)
+    texts = [placed_text(name, problem) for problem in problems]
+    warn(*texts[:_NAMED])
+    if len(texts) > _NAMED:
+        warn(f"... and {len(texts) - _NAMED} more problems")
+    resumed = ResumedRuns()
+    replaced = {place for number, case in enumerate(cases) if (place := resumed.add(number, case)) is not None}
+    if replaced:
+        warn(f"{name}: {replaced_text(len(replaced))}")
+    return Read([case for number, case in enumerate(cases) if number not in replaced], texts)
 
 
-def read_input(path: str, *, allow_nan: bool = False) -> list[TestCase]:
-    """Return the cases of a file, or those that its messages or traces give."""
-    with opened_input(path) as (source, kind):
-        if kind == "results":
-            refuse_results(path)
-        read = read_cases if kind == "cases" else _cases_of_log
-        return read(source, allow_nan=allow_nan)
-
-
-def refuse_results(path: str) -> None:
-    """Exit because a file has results."""
-    name = printable(title_of(path))
-    stop(f"{name} has results that are scored already; show them with `toolgrade report {name}`; nothing was scored")
-
-
-def with_file_names(cases: Sequence[TestCase], path: str) -> list[TestCase]:
-    """Return cases of one of several files: what is named after its line has the name of the file before it."""
-    named: list[TestCase] = []
-    for case in cases:
-        if case.id is None and (case.name is None or _GENERATED_NAME.fullmatch(case.name)):
-            case = case.model_copy(update={"name": " ".join(filter(None, (path, case.name)))})  # noqa: PLW2901
-        named.append(case)
-    return named
-
-
-def _cases_of_log(source: Source, *, allow_nan: bool) -> list[TestCase]:
-    from toolgrade.convert import RecordedSession, read_transcripts  # noqa: PLC0415 - not loaded for cases
-
-    cases: list[TestCase] = []
-    for recorded in read_transcripts(source, allow_nan=allow_nan):
-        if isinstance(recorded, RecordedSession):
-            warn(*(f"{source_name(source)}: {text}" for text in recorded.notes))
-        cases += [case for case in recorded.cases() if isinstance(case, LLMTestCase)]
-    return cases
-
-
-class _Joined(io.RawIOBase):
-    """The beginning of a file that was read already, and then the rest."""
-
-    def __init__(self, head: bytes, rest: BinaryIO, name: str) -> None:
-        self._head, self._rest, self.name = io.BytesIO(head), rest, name
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._head.read(len(buffer)) or self._rest.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+def has_goldens_only(report: Report) -> bool:
+    """Return whether no case has calls and all have expectations, so that nothing can be scored."""
+    return all(
+        getattr(entry.case, "tools_called", None) is None is getattr(entry.case, "run", None)
+        and getattr(entry.case, "expected_tools", None) is not None
+        for entry in report.cases
+    )

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,10 +16,10 @@ import click
 from toolgrade._internal import atomic_files
 from toolgrade._internal.json import json_text, replace_nonfinite
 from toolgrade._internal.text import plural, printable, printable_lines
-from toolgrade.errors import DataFileError, ToolgradeError, TornLineWarning
+from toolgrade.errors import BadLineWarning, DataFileError, ToolgradeError
 
 if TYPE_CHECKING:
-    from toolgrade.cases import TestCase
+    from toolgrade.cases import AnyCase
     from toolgrade.dataset import Source
     from toolgrade.report.terminal.progress import ProgressBar
 
@@ -92,9 +92,9 @@ def _problem_lines(error: DataFileError) -> str:
     return f"{error}\n{plural(len(error.problems), 'problem')}"
 
 
-def is_torn(caught: Sequence[warnings.WarningMessage]) -> bool:
-    """Return whether a file ended in an incomplete line."""
-    return any(issubclass(warning.category, TornLineWarning) for warning in caught)
+def has_bad_lines(caught: Sequence[warnings.WarningMessage]) -> bool:
+    """Return whether a line of a file could not be read."""
+    return any(issubclass(warning.category, BadLineWarning) for warning in caught)
 
 
 @contextmanager
@@ -107,13 +107,6 @@ def byte_bar(what: str) -> Generator[ProgressBar | None, None, None]:
 
     with ProgressBar(what, of_bytes=True) as bar:
         yield bar
-
-
-@contextmanager
-def byte_progress(what: str) -> Generator[Callable[[int, int], None] | None, None, None]:
-    """Show the bar of `byte_bar`, and yield the function that moves it: `show(bytes done, bytes in all)`."""
-    with byte_bar(what) as bar:
-        yield None if bar is None else bar.show
 
 
 @contextmanager
@@ -164,7 +157,7 @@ def write_text(target: str, text: str) -> None:
         atomic_files.write_text(Path(target), text)
 
 
-def name_of(case: TestCase, number: int) -> str:
+def name_of(case: AnyCase, number: int) -> str:
     """Return the name of a case in messages: its id or its name, or else its number in the file."""
     return case.id or case.name or f"#{number}"
 

@@ -9,11 +9,9 @@ import click
 
 from toolgrade import linting
 from toolgrade.cli.help import command
-from toolgrade.cli.inputs import read_input
 from toolgrade.cli.io import WRONG_INPUT, exit_on_error, write_json
 from toolgrade.cli.offered_tools import tools_in, tools_option
 from toolgrade.cli.options import allow_nan_option, json_option, source_argument
-from toolgrade.formats.file_kind import kind_of_file
 
 
 @command("toolgrade lint goldens.jsonl", "toolgrade lint goldens.jsonl --tools tools.json --ignore placeholder")
@@ -40,10 +38,7 @@ def lint(
     """
     with exit_on_error(file, "nothing was checked"):
         tools = tools_in(tools_path, file)
-        if kind_of_file(file) == "log":
-            report = linting.lint(read_input(file, allow_nan=allow_nan), tools)
-        else:
-            report = linting.lint(file, tools, allow_nan=allow_nan)
+        report = linting.lint(file, tools, allow_nan=allow_nan)
     report = replace(report, findings=tuple(one for one in report.findings if one.kind.value not in ignored))
     if not write_json(report.to_dict(), json_path):
         for line in report.lines():

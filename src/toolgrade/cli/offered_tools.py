@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from toolgrade.calls import ToolSpec
-from toolgrade.cli.inputs import read_input
 from toolgrade.cli.io import stop
 from toolgrade.cli.path_types import Source
-from toolgrade.formats.file_kind import kind_of_file
+from toolgrade.dataset import read_documents
+from toolgrade.formats.document_kind import is_one_conversation, kind_of
+from toolgrade.inputs import read_cases
 
 tools_option = click.option(
     "--tools",
@@ -28,12 +29,20 @@ def tools_in(path: str | None, file: str | None) -> list[ToolSpec] | None:
         return None
     if path == file == "-":
         stop("FILE and --tools cannot both be standard input")
-    if kind_of_file(path) != "log":
+    if path == "-" or not _is_recording(path):
         from toolgrade.linting.run import read_tools  # noqa: PLC0415 - not loaded for --help
 
         return read_tools(path)
     tools: dict[str, ToolSpec] = {}
-    for case in read_input(path):
+    for case in read_cases(path):
         for tool in case.available_tools or ():
             tools.setdefault(tool.name, tool)
     return list(tools.values())
+
+
+def _is_recording(path: str) -> bool:
+    """Return whether a file has recorded messages or traces, which have tools among other things."""
+    value = next(read_documents(path, allow_nan=True, is_one=is_one_conversation)).value
+    if isinstance(value, list) and kind_of(value) == "messages":
+        return any(kind_of(item) == "message" for item in value)
+    return kind_of(value) in {"messages", "message", "trace"}

@@ -105,4 +105,7 @@ samples_option = click.option(
     metavar="N",
     help="Ask each question to the judge N times; the majority counts.",
 )
+reject_option = click.option(
+    "--reject-bad-lines", is_flag=True, help="Refuse a file with a line that cannot be read, and do nothing."
+)
 allow_nan_option = click.option("--allow-nan", is_flag=True, help="Accept bare NaN and Infinity in the file.")

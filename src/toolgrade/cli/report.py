@@ -14,7 +14,7 @@ from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import exit_on_error, warn
 from toolgrade.cli.path_types import Source, Target
 from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, option, report_options
-from toolgrade.results import read_results
+from toolgrade.evaluation import read_results
 
 _PAGE = "toolgrade-report.html"
 

@@ -83,16 +83,6 @@ class ReportOptions:
         """Number of cases that are printed, 0 for all."""
         return _LIMIT if self.limit is None else self.limit
 
-    def totals_target(self) -> str | None:
-        """Return the file for totals as JSON; options that need single cases are an error."""
-        flags = {"verbose": self.verbose or None, "github": self.github or None}
-        single = {**self.targets, "limit": self.limit, "baseline": self.baseline, **flags}
-        for name, value in single.items():
-            if name != "json" and value is not None:
-                message = f"--{name} shows single cases, and files that are scored part by part show totals only"
-                raise click.UsageError(f"{message}; write --results FILE, and show that with `toolgrade report FILE`")
-        return self.targets.get("json")
-
     def _render(self, kind: str, report: Report, title: str, comparison: Comparison | None) -> str:
         limit: dict[str, Any] = {} if self.limit is None else {"limit": self.limit}
         # Each format is imported when it is needed.

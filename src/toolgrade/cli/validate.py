@@ -11,6 +11,7 @@ import click
 
 from toolgrade.analysis.validation import validate as measure_validity
 from toolgrade.cli.help import command
+from toolgrade.cli.inputs import read_input
 from toolgrade.cli.io import exit_on_error, write_json
 from toolgrade.cli.metric_options import metric_options
 from toolgrade.cli.options import (
@@ -18,12 +19,13 @@ from toolgrade.cli.options import (
     is_given,
     json_option,
     options_in,
+    reject_option,
     resampling_options,
     samples_option,
     source_argument,
 )
 from toolgrade.cli.path_types import Target
-from toolgrade.dataset import read_any_cases
+from toolgrade.inputs import Reading
 from toolgrade.metrics import MetricLike, ToolCorrectnessMetric, ToolUseMetric
 
 _JUDGED = {"tool-correctness": ToolCorrectnessMetric, "tool-use": ToolUseMetric}
@@ -78,6 +80,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
 @samples_option
 @resampling_options
 @json_option("Write all numbers as JSON.")
+@reject_option
 @allow_nan_option
 def validate(
     *,
@@ -92,6 +95,7 @@ def validate(
     samples: int,
     resampling: dict[str, Any],
     json_path: str | None,
+    reject_bad_lines: bool,
     allow_nan: bool,
 ) -> None:
     """Measure how well scores separate good runs from bad ones, by a label in the cases.
@@ -102,15 +106,17 @@ def validate(
     AUC is how often a good run scores higher than a bad one, ties counting half: 0.5 is chance, 1 is always. The best
     threshold is the one at which most good runs pass and most bad runs fail.
 
-    Exit code 1 if a metric has no AUC because no good or no bad run has a score, 2 if the command line or FILE is
-    wrong.
+    Exit code 1 if a metric has no AUC because no good or no bad run has a score, or a line cannot be read, 2 if the
+    command line or FILE is wrong.
     """
     judged = _judged_metrics(judged_names, model, cache, samples)
     if judged and not is_given("metric_names"):
         metrics = []
     with exit_on_error(file, "nothing was scored"):
+        reading = Reading(unit="any", allow_nan=allow_nan)
+        cases, problems = read_input(file, reading, reject_bad_lines=reject_bad_lines)
         validity = measure_validity(
-            read_any_cases(file, allow_nan=allow_nan),
+            cases,
             [*metrics, *judged],
             label=label,
             cluster=cluster,
@@ -119,7 +125,7 @@ def validate(
         )
     if not write_json(validity.to_dict(), json_path):
         click.echo(str(validity))
-    sys.exit(int(any(metric.auc is None for metric in validity.metrics)))
+    sys.exit(int(bool(problems) or any(metric.auc is None for metric in validity.metrics)))
 
 
 def _judged_metrics(names: tuple[str, ...], model: str | None, cache: str | None, samples: int) -> list[MetricLike]:

@@ -1,4 +1,4 @@
-"""Evaluation: cases times metrics gives a report."""
+"""Evaluation: cases times metrics gives a report, and a file of results."""
 
 from __future__ import annotations
 
@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING
 from toolgrade._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
+    from toolgrade.evaluation.reading import read_results
     from toolgrade.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async, partial_report
+    from toolgrade.evaluation.totals import MetricTotals, Totals
 
-__all__ = ["Evaluator", "assert_test", "evaluate", "evaluate_async", "partial_report"]
+__all__ = [
+    "Evaluator",
+    "MetricTotals",
+    "Totals",
+    "assert_test",
+    "evaluate",
+    "evaluate_async",
+    "partial_report",
+    "read_results",
+]
 
-_load = lazy_getattr(__name__, dict.fromkeys(__all__, "run"))
+_OTHERS = {"MetricTotals": "totals", "Totals": "totals", "read_results": "reading"}
+_load = lazy_getattr(__name__, dict.fromkeys(__all__, "run") | _OTHERS)
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from toolgrade._internal.options import require
 from toolgrade.cases import AnyCase
 from toolgrade.errors import ConfigurationError
 from toolgrade.metrics import MetricLike
-from toolgrade.result import MetricResult, ResultStatus, failed_result
+from toolgrade.result import MetricResult, ResultStatus, errored_result
 
 
 def checked_metrics(metrics: object, method: str = "measure") -> list[MetricLike]:
@@ -39,7 +39,7 @@ def measure_in_thread(metric: MetricLike, case: AnyCase) -> MetricResult:
         # In a copy of the context, so that `metric.score` of the caller does not change.
         return checked_result(copy_context().run(metric.measure, case))
     except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
-        return failed_result(metric.label, metric.threshold, error)
+        return errored_result(metric.label, metric.threshold, error)
 
 
 def waits(metric: MetricLike) -> bool:

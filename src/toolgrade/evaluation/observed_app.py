@@ -27,11 +27,15 @@ App: TypeAlias = "Callable[[str], object] | Callable[[str], Awaitable[object]]"
 
 
 class Pending(NamedTuple):
-    """A case to measure; `component` is the function that it is about, `None` for a case or a whole answer."""
+    """A case to measure; `component` is the function that it is about, `None` for a case or a whole answer.
+
+    `error` says why there is no case that could be measured.
+    """
 
     case: AnyCase
     metrics: Sequence[MetricLike]
     component: Observable | None = None
+    error: Exception | None = None
 
 
 class ObservedApp:

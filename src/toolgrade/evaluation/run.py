@@ -6,94 +6,96 @@ others run one after the other in the thread of the caller. Results are in the o
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from pydantic import BaseModel
-
-from toolgrade._internal.sync_bridge import run_interruptible
-from toolgrade._internal.text import plural, printable
-from toolgrade.agents import (
-    DEFAULT_CONCURRENCY,
-    AgentCallable,
-    Goldens,
-    check_agent,
-    check_concurrency,
-    check_goldens,
-    check_trials,
-)
+from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
 from toolgrade.calls import ToolCallParams
 from toolgrade.cases import AnyCase
 from toolgrade.errors import ConfigurationError, InvalidDataError, MetricAssertionError
-from toolgrade.evaluation.measuring import checked_metrics, waits
-from toolgrade.evaluation.observed_app import App, ObservedApp
-from toolgrade.evaluation.session import Session, Source, agent_source, app_source, case_source, evaluation_header
+from toolgrade.evaluation.execute import PARTIAL, Files, Options, Target, run_evaluation, run_evaluation_async
+from toolgrade.evaluation.measuring import checked_metrics
 from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
 from toolgrade.report import Report
 from toolgrade.result import MetricResult, ResultStatus
-from toolgrade.results.writer import ResultsFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from toolgrade.evaluation.observed_app import App
+    from toolgrade.evaluation.results_file import Resume
+
 T = TypeVar("T")
-
-Target: TypeAlias = "str | os.PathLike[str]"
-"""The path of a file that is written."""
-
-_PARTIAL = "_toolgrade_report"
 
 
 def evaluate(
-    test_cases: Iterable[AnyCase] | None = None,
+    test_cases: Iterable[AnyCase] | Files | None = None,
     metrics: Sequence[MetricLike] = (),
     *,
     goldens: Goldens | None = None,
+    golden_id: str | None = None,
     agent: AgentCallable | None = None,
+    agents: Mapping[str, AgentCallable] | None = None,
     observed_callback: App | None = None,
     trials: int | None = None,
+    cluster: str | None = None,
     results: Target | None = None,
-    resume: bool = False,
+    resume: bool | Resume = False,
+    contents: bool = True,
+    reject_bad_lines: bool = False,
+    allow_nan: bool = False,
+    processes: int | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
     show_progress: bool | None = None,
 ) -> Report:
     """Measure every case with every metric.
 
-    A case that cannot be measured gets a failed result with its error, and the others are measured. Nothing is
-    printed, except for a progress bar on standard error.
+    A case that cannot be measured gets an errored result, and the others are measured. Nothing is printed, except for a
+    progress bar on standard error.
 
     Ctrl-C cancels the agents, prints the report of the completed cases on standard error and raises
     `KeyboardInterrupt`, from which `partial_report` extracts that report. A second Ctrl-C stops at once.
 
     Args:
-        test_cases: At least one case, unless `goldens` are asked.
+        test_cases: At least one case, or a file of recorded runs or several, of any kind that `read_cases` reads; `"-"`
+            is standard input. A line that cannot be read is named in a warning and is a case that was not measured.
+            Large files are divided among processes; see docs/scale.md.
         metrics: At least one metric.
         goldens: Questions for the agent, each in a separate conversation, or the path of their file (`Golden.load`);
-            see `toolgrade.agents`.
+            see `toolgrade.agents`. With files as `test_cases`: the path of the goldens whose expectations the cases
+            get, by id, name or input. Runs of one golden are its trials.
+        golden_id: Path of the field of a recorded case that has the id of its golden, such as `metadata.task`.
         agent: `async (input, conversation) -> Run`, such as an adapter's `as_agent(agent)`. If it fails, the case is
-            scored as far as its run was recorded, or gets a failed result.
+            scored as far as its run was recorded, or gets an errored result.
+        agents: In place of one agent, several by their names; each answers all goldens, and the report compares them.
         observed_callback: In place of an agent, a function of a golden's input that calls functions decorated with
             `@observe`; see docs/observe.md. Components with metrics are scored in rows of their own, so `metrics` may
             be left out. A sync function is called for one golden after the other.
         trials: Number of times each golden is asked. `Report.trial_summaries` then shows how reliable the agent is, and
             intervals treat the trials of a golden as one cluster.
+        cluster: Path of the field of a recorded case that says which cases are repetitions of one another, such as
+            `metadata.task`.
         results: File to which each case is written with its results as soon as it is measured, without secrets: JSON
-            Lines for `toolgrade.results.read_results`. It must not exist yet.
-        resume: Resume that file if it exists: its cases are neither asked nor measured again. The metrics, their
-            options, the trials and the goldens or cases must be the same; new ones may be added at the end.
+            Lines for `toolgrade.evaluation.read_results`. It must not exist yet, unless it is resumed.
+        resume: Resume that file if it exists: `True` or `"missing"` measures the cases that have no results in it, or
+            whose golden or content has changed; `"errored"` also those that could not be measured or whose agent broke;
+            `"failed"` also those below a threshold. The metrics and their options must be the same.
+        contents: Write the content of the cases to `results`; otherwise only ids, names and results.
+        reject_bad_lines: Refuse files with a line that cannot be read.
+        allow_nan: Accept bare NaN and infinities in files; see `read_cases`.
+        processes: Number of processes that evaluate large files; by default one per core. Metrics that ask a judge are
+            measured in this one.
         max_concurrency: Number of questions, and of cases that are judged, at the same time.
         show_progress: Show the progress bar; by default only on a terminal.
 
     Raises:
-        ConfigurationError: There is no case or no metric; a metric is invalid; cases and goldens, or goldens without an
-            agent, or trials of cases are passed; the file of results exists or belongs to a different evaluation.
-        DataFileError: The file to resume is not a file of results, or broken.
-        OSError: The file cannot be opened or written; its complete lines can be resumed.
+        ConfigurationError: There is no case or no metric; a metric is invalid; arguments cannot be combined; the file
+            of results exists, or has results of other metrics.
+        DataFileError: Nothing in a file can be read, or a line cannot be and bad lines are rejected; the file to resume
+            is not a file of results.
+        WorkerDiedError: A process was killed; what is in `results` can be resumed.
+        OSError: A file cannot be opened or written; complete lines of `results` can be resumed.
 
     Example:
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
@@ -106,34 +108,49 @@ def evaluate(
         >>> print(report.passed, report.summaries[0].mean)
         False 0.75
     """
-    source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, "measure")
-    session: Session | None = None
-    try:
-        with _session(source, chosen, trials, results, resume, max_concurrency, show_progress) as session:
-            if session.measure_immediate():
-                run_interruptible(session.run())
-            return session.report()
-    except KeyboardInterrupt as stopped:
-        if session is not None:
-            setattr(stopped, _PARTIAL, session.report(interrupted=True))
-            _print_interrupted(session, results)
-        raise
+    options = Options(
+        test_cases=test_cases,
+        metrics=metrics,
+        goldens=goldens,
+        golden_id=golden_id,
+        agent=agent,
+        agents=agents,
+        observed_callback=observed_callback,
+        trials=trials,
+        cluster=cluster,
+        results=results,
+        resume=resume,
+        contents=contents,
+        reject_bad_lines=reject_bad_lines,
+        allow_nan=allow_nan,
+        processes=processes,
+        max_concurrency=max_concurrency,
+        show_progress=show_progress,
+    )
+    return run_evaluation(options)
 
 
 async def evaluate_async(
-    test_cases: Iterable[AnyCase] | None = None,
+    test_cases: Iterable[AnyCase] | Files | None = None,
     metrics: Sequence[MetricLike] = (),
     *,
     goldens: Goldens | None = None,
+    golden_id: str | None = None,
     agent: AgentCallable | None = None,
+    agents: Mapping[str, AgentCallable] | None = None,
     observed_callback: App | None = None,
     trials: int | None = None,
+    cluster: str | None = None,
     results: Target | None = None,
-    resume: bool = False,
+    resume: bool | Resume = False,
+    contents: bool = True,
+    reject_bad_lines: bool = False,
+    allow_nan: bool = False,
+    processes: int | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
     show_progress: bool | None = None,
 ) -> Report:
-    """Do what `evaluate` does, inside a running event loop.
+    """Do what `evaluate` does, inside a running event loop; files are evaluated in a thread.
 
     Cancelling it prints nothing; `partial_report` extracts the report of the completed cases from the `CancelledError`.
 
@@ -147,14 +164,26 @@ async def evaluate_async(
         >>> report.summaries[0].mean
         1.0
     """
-    source, chosen = _source(test_cases, metrics, goldens, agent, observed_callback, "a_measure")
-    with _session(source, chosen, trials, results, resume, max_concurrency, show_progress, is_async=True) as session:
-        try:
-            await session.run()
-            return session.report()
-        except (asyncio.CancelledError, KeyboardInterrupt) as stopped:
-            setattr(stopped, _PARTIAL, session.report(interrupted=True))
-            raise
+    options = Options(
+        test_cases=test_cases,
+        metrics=metrics,
+        goldens=goldens,
+        golden_id=golden_id,
+        agent=agent,
+        agents=agents,
+        observed_callback=observed_callback,
+        trials=trials,
+        cluster=cluster,
+        results=results,
+        resume=resume,
+        contents=contents,
+        reject_bad_lines=reject_bad_lines,
+        allow_nan=allow_nan,
+        processes=processes,
+        max_concurrency=max_concurrency,
+        show_progress=show_progress,
+    )
+    return await run_evaluation_async(options)
 
 
 def partial_report(stopped: BaseException) -> Report | None:
@@ -187,135 +216,11 @@ def partial_report(stopped: BaseException) -> Report | None:
     error: BaseException | None = stopped
     while error is not None and id(error) not in visited:
         visited.add(id(error))
-        report = getattr(error, _PARTIAL, None)
+        report = getattr(error, PARTIAL, None)
         if isinstance(report, Report):
             return report
         error = error.__cause__ or error.__context__
     return None
-
-
-def _print_interrupted(session: Session, results: Target | None) -> None:
-    """Print the report of the completed cases on standard error, and how to resume."""
-    if sys.stderr is None:
-        return
-    from toolgrade.report.terminal import print_report  # noqa: PLC0415 - the terminal is loaded when used
-    from toolgrade.report.terminal.console import make_console  # noqa: PLC0415 - the terminal is loaded when used
-
-    done, total = session.progress
-    noun = "case" if session.trials is None else "trial"
-    remedy = "to be able to resume, name a file of results"
-    if results is not None:
-        remedy = f"resume {printable(os.fspath(results))} to complete it"
-    with suppress(OSError, ValueError):  # standard error is closed
-        sys.stderr.write("\n")
-        if done:
-            report = session.report(interrupted=True)
-            print_report(report, title="completed before the interrupt", console=make_console(sys.stderr))
-        sys.stderr.write(f"\ninterrupted: {done} of {plural(total, noun)} done; {remedy}\n")
-        sys.stderr.flush()
-
-
-def _source(
-    test_cases: Iterable[AnyCase] | None,
-    metrics: Sequence[MetricLike],
-    goldens: Goldens | None,
-    agent: AgentCallable | None,
-    app: App | None,
-    method: str,
-) -> tuple[Source, list[MetricLike]]:
-    """Return where the cases come from, and the metrics."""
-    if app is not None:
-        _refuse_beside_app(agent=agent, test_cases=test_cases)
-        # Metrics are optional here: the components of the app may have some.
-        checked = checked_metrics(metrics, method) if metrics or not isinstance(metrics, Sequence) else []
-        return app_source(check_goldens(goldens), checked, ObservedApp(app)), checked
-    checked = checked_metrics(metrics, method)
-    if goldens is None and agent is None:
-        cases = listed_cases(test_cases)
-        if not cases:
-            raise ConfigurationError("test_cases must have at least one case, got none")
-        return case_source(cases, checked), checked
-    if test_cases is not None:
-        raise ConfigurationError("test_cases and goldens cannot be combined; evaluate them separately")
-    return _agent_source(goldens, checked, agent), checked
-
-
-def _agent_source(goldens: Goldens | None, metrics: list[MetricLike], agent: AgentCallable | None) -> Source:
-    """Return the answers of an agent to goldens.
-
-    Raises:
-        ConfigurationError: One of the two is missing or invalid.
-    """
-    if goldens is None:
-        raise ConfigurationError("agent needs goldens, its questions")
-    if agent is None:
-        raise ConfigurationError("goldens need an agent to ask, such as as_agent(agent)")
-    check_agent(agent)
-    return agent_source(check_goldens(goldens), metrics, agent)
-
-
-def _refuse_beside_app(**others: object) -> None:
-    for name, other in others.items():
-        if other is not None:
-            raise ConfigurationError(f"observed_callback and {name} cannot be combined; pass goldens with one of them")
-
-
-@contextmanager
-def _session(
-    source: Source,
-    metrics: Sequence[MetricLike],
-    trials: object,
-    results: Target | None,
-    resume: bool,
-    max_concurrency: object,
-    show_progress: bool | None,
-    *,
-    is_async: bool = False,
-) -> Generator[Session, None, None]:
-    """Begin an evaluation, and close its files at the end."""
-    times, limit = check_trials(trials), check_concurrency(max_concurrency)
-    if source.kind == "cases" and times is not None:
-        raise ConfigurationError("trials needs goldens and an agent: test_cases are answers already")
-    if source.kind == "cases" and is_async and not any(map(waits, metrics)):
-        limit = 1  # nothing waits, so tasks side by side would only keep more cases in memory
-    with ExitStack() as stack:
-        file = None
-        if results is not None:
-            header, fingerprints = evaluation_header(source, metrics, times)
-            file = stack.enter_context(ResultsFile.open(results, header, fingerprints, resume=resume))
-        elif resume:
-            raise ConfigurationError("resume needs results, the file to resume")
-        done = 0 if file is None else len(file.content.units)
-        advance = stack.enter_context(_bar(len(source.items) * (times or 1), done, show_progress))
-        yield Session(source, metrics, times, limit, is_async, file, advance)
-
-
-@contextmanager
-def _bar(total: int, done: int, show_progress: bool | None) -> Generator[Callable[[], None], None, None]:
-    """Show a progress bar if requested, and yield the function that moves it by one."""
-    if show_progress is None:
-        show_progress = sys.stderr is not None and sys.stderr.isatty()  # a program without a console has no stderr
-    if not show_progress:
-        yield lambda: None
-        return
-    from toolgrade.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
-
-    with ProgressBar("scoring") as progress:
-        progress.show(done, total)
-        yield lambda: progress.advance(progress.task_ids[0])
-
-
-def listed_cases(test_cases: object) -> list[AnyCase]:
-    """Return the cases of an iterable; the metrics check what they are.
-
-    Raises:
-        ConfigurationError: It is not an iterable of cases.
-    """
-    # A single case is a model, which is iterable by its fields.
-    if isinstance(test_cases, (BaseModel, str, bytes, Mapping)) or not isinstance(test_cases, Iterable):
-        message = f"test_cases must be a list of cases, got {type(test_cases).__name__}; or pass goldens and an agent"
-        raise ConfigurationError(message)
-    return list(test_cases)
 
 
 def assert_test(test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:

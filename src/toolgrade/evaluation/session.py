@@ -1,80 +1,91 @@
-"""One evaluation while it runs: where its cases come from, how they are measured, and their results so far.
+"""One evaluation of cases, agents or an app while it runs: where its cases come from, and how they are measured.
 
-A unit is a case, or a golden in one trial. Its rows (the case and, for an app, its components) are measured as soon as
-they exist and stored at once, in memory and in the file of results. So all completed units survive an interruption.
+A unit is a case, or a golden in one trial with one agent. Its rows (the case and, for an app, its components) are
+measured as soon as they exist and stored at once. So all completed units survive an interruption.
 """
 
 from __future__ import annotations
 
 import asyncio
-import platform
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
+from toolgrade._internal.sync_bridge import run_interruptible
 from toolgrade._internal.text import unique_labels
-from toolgrade._internal.version import installed_version
 from toolgrade.agents import AgentCallable, run_golden
 from toolgrade.cases import AnyCase
 from toolgrade.dataset import Golden
-from toolgrade.errors import ConfigurationError
+from toolgrade.evaluation.builder import ReportBuilder
+from toolgrade.evaluation.case_json import encode_case
+from toolgrade.evaluation.files import Item
 from toolgrade.evaluation.measuring import checked_result, is_batched, measure_in_thread, waits
 from toolgrade.evaluation.observed_app import ObservedApp, Pending
+from toolgrade.evaluation.results_file import hash_of
+from toolgrade.evaluation.rows import Row, Unit
 from toolgrade.metrics import Metric, MetricLike
 from toolgrade.report import Report
-from toolgrade.result import MetricResult, failed_result
-from toolgrade.results.jsonl import Header
-from toolgrade.results.layout import Row, report_table
-from toolgrade.results.writer import ResultsFile, new_header
+from toolgrade.result import MetricResult, errored_result
 
 
 @dataclass(frozen=True)
 class Source:
     """Where the cases come from.
 
-    `items` are the cases or goldens. `prepare` returns what to measure for the item at a position; for a golden, it
-    runs the agent first.
+    `items` are the cases or goldens, and `agents` the names of the agents, or only `None`. `prepare` returns what to
+    measure for a unit; for a golden, it runs the agent first. `runs_agent` says whether it does. `recorded` has the
+    units of the cases of files, in order, and the place of the first case of their golden or cluster.
     """
 
-    kind: Literal["cases", "goldens"]
-    items: Sequence[Any]
-    prepare: Callable[[int], Awaitable[Sequence[Pending]]]
+    items: Mapping[int, Any] | Sequence[Any]
+    prepare: Callable[[Unit], Awaitable[Sequence[Pending]]]
+    runs_agent: bool = True
+    agents: Sequence[str | None] = (None,)
+    recorded: Mapping[Unit, int | None] | None = None
 
 
 def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike]) -> Source:
     """Return the source of cases that exist already."""
 
-    async def prepare(place: int) -> Sequence[Pending]:
-        return [Pending(cases[place], metrics)]
+    async def prepare(unit: Unit) -> Sequence[Pending]:
+        return [Pending(cases[unit.place], metrics)]
 
-    return Source("cases", cases, prepare)
+    return Source(cases, prepare, runs_agent=False)
 
 
-def agent_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], agent: AgentCallable) -> Source:
-    """Return the source of goldens that an agent answers."""
+def recorded_source(accepted: Iterable[tuple[Unit, int | None, Item]], metrics: Sequence[MetricLike]) -> Source:
+    """Return the source of the cases of files."""
+    items: dict[int, Item] = {}
+    units: dict[Unit, int | None] = {}
+    for unit, golden, item in accepted:
+        items[unit.place] = item
+        units[unit] = golden
 
-    async def prepare(place: int) -> Sequence[Pending]:
-        return [Pending(await run_golden(goldens[place], agent), metrics)]
+    async def prepare(unit: Unit) -> Sequence[Pending]:
+        tag, case, _ = items[unit.place]
+        return [Pending(case, metrics, error=tag.error if tag.problems else None)]
 
-    return Source("goldens", goldens, prepare)
+    return Source({place: item.bare for place, item in items.items()}, prepare, recorded=units)
+
+
+def agent_source(
+    goldens: Sequence[Golden], metrics: Sequence[MetricLike], agents: Mapping[str | None, AgentCallable]
+) -> Source:
+    """Return the source of goldens that agents answer; a single one has no name."""
+
+    async def prepare(unit: Unit) -> Sequence[Pending]:
+        return [Pending(await run_golden(goldens[unit.place], agents[unit.agent]), metrics)]
+
+    return Source(goldens, prepare, agents=list(agents))
 
 
 def app_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: ObservedApp) -> Source:
     """Return the source of goldens that an app of observed functions answers; its components are measured too."""
 
-    async def prepare(place: int) -> Sequence[Pending]:
-        return await app.ask(goldens[place], place, metrics)
+    async def prepare(unit: Unit) -> Sequence[Pending]:
+        return await app.ask(goldens[unit.place], unit.place, metrics)
 
-    return Source("goldens", goldens, prepare)
-
-
-class Unit(NamedTuple):
-    """A case, or a golden in one trial."""
-
-    place: int
-    trial: int | None
+    return Source(goldens, prepare)
 
 
 @dataclass
@@ -82,43 +93,39 @@ class Session:
     """One evaluation while it runs.
 
     `limit` is the number of units in progress at the same time. If `is_async`, metrics measure with `a_measure` only.
-    `advance` is called after each unit, and `_early_results` has the results of `measure_immediate`.
+    `_early_results` has the results of `measure_immediate`.
     """
 
     source: Source
     metrics: Sequence[MetricLike]
-    trials: int | None
+    builder: ReportBuilder
     limit: int
     is_async: bool
-    file: ResultsFile | None = None
-    advance: Callable[[], None] = lambda: None
-    _rows: dict[Unit, list[Row]] = field(default_factory=dict[Unit, "list[Row]"])
     _early_results: dict[Unit, dict[int, MetricResult]] = field(default_factory=dict[Unit, "dict[int, MetricResult]"])
     _is_stopped: bool = False
 
     def __post_init__(self) -> None:
         """Load the units that the file of results already has."""
-        self.names = unique_labels([metric.label for metric in self.metrics])
-        self._about: dict[str, Any] = {
-            "toolgrade": installed_version(),
-            "python": platform.python_version(),
-            "started_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "seconds": 0.0,
-        }
-        self._seconds_before, self._began = 0.0, time.monotonic()
-        if self.file is not None:
-            content = self.file.content
-            self._about, self._seconds_before = content.about, content.seconds
-            for (place, trial), rows in content.units.items():
-                self._rows[Unit(place, trial or None)] = rows  # the file has 0 for a unit without trials
+        source, trials = self.source, self.builder.trials
+        # The first trial of each golden, then the second of each, and so on.
+        numbers = [None] if trials is None else range(1, trials + 1)
+        self.units = (
+            [*source.recorded]
+            if source.recorded is not None
+            else [
+                Unit(place, trial, agent)
+                for trial in numbers
+                for agent in source.agents
+                for place in range(len(source.items))
+            ]
+        )
+        self._hashes: dict[int, str] = {}
+        if self.builder.file is not None:
+            self._hashes = {unit.place: hash_of(encode_case(source.items[unit.place])) for unit in self.units}
+        self.remaining = self.units
+        if self._hashes:
+            self.remaining = [one for one in self.units if not self.builder.resume(one, self._hashes[one.place])]
         self._metric_lock = asyncio.Lock()
-
-    @property
-    def remaining(self) -> list[Unit]:
-        """The units that are not done: the first trial of each golden, then the second of each, and so on."""
-        trials = [None] if self.trials is None else range(1, self.trials + 1)
-        units = [Unit(place, trial) for trial in trials for place in range(len(self.source.items))]
-        return [unit for unit in units if unit not in self._rows]
 
     def measure_immediate(self) -> bool:
         """Measure existing cases in this thread, with the metrics that do not wait.
@@ -126,7 +133,7 @@ class Session:
         Returns:
             Whether `run` has work left.
         """
-        if self.source.kind != "cases":
+        if self.source.runs_agent:
             return True
         immediate = [index for index, metric in enumerate(self.metrics) if not waits(metric)]
         is_complete = len(immediate) == len(self.metrics)
@@ -139,8 +146,13 @@ class Session:
                 self._early_results[unit] = results
         return not is_complete
 
+    def run_here(self) -> None:
+        """Run and measure everything, in an event loop of its own if something waits."""
+        if self.measure_immediate():
+            run_interruptible(self.run())
+
     async def run(self) -> None:
-        """Run the agent for the remaining units and measure them, at most `limit` at the same time.
+        """Run the agents for the remaining units and measure them, at most `limit` at the same time.
 
         A judge that asks in batches has no such limit.
 
@@ -157,7 +169,7 @@ class Session:
             for unit in queue:
                 try:
                     async with turns:
-                        cases = await self.source.prepare(unit.place)
+                        cases = await self.source.prepare(unit)
                 finally:  # the others must not wait for a unit that was cancelled
                     prepared += 1
                     if prepared == len(remaining):
@@ -192,6 +204,11 @@ class Session:
 
     async def _measure(self, unit: Unit, pending: Pending) -> Row:
         results = self._early_results.pop(unit, {})
+        if pending.error is not None:
+            results = {
+                number: errored_result(metric.label, metric.threshold, pending.error)
+                for number, metric in enumerate(pending.metrics)
+            }
         for index, metric in enumerate(pending.metrics):
             if index not in results:
                 results[index] = await self._result(metric, pending.case)
@@ -208,57 +225,33 @@ class Session:
 
     def _row(self, unit: Unit, pending: Pending, results: Mapping[int, MetricResult]) -> Row:
         component = pending.component
-        names = self.names if component is None else unique_labels([metric.label for metric in pending.metrics])
+        names = self.builder.names if component is None else unique_labels([one.label for one in pending.metrics])
         renamed = tuple(results[index].renamed(name) for index, name in enumerate(names))
         if component is None:
-            return Row(pending.case, unit.place, unit.trial, results=renamed)
+            golden = (self.source.recorded or {}).get(unit)
+            return Row(pending.case, unit.place, unit.trial, results=renamed, agent=unit.agent, golden=golden)
         thresholds = ", ".join(f"{result.metric} {result.threshold:g}" for result in renamed)
-        return Row(pending.case, unit.place, unit.trial, component.name, f"{component.source} ({thresholds})", renamed)
+        source = f"{component.source} ({thresholds})"
+        return Row(pending.case, unit.place, unit.trial, component.name, source, renamed, unit.agent)
 
     def _store(self, unit: Unit, rows: list[Row]) -> None:
-        seconds = round(time.monotonic() - self._began, 3)
-        if self.file is not None:
-            self.file.write(rows, seconds)
-        self._about["seconds"] = self._seconds_before + seconds
-        self._rows[unit] = rows
-        self.advance()
+        self.builder.store(unit, rows, self._hashes.get(unit.place, ""))
 
     def report(self, *, interrupted: bool = False) -> Report:
-        """Return the report of the units that are done, in the order of cases and metrics.
-
-        Raises:
-            ConfigurationError: There are neither metrics nor components with metrics.
-        """
-        rows = [row for unit in self._rows.values() for row in unit]
-        if not interrupted and not self.metrics and not any(row.component for row in rows):
-            raise _nothing_to_score(rows)
-        names, cases = report_table(rows, self.names, self.trials)
-        return Report(names, cases, self.trials, interrupted, self._about)
+        """Return the report, complete or of the units that are done."""
+        if self.source.recorded is None:
+            return self.builder.report(interrupted=True) if interrupted else self.builder.complete()
+        places = 1 + max((unit.place for unit in self.units), default=-1)
+        return self.builder.file_report(self.builder.rows, places, interrupted=interrupted)
 
     @property
     def progress(self) -> tuple[int, int]:
         """Number of units that are done, and of all units."""
-        return len(self._rows), len(self.source.items) * (self.trials or 1)
-
-
-def _nothing_to_score(rows: Sequence[Row]) -> ConfigurationError:
-    errors = [row.error for row in sorted(rows, key=lambda row: row.unit) if row.error]
-    failure = f"; the first run failed: {errors[0]}" if errors else ""
-    message = "nothing to score: metrics is empty, and no function with @observe(metrics=...) ran"
-    return ConfigurationError(message + failure)
-
-
-def evaluation_header(
-    source: Source, metrics: Sequence[MetricLike], trials: int | None
-) -> tuple[Header, tuple[str, ...]]:
-    """Return the header of the file of results, and the fingerprints of its cases or goldens."""
-    names = unique_labels([metric.label for metric in metrics])
-    entries = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
-    return new_header(source.kind, source.items, entries, trials)
+        return len(self.builder), len(self.units)
 
 
 async def _measure_async(metric: MetricLike, case: AnyCase) -> MetricResult:
     try:
         return checked_result(await asyncio.create_task(metric.a_measure(case)))
     except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
-        return failed_result(metric.label, metric.threshold, error)
+        return errored_result(metric.label, metric.threshold, error)

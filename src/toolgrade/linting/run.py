@@ -11,20 +11,11 @@ from toolgrade._internal.budget import CaseBudget
 from toolgrade._internal.json import parse_json, short_repr
 from toolgrade.calls import ToolSpec, read_tool_spec
 from toolgrade.cases import TestCase
-from toolgrade.dataset import (
-    Document,
-    Golden,
-    Source,
-    file_error,
-    problems_of,
-    read_bytes,
-    read_case,
-    read_documents,
-    source_name,
-)
+from toolgrade.dataset import Document, Golden, Source, file_error, problems_of, read_bytes, source_name
 from toolgrade.errors import DataFileError, InvalidDataError, Problem
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.records import read_specs
+from toolgrade.inputs import Entry, Reading, read_entries
 from toolgrade.linting.findings import LintFinding, LintKind, LintReport
 from toolgrade.linting.json_locations import Spot
 from toolgrade.linting.plan_checks import check_expectation, check_placeholder
@@ -38,7 +29,7 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
     """Return all findings about the expectations of cases or goldens, in the order of the file.
 
     Args:
-        source: A file that `read_cases` accepts, goldens included, or the cases themselves.
+        source: A file that `read_cases` reads, goldens included, or the cases themselves.
         tools: The available tools, in any form that `ToolSpec` reads; by default those of each case. If there are none,
             names and arguments are not checked, and the report counts these cases.
         allow_nan: Accept bare NaN and infinities, which are not JSON.
@@ -58,10 +49,9 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
     specs = None if tools is None else list(map(read_tool_spec, tools))
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
         file = cast("Source", source)
-        unread = ((document, None) for document in read_documents(file, allow_nan=allow_nan))
-        return _Linter(source_name(file), specs).report(unread)
-    documents = ((Document(case.to_dict(), item=index), case) for index, case in enumerate(list[Any](source)))
-    return _Linter("<cases>", specs).report(documents)
+        return _Linter(source_name(file), specs).report(read_entries(file, Reading(allow_nan=allow_nan)))
+    entries = (Entry(Document(one.to_dict(), item=index), [one]) for index, one in enumerate(list[Any](source)))
+    return _Linter("<cases>", specs).report(entries)
 
 
 def read_tools(source: Source) -> list[ToolSpec]:
@@ -108,35 +98,28 @@ class _Linter:
         self.reported_schemas: set[str] = set()  # the messages
         self.cases = self.without_expectation = self.without_tools = 0
 
-    def report(self, documents: Iterable[tuple[Document, TestCase | Golden | None]]) -> LintReport:
-        """Return the findings of all documents; each document has its case if that is already read."""
-        findings = [finding for document, case in documents for finding in self._check_document(document, case)]
+    def report(self, entries: Iterable[Entry]) -> LintReport:
+        """Return the findings of all entries."""
+        findings = [finding for entry in entries for finding in self._check_entry(entry)]
         return LintReport(self.source, tuple(findings), self.cases, self.without_expectation, self.without_tools)
 
-    def _check_document(self, document: Document, case: TestCase | Golden | None) -> Iterator[LintFinding]:
-        if document.line is not None or document.item is not None:  # else it has only the problems of the file
+    def _check_entry(self, entry: Entry) -> Iterator[LintFinding]:
+        document = entry.document
+        if entry.problems:
+            if document.line is not None or document.item is not None:  # else it has only the problems of the file
+                self.cases += 1
+            yield from map(LintFinding.unreadable, entry.problems)
+            if isinstance(document.value, dict):  # others may still have its id
+                yield from self._check_id(document.value.get("id"), document)
+        for case in entry.cases:
             self.cases += 1
-        if document.problems:
-            yield from map(LintFinding.unreadable, document.problems)
-            return
-        try:
-            case = case or read_case(document.value, document.place)
-        except InvalidDataError as error:
-            yield from self._check_unreadable(document, problems_of(error))
-            return
-        for finding in self._check_case(case, document):
-            # A finding about the schema of a tool is reported for the first case only.
-            if finding.kind is LintKind.SCHEMA:
-                if finding.message in self.reported_schemas:
-                    continue
-                self.reported_schemas.add(finding.message)
-            yield replace(finding, line=document.line)
-
-    def _check_unreadable(self, document: Document, problems: Iterable[Problem]) -> Iterator[LintFinding]:
-        """Yield the problems of a document that is not a case; others may still have its id."""
-        yield from map(LintFinding.unreadable, map(document.placed, problems))
-        if isinstance(document.value, dict):
-            yield from self._check_id(document.value.get("id"), document)
+            for finding in self._check_case(cast("TestCase | Golden", case), document):
+                # A finding about the schema of a tool is reported for the first case only.
+                if finding.kind is LintKind.SCHEMA:
+                    if finding.message in self.reported_schemas:
+                        continue
+                    self.reported_schemas.add(finding.message)
+                yield replace(finding, line=document.line)
 
     def _check_case(self, case: TestCase | Golden, document: Document) -> Iterator[LintFinding]:
         yield from self._check_id(case.id, document)

@@ -257,7 +257,7 @@ def result_of(metric: Metric, measured: Measurement) -> MetricResult:
     score, passed, reason, error = None, None, None, None
     status = ResultStatus.SCORED
     if measured.failure:
-        status, error = ResultStatus.FAILED, f"JudgeError: {measured.failure}"
+        status, error = ResultStatus.ERRORED, f"JudgeError: {measured.failure}"
         reason = reason_text(f"Not measured: {measured.failure.rstrip('.')}.", findings, warnings)
     elif not measured.scores:
         status = ResultStatus.SKIPPED

@@ -97,7 +97,7 @@ class CaseGap(_CaseInBoth):
     @property
     def lost(self) -> bool:
         """Whether it passed in A and could not be measured in B."""
-        return self.passed_a is True and self.status_b is ResultStatus.FAILED
+        return self.passed_a is True and self.status_b is ResultStatus.ERRORED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

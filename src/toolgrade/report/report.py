@@ -56,6 +56,7 @@ class CaseResult:
     trial: int | None = None
     golden: int | None = None
     key: str | None = field(default=None, compare=False)
+    agent: str | None = None
 
     @property
     def name(self) -> str:
@@ -232,7 +233,7 @@ class MetricSummary:
             passed=outcomes[True],
             failed=outcomes[False],
             skipped=outcomes[ResultStatus.SKIPPED],
-            errored=outcomes[ResultStatus.FAILED],
+            errored=outcomes[ResultStatus.ERRORED],
             mean=_mean(scores),
             mean_interval=mean_interval(scores, scored_keys) if in_range else None,
             rate_interval=rate_interval(passes, scored_keys),
@@ -278,7 +279,7 @@ class MetricSummary:
 
 def error_of(result: MetricResult) -> str | None:
     """Return why a result could not be measured, without secrets; `None` if it was measured, or nothing says why."""
-    if result.status is not ResultStatus.FAILED:
+    if result.status is not ResultStatus.ERRORED:
         return None
     text = result.error or result.reason
     return None if text is None else str(DEFAULT(text))

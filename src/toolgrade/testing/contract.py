@@ -22,7 +22,7 @@ from toolgrade._internal.images import hash_images
 from toolgrade.calls import CallStatus
 from toolgrade.capture import conversations
 from toolgrade.cases import LLMTestCase, MLLMImage, Run, RunStatus
-from toolgrade.dataset import read_cases
+from toolgrade.inputs import read_cases
 from toolgrade.testing.adapter_hooks import (
     AdapterHooks,
     AgentTool,

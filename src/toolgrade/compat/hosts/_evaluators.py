@@ -94,7 +94,7 @@ def feedback_of(result: MetricResult, name: str, redactor: Redactor) -> Feedback
     fields = result.to_dict(redactor)
     if result.status is ResultStatus.SCORED:
         return Feedback(name, result.score, result.passed, fields.get("reason"), result=fields)
-    if result.status is ResultStatus.FAILED:
+    if result.status is ResultStatus.ERRORED:
         return Feedback(name, comment=f"Not measured: {fields.get('error')}", failed=True, result=fields)
     return Feedback(name, comment=fields.get("reason") or "Skipped.", result=fields)
 

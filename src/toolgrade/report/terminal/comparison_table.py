@@ -146,7 +146,7 @@ def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
 
 
 def _outcome(passed: bool | None, status: ResultStatus) -> str:
-    names = {ResultStatus.SCORED: "passed" if passed else "failed", ResultStatus.FAILED: "not measured"}
+    names = {ResultStatus.SCORED: "passed" if passed else "failed", ResultStatus.ERRORED: "not measured"}
     return names.get(status, status.value)
 
 

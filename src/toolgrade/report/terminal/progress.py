@@ -8,6 +8,8 @@ from typing import BinaryIO
 from rich import progress
 from rich.console import Console
 
+from toolgrade._internal.text import plural
+
 _SECONDS = 0.1
 
 
@@ -19,18 +21,31 @@ class ProgressBar(progress.Progress):
 
     def __init__(self, what: str, *, of_bytes: bool = False) -> None:
         """Prepare a bar that says what is done."""
-        amount = progress.DownloadColumn() if of_bytes else progress.MofNCompleteColumn()
-        columns = (progress.TextColumn(what), progress.BarColumn(), amount, progress.TimeRemainingColumn())
+        amounts = [progress.DownloadColumn(), progress.TextColumn("{task.description}")]
+        columns = (
+            progress.TextColumn(what),
+            progress.BarColumn(),
+            *(amounts if of_bytes else [progress.MofNCompleteColumn()]),
+            progress.TimeRemainingColumn(),
+        )
         super().__init__(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
         self._drawn = 0.0
 
-    def show(self, done: int, of: int) -> None:
-        """Move the bar to `done` of `of`; what the first call reports was done before, and does not count as speed."""
+    def show(self, done: int, of: int, cases: int | None = None) -> None:
+        """Move the bar to `done` of `of`; what the first call reports was done before, and does not count as speed.
+
+        A bar over bytes also shows the number of cases.
+        """
+        text = "" if cases is None else plural(cases, "case")
         if self.tasks:
-            self.update(self.tasks[0].id, completed=done, total=of)
+            self.update(self.tasks[0].id, completed=done, total=of, description=text)
             self._draw()
         else:
-            self.add_task("", total=of, completed=done)
+            self.add_task(text, total=of, completed=done)
+
+    def step(self) -> None:
+        """Move the bar by one case."""
+        self.advance(self.task_ids[0])
 
     def opened(self, file: BinaryIO, size: int | None) -> BinaryIO:
         """Return a file that moves the bar while it is read; `size` is `None` if it is not known."""

@@ -33,9 +33,14 @@ def case_verdict(case: CaseResult) -> Verdict:
 
 
 def worst_first(entry: Entry) -> tuple[int, float, int]:
-    """Return a sort key: results that could not be measured, then by score, skipped ones last; ties by position."""
+    """Return a sort key: the worst results first; ties by position."""
     case, result = entry
-    return _RANKS.get(result_verdict(result), 1), result.score or 0.0, case.index
+    return *severity(result), case.index
+
+
+def severity(result: MetricResult) -> tuple[int, float]:
+    """Return a sort key: results that could not be measured, then by score, skipped ones last."""
+    return _RANKS.get(result_verdict(result), 1), result.score or 0.0
 
 
 def worst_case_first(case: CaseResult) -> tuple[int, float, int]:

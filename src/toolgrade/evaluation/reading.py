@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
@@ -14,13 +16,17 @@ from toolgrade._internal.json import parse_json, short_repr, within_limits
 from toolgrade._internal.model import drop_none
 from toolgrade.calls import ToolCall
 from toolgrade.cases import LLMTestCase, Run
-from toolgrade.dataset import Source, file_error, problems_of, read_bytes, source_name, torn_text
-from toolgrade.errors import DataFileError, InvalidDataError, Problem, TornLineWarning
+from toolgrade.dataset import Source, file_error, placed_text, problems_of, read_bytes, source_name, torn_text
+from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
+from toolgrade.evaluation.builder import ranked_report
+from toolgrade.evaluation.result_json import Position, Written, WrittenResult, results_contradictions
+from toolgrade.evaluation.results_file import NO_AGENTS, Content, Header, WrittenMetric, is_header, read_rows, scan
+from toolgrade.evaluation.rows import Row, Unit, report_table
 from toolgrade.report import CaseResult, Report
-from toolgrade.result import MetricResult, ResultStatus
-from toolgrade.results.jsonl import WrittenMetric, is_header, read_lines
-from toolgrade.results.layout import report_table
-from toolgrade.results.schema import Position, Written, WrittenResult, results_contradictions
+from toolgrade.result import MetricResult, ResultStatus, errored_result
+
+_MAX_NAMED = 10
+"""Lines that cannot be read and are named in warnings."""
 
 
 class WrittenTools(Written):
@@ -105,9 +111,9 @@ class WrittenReport(Written):
 def read_results(source: Source) -> Report:
     """Read a report that `evaluate(results=...)`, `toolgrade score` or `Report.to_json` wrote.
 
-    A file of results (JSON Lines) has the cases with their content, without secrets; `interrupted` is true if cases of
-    the evaluation are missing. An incomplete line is left out with a `TornLineWarning`. The JSON of a report has no
-    content: its cases have ids, names and the names of tools only.
+    A file of results (JSON Lines) has the cases with their content, without secrets; `interrupted` is true if the
+    evaluation was not completed. A line that cannot be read is named in a `BadLineWarning`; its case is not measured.
+    The JSON of a report has no content: its cases have ids, names and the names of tools only.
 
     Args:
         source: A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their
@@ -121,7 +127,7 @@ def read_results(source: Source) -> Report:
 
     Example:
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
-        >>> from toolgrade.results import read_results
+        >>> from toolgrade.evaluation import read_results
         >>> case = LLMTestCase(id="paris", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
         >>> _ = evaluate([case], [ToolCorrectnessMetric()], results="results.jsonl")
         >>> [(one.case.id, one.results[0].score) for one in read_results("results.jsonl").cases]
@@ -144,20 +150,68 @@ def read_results(source: Source) -> Report:
     return report_of(value, name)
 
 
+@within_limits
 def _report_of_lines(data: bytes, name: str) -> Report:
-    content = read_lines(io.BytesIO(data), name)
-    for problem in content.torn:
-        warnings.warn(torn_text(name, problem), TornLineWarning, stacklevel=3)
-    header = content.header
-    rows = [row for unit in content.units.values() for row in unit]
-    names, cases = report_table(rows, [metric.metric for metric in header.metrics], header.trials)
-    return Report(
-        metrics=names,
-        cases=cases,
-        trials=header.trials,
-        interrupted=len(content.units) < header.units,
-        about=content.about,
-    )
+    content = scan(io.BytesIO(data), name)
+    header, bad = content.header, list(content.bad)
+    if header is None:
+        raise file_error(name, [Problem("$", "the file is empty", 1)])
+    metrics = [metric.metric for metric in header.metrics]
+    rows: list[Row] = []
+    for stored in content.stored.values():
+        if _is_current(stored.unit, content):
+            try:
+                rows += read_rows(data[stored.start : stored.start + stored.size], metrics)
+            except InvalidDataError as error:
+                line = data.count(b"\n", 0, stored.start) + 1
+                bad += [Problem(one.path, one.message, line) for one in problems_of(error)]
+    for problem in bad[:_MAX_NAMED]:
+        warnings.warn(f"{placed_text(name, problem)}; its case is not measured", BadLineWarning, stacklevel=3)
+    if content.torn is not None:
+        warnings.warn(torn_text(name, content.torn), BadLineWarning, stacklevel=3)
+    rows += _lost_rows(rows, content, header)
+    about = {**header.about, **({} if content.end is None else {"seconds": content.end.seconds})}
+    if header.cases is None:
+        return replace(ranked_report(rows, metrics), interrupted=content.end is None, about=about)
+    names, cases = report_table(rows, metrics, header.trials)
+    return Report(names, cases, header.trials, content.end is None, about)
+
+
+def _is_current(unit: Unit, content: Content) -> bool:
+    """Return whether a unit is one of the last session: an earlier one may have had more goldens or trials."""
+    header, end = content.header, content.end
+    if header is None or header.cases is None:
+        return header is not None and (end is None or unit.place < end.places)
+    if unit.agent not in (header.agents or NO_AGENTS):
+        return False
+    trial = 1 if unit.trial is None and header.trials is None else unit.trial
+    return unit.place < header.cases and trial is not None and trial <= (header.trials or 1)
+
+
+def _lost_rows(rows: Sequence[Row], content: Content, header: Header) -> list[Row]:
+    """Return a row that was not measured for each unit of a complete evaluation whose line cannot be read."""
+    existing = {row.unit for row in rows}
+    if content.end is None:
+        return []
+    if header.cases is None:
+        places = {unit.place for unit in existing}
+        missing = [Unit(place) for place in range(content.end.places) if place not in places]
+        missing = missing[: content.end.cases - len(existing)]
+    else:
+        trials = [None] if header.trials is None else range(1, header.trials + 1)
+        units = (Unit(*one) for one in product(range(header.cases), trials, header.agents or NO_AGENTS))
+        missing = [unit for unit in units if unit not in existing]
+    error = InvalidDataError("the line with its results cannot be read")
+    case = LLMTestCase()
+    return [
+        Row(
+            case,
+            *unit[:2],
+            results=tuple(errored_result(one.metric, one.threshold, error) for one in header.metrics),
+            agent=unit.agent,
+        )
+        for unit in missing
+    ]
 
 
 @within_limits

@@ -16,7 +16,7 @@ import pytest
 from processes import environment
 from scale_workers import die, double, fail, fail_badly, is_alive
 from toolgrade.errors import ConfigurationError, WorkerDiedError
-from toolgrade.scale.local_pool import run_jobs
+from toolgrade.evaluation.pool import run_jobs
 
 
 def test_every_job_is_done_once() -> None:
@@ -63,7 +63,7 @@ def test_an_interrupt_during_a_fork_stops_the_program() -> None:
     """Python only prints an exception in the hooks of a fork, and the program would go on."""
     program = (
         "import os, signal; os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT))\n"
-        "from scale_workers import double; from toolgrade.scale.local_pool import run_jobs\n"
+        "from scale_workers import double; from toolgrade.evaluation.pool import run_jobs\n"
         "try: list(run_jobs(double, [1, 2], 2))\n"
         "except KeyboardInterrupt: print('stopped')"
     )
@@ -83,7 +83,7 @@ def test_functions_that_cannot_be_pickled_are_refused() -> None:
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     """However the parent ends, and whatever the workers are doing."""
     program = (
-        "import sys; from scale_workers import linger; from toolgrade.scale.local_pool import run_jobs; "
+        "import sys; from scale_workers import linger; from toolgrade.evaluation.pool import run_jobs; "
         "list(run_jobs(linger, sys.argv[1:] * 2, 2))"
     )
     paths = os.pathsep.join([environment()["PYTHONPATH"], str(Path(__file__).parents[1])])

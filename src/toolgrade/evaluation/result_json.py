@@ -168,7 +168,7 @@ class WrittenResult(Written):
     """The result of one metric for one case."""
 
     metric: str
-    status: Literal["scored", "skipped", "failed"]
+    status: Literal["scored", "skipped", "errored"]
     threshold: float
     score: float | None = None
     passed: bool | None = None

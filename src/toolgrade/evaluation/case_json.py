@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
@@ -36,12 +36,25 @@ _SHARED = "calls of the case and of its run"
 _SHARED_TEXT = f'"{_SHARED}"'.encode()
 
 
-def encode_case(case: object) -> tuple[bytes, list[bytes]]:
-    """Return the JSON text of any case or golden: a text, and the texts between which it stands.
+class EncodedCase(NamedTuple):
+    """A case or a golden with its JSON text: `shared`, and the texts between which it stands.
 
-    It is that of the calls that a case shares with its run, which is encoded and searched once; else it is empty. Of a
-    case that cannot be written the text is the reason.
+    `shared` is that of the calls that a case shares with its run, which is encoded and searched once; else it is empty.
+    Of a case that cannot be written the text is the reason.
     """
+
+    case: object
+    shared: bytes
+    pieces: Sequence[bytes]
+
+    @property
+    def text(self) -> bytes:
+        """The whole text."""
+        return self.shared.join(self.pieces)
+
+
+def encode_case(case: object) -> EncodedCase:
+    """Return any case or golden with its JSON text."""
     if type(case) is LLMTestCase and type(case.run) is Run:
         calls, run = case.tools_called, case.run
         if calls and len(calls) == len(run.calls) and all(map(is_, calls, run.calls)):
@@ -49,25 +62,23 @@ def encode_case(case: object) -> tuple[bytes, list[bytes]]:
             shared, text = _encode_plain(calls), _encode_plain(rest)
             pieces = [] if text is None else text.split(_SHARED_TEXT)
             if shared is not None and len(pieces) == 3:  # noqa: PLR2004 - the case does not hold this text itself
-                return shared, pieces
+                return EncodedCase(case, shared, pieces)
     try:
         text = encode_model(case) if isinstance(case, Model) else json_text(to_json_value(case, [])).encode()
     except InvalidDataError as error:
         text = json_text(str(error)).encode()
-    return b"", [text]
+    return EncodedCase(case, b"", [text])
 
 
-def case_members(case: object, shared: bytes, pieces: Sequence[bytes]) -> bytes:
-    """Return the type and content of a case in a line of results, without secrets, or why it cannot be written.
-
-    `shared` and `pieces` are what `encode_case` returned.
-    """
+def case_members(encoded: EncodedCase) -> bytes:
+    """Return the type and content of a case in a line of results, without secrets, or why it cannot be written."""
+    case = encoded.case
     if not isinstance(case, (LLMTestCase, MLLMTestCase, ConversationalTestCase)) or type(case) not in _NAMES:
         return _not_written(json_text(f"{type(case).__name__} is not a case").encode())
-    redacted = DEFAULT.model(case) if any(map(may_hold_secret, (shared, *pieces))) else case
+    redacted = DEFAULT.model(case) if any(map(may_hold_secret, (encoded.shared, *encoded.pieces))) else case
     if redacted is not case:
-        shared, pieces = encode_case(redacted)
-    text = shared.join(pieces)
+        encoded = encode_case(redacted)
+    text = encoded.text
     if not text.startswith(b"{"):
         return _not_written(text)
     if isinstance(redacted, MLLMTestCase) and isinstance(redacted.run, Run) and isinstance(redacted.input, list):
@@ -104,11 +115,14 @@ def _with_copied_input(content: Mapping[str, Any]) -> Mapping[str, Any]:
 def case_from_json(type_name: str | None, content: Mapping[str, Any] | None, **names: str | None) -> AnyCase:
     """Return a case from its JSON form; without content, a case with an id or a name only.
 
+    The content of a case that is named by its place has no name.
+
     Raises:
         InvalidDataError: The content does not fit the type.
     """
     if content is None:
         return LLMTestCase.model_validate(drop_none(names))
+    content = {**drop_none(names), **content}
     model = _TYPES.get(type_name or "case")
     if model is None:
         message = f"expected one of {', '.join(_TYPES)}, got {short_repr(type_name)}"

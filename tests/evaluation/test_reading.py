@@ -35,7 +35,7 @@ from toolgrade import (
     Turn,
     evaluate,
 )
-from toolgrade.errors import ToolgradeError, TornLineWarning
+from toolgrade.errors import ToolgradeError, BadLineWarning
 from toolgrade.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
@@ -43,8 +43,8 @@ from toolgrade.report.terminal import print_report
 from toolgrade.report.terminal.console import make_console
 from toolgrade.report.text.breakdown import problem_rows
 from toolgrade.report.text.side_by_side import rows
-from toolgrade.results import read_results
-from toolgrade.results.case_json import case_from_json, encode_case
+from toolgrade.evaluation import read_results
+from toolgrade.evaluation.case_json import case_from_json, encode_case
 from toolgrade.results.jsonl import Header
 from toolgrade.results.layout import Row
 from toolgrade.results.writer import ResultsFile, new_header
@@ -279,7 +279,7 @@ def test_partial_file_is_a_report(tmp_path: Path) -> None:
 def test_a_torn_line_is_left_out(tmp_path: Path, cut: int) -> None:
     """With a warning, wherever it is cut."""
     entries = lines(tmp_path)
-    with pytest.warns(TornLineWarning, match="4: left out a torn line"):
+    with pytest.warns(BadLineWarning, match="4: left out a torn line"):
         report = read(*entries[:3], entries[3][:-cut] if cut > 1 else entries[3][:-2])
 
     assert [case.label for case in report.cases] == ["a", "b"]

@@ -62,7 +62,7 @@ class MetricTotals:
 
     Example:
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
-        >>> from toolgrade.scale import Totals
+        >>> from toolgrade.evaluation import Totals
         >>> weather = [ToolCall(name="get_weather")]
         >>> cases = [LLMTestCase(tools_called=called, expected_tools=weather) for called in (weather, [], weather)]
         >>> report = evaluate(cases, [ToolCorrectnessMetric()])
@@ -223,7 +223,7 @@ class Totals:
 
     Example:
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
-        >>> from toolgrade.scale import Totals
+        >>> from toolgrade.evaluation import Totals
         >>> weather = [ToolCall(name="get_weather")]
         >>> cases = [LLMTestCase(tools_called=called, expected_tools=weather) for called in (weather, [])]
         >>> first, second = [Totals.of([case.results]) for case in evaluate(cases, [ToolCorrectnessMetric()]).cases]

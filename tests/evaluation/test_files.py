@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from scale_files import after_parts, body, metrics, without_start, write_lines
 from toolgrade import ConfigurationError, DataFileError, ToolCorrectnessMetric, ToolUseMetric, evaluate, read_cases
-from toolgrade.errors import MissingPackageError, TornLineWarning
-from toolgrade.results import read_results
+from toolgrade.errors import MissingPackageError, BadLineWarning
+from toolgrade.evaluation import read_results
 from toolgrade.scale import score_files
 from toolgrade.scale.partition import divide_files, number_lines, survey_part
 
@@ -109,7 +109,7 @@ def test_every_file_is_read_as_read_cases_reads_it(
                     number = len(read_cases(path))
             except DataFileError as error:
                 return str(error), [], len(error.problems)
-        return "", [str(one.message) for one in caught if one.category is TornLineWarning], number
+        return "", [str(one.message) for one in caught if one.category is BadLineWarning], number
 
     assert outcome(score=True) == outcome(score=False)
 
@@ -175,7 +175,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(CASE + b"\n" + CASE[:25])
     (tmp_path / "b").write_bytes(CASE)
 
-    with pytest.warns(TornLineWarning, match="a:2: left out a torn line"):
+    with pytest.warns(BadLineWarning, match="a:2: left out a torn line"):
         totals = score_files([tmp_path / "a", tmp_path / "b"], metrics(), processes=1, part_bytes=10)
 
     assert totals.cases == 2

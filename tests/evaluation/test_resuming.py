@@ -39,9 +39,9 @@ from toolgrade import (
 )
 from toolgrade.agents import Conversation
 from toolgrade.compat.deepeval.tracing import update_current_span
-from toolgrade.errors import TornLineWarning
+from toolgrade.errors import BadLineWarning
 from toolgrade.evaluation import partial_report
-from toolgrade.results import read_results
+from toolgrade.evaluation import read_results
 from victims import EVALUATION, times_written
 
 METRICS = [ToolCorrectnessMetric(), ToolEfficiencyMetric()]
@@ -277,7 +277,7 @@ def test_evaluation_of_components_can_be_resumed(tmp_path: Path, metrics: list[A
     for end in range(len(lines) + 1):
         path.write_bytes(b"".join(lines[:end]))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TornLineWarning)
+            warnings.simplefilter("ignore", BadLineWarning)
             assert not end or len(read_results(path).cases) <= end
         resumed = evaluate(observed_callback=app, results=path, resume=True, **options)
         assert plain(resumed) == plain(report) == plain(read_results(path))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolgrade.errors import InvalidDataError
 from toolgrade.report import MetricSummary
 from toolgrade.result import MetricResult, ResultStatus
-from toolgrade.scale import Totals
+from toolgrade.evaluation import Totals
 
 SCORES = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 0.1]), st.floats(0, 1, allow_subnormal=True))
 
@@ -21,7 +21,7 @@ SCORES = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 0.1]), st.floats(0, 1,
 def result(score: float | None, *, is_skipped: bool = False) -> MetricResult:
     """A result of one metric."""
     if score is None:
-        status = ResultStatus.SKIPPED if is_skipped else ResultStatus.FAILED
+        status = ResultStatus.SKIPPED if is_skipped else ResultStatus.ERRORED
         return MetricResult(metric="m", status=status, threshold=0.5)
     return MetricResult(metric="m", status=ResultStatus.SCORED, threshold=0.5, score=score, passed=score >= 0.5)
 

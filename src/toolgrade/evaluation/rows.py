@@ -8,8 +8,9 @@ skipped; if the app failed before it reached a component, the row of the whole a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from toolgrade._internal.text import unique_labels
 from toolgrade.cases import AnyCase, RunStatus
@@ -17,12 +18,22 @@ from toolgrade.report import CaseResult
 from toolgrade.result import MetricResult, ResultStatus
 
 
-@dataclass(frozen=True, eq=False)
+class Unit(NamedTuple):
+    """A case, or a golden in one trial with one agent; see `Row`."""
+
+    place: int
+    trial: int | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Row:
     """A case that was measured, with a result for each metric that applies to it.
 
-    `place` is the position of the case or golden in the evaluation, from 0, and `trial` counts from 1. `component` is
-    the name of a component, `None` for a whole answer; `source` distinguishes components of equal names.
+    `place` is the position of the case or golden in the evaluation, from 0, and `trial` counts from 1; `agent` is the
+    name of the agent if there are several. `component` is the name of a component, `None` for a whole answer; `source`
+    distinguishes components of equal names. `golden` is the place of the first case of the same golden, if a file has
+    several runs of one. An outline has no content, reasons and alignments, see `WorstRows`.
     """
 
     case: AnyCase
@@ -31,11 +42,14 @@ class Row:
     component: str | None = None
     source: str = ""
     results: tuple[MetricResult, ...] = ()
+    agent: str | None = None
+    golden: int | None = None
+    is_outline: bool = False
 
     @property
-    def unit(self) -> tuple[int, int]:
-        """Place and trial, which all rows of one run of the app share."""
-        return self.place, self.trial or 0
+    def unit(self) -> Unit:
+        """What all rows of one run of the app share."""
+        return Unit(self.place, self.trial, self.agent)
 
     @property
     def error(self) -> str | None:
@@ -45,29 +59,38 @@ class Row:
 
 
 def report_table(
-    rows: Iterable[Row], metrics: Sequence[str], trials: int | None
+    rows: Sequence[Row], metrics: Sequence[str], trials: int | None, *, are_ranked: bool = False
 ) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
     """Return the names of the columns and the rows of a report.
 
-    `metrics` are the unique names of the metrics of whole answers; the rows of one unit are already in order.
+    `metrics` are the unique names of the metrics of whole answers; the rows of one unit are already in order. If they
+    `are_ranked`, the index of a case is its rank; else it is that of its unit, of which some may be missing.
     """
-    ordered = sorted(rows, key=lambda row: row.unit)
-    if all(row.component is None for row in ordered):
-        return tuple(metrics), tuple(_case_result(row, metrics, trials or 1) for row in ordered)
-    columns = _columns(ordered)
-    names = tuple(column.name for column in columns)
-    return names, tuple(_component_result(index, row, columns) for index, row in enumerate(ordered))
+    agents = {agent: number for number, agent in enumerate(dict.fromkeys(row.agent for row in rows))}
+    # In a file, trials are numbers of runs; elsewhere a place has several.
+    ordered = sorted(rows, key=lambda row: (agents[row.agent], row.place, row.trial or 0))
+    if any(row.component is not None for row in ordered):
+        columns = _columns(ordered)
+        names = tuple(column.name for column in columns)
+        return names, tuple(_component_result(index, row, columns) for index, row in enumerate(ordered))
+    places = 1 + max((row.place for row in ordered), default=0)
+    indexes = [
+        rank if are_ranked else (agents[row.agent] * places + row.place) * (trials or 1) + (row.trial or 1) - 1
+        for rank, row in enumerate(ordered)
+    ]
+    return tuple(metrics), tuple(_case_result(index, row, metrics) for index, row in zip(indexes, ordered, strict=True))
 
 
-def _case_result(row: Row, metrics: Sequence[str], trials: int) -> CaseResult:
+def _case_result(index: int, row: Row, metrics: Sequence[str]) -> CaseResult:
     """Return the results of a row of an evaluation without components."""
+    has_several = row.trial is not None or row.agent is not None
     return CaseResult(
-        # The position in the whole evaluation: in a file that was interrupted, rows before this one may be missing.
-        index=row.place * trials + (row.trial or 1) - 1,
+        index=index,
         case=row.case,
         results=tuple(result.renamed(name) for result, name in zip(row.results, metrics, strict=True)),
         trial=row.trial,
-        golden=None if row.trial is None else row.place,
+        golden=row.place if has_several and row.golden is None else row.golden,
+        agent=row.agent,
     )
 
 
@@ -80,6 +103,7 @@ def _component_result(index: int, row: Row, columns: Sequence[_Column]) -> CaseR
         apart=frozenset(number for number, column in enumerate(columns) if column.is_apart(row)),
         trial=row.trial,
         golden=row.place,
+        agent=row.agent,
     )
 
 
@@ -95,7 +119,7 @@ class _Column:
     position: int
     name: str
     threshold: float
-    units: frozenset[tuple[int, int]]
+    units: frozenset[Unit]
 
     def applies(self, row: Row) -> bool:
         """Return whether the metric measures a row."""
@@ -118,7 +142,7 @@ class _Column:
         if row.error is None:
             return self._no_score(ResultStatus.SKIPPED, f"Skipped: {self.component!r} did not run.")
         reason = f"Not measured: the app failed before it reached {self.component!r}: {row.error}"
-        return self._no_score(ResultStatus.FAILED, reason, row.error)
+        return self._no_score(ResultStatus.ERRORED, reason, row.error)
 
     def _no_score(self, status: ResultStatus, reason: str, error: str | None = None) -> MetricResult:
         return MetricResult(metric=self.name, status=status, threshold=self.threshold, reason=reason, error=error)

@@ -1,0 +1,231 @@
+"""Evaluation of cases in Arrow record batches, so that Ray Data, Spark, DuckDB or Polars evaluate them where they are.
+
+A batch has one text column with JSON: `case` (what a line of a file of cases holds) or `messages` (the messages of a
+conversation). Struct columns are refused: all rows of such a column have the same keys, and a key that a row lacks is
+null, so `{}` and `{"to": null}`, which are different arguments, would be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from toolgrade._internal.json import canonical_json, json_text, parse_json, to_json_value
+from toolgrade._internal.lazy_imports import import_extra
+from toolgrade._internal.text import unique_labels
+from toolgrade.cases import AnyCase
+from toolgrade.dataset import Document, problems_of
+from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
+from toolgrade.evaluation.field_paths import value_at
+from toolgrade.evaluation.measuring import checked_metrics, measure_in_thread, waits
+from toolgrade.evaluation.totals import Column, Totals
+from toolgrade.inputs import Reading, read_each
+from toolgrade.metrics import MetricLike
+from toolgrade.redact import DEFAULT
+from toolgrade.result import MetricResult, ResultStatus, errored_result
+
+__all__ = ["result_schema", "score_batch", "totals_of"]
+
+_TEXTS: Final = {"string", "large_string", "string_view", "null"}
+
+_COLUMNS: Final[Mapping[str, str]] = {
+    "id": "string",
+    "name": "string",
+    "cluster": "string",
+    "metric": "string",
+    "threshold": "float64",
+    "status": "string",
+    "score": "float64",
+    "passed": "bool_",
+    "reason": "string",
+    "result": "string",
+}
+"""Columns of the results, with the names of their types in pyarrow."""
+
+_TOTALLED: Final = ["metric", "threshold", "status", "score", "passed", "cluster", "reason"]
+"""Columns of which totals are made."""
+
+
+def result_schema() -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the columns of the results, as a `pyarrow.Schema`.
+
+    Example:
+        >>> from toolgrade.evaluation.arrow import result_schema
+        >>> result_schema().names
+        ['id', 'name', 'cluster', 'metric', 'threshold', 'status', 'score', 'passed', 'reason', 'result']
+    """
+    arrow = _arrow()
+    return arrow.schema([(name, getattr(arrow, kind)()) for name, kind in _COLUMNS.items()])
+
+
+def score_batch(
+    batch: Any,  # noqa: ANN401 - as above
+    metrics: Sequence[MetricLike],
+    *,
+    cluster: str | None = None,
+    allow_nan: bool = False,
+) -> Any:  # noqa: ANN401 - as above
+    """Return the results of the cases of a record batch: a row for each case and metric, in the order of the cases.
+
+    A row is `id`, `name`, `cluster`, `metric`, `threshold`, `status` (`scored`, `skipped`, `errored`), `score`,
+    `passed`, `reason` (or the error), and `result`, the whole result as JSON text, without secrets, as in a file of
+    results. What does not apply is null. A row of the batch that cannot be read is errored in every metric. A
+    conversation with `turns` gives a case for each question of the user.
+
+    Args:
+        batch: A `pyarrow.RecordBatch` or `pyarrow.Table` with a text column `case` or `messages`; a text column `id`
+            has the ids of cases without one. Other columns are ignored.
+        metrics: At least one metric; metrics that ask a judge are not supported.
+        cluster: Path of the field of a case that says which are repetitions of one another, such as `metadata.task`.
+        allow_nan: See `toolgrade.read_cases`.
+
+    Returns:
+        A `pyarrow.RecordBatch` with the columns of `result_schema`.
+
+    Raises:
+        ConfigurationError: A metric asks a judge or is invalid, or `cluster` is not a path.
+        DataFileError: There is not one such column, or it does not hold texts.
+        MissingPackageError: pyarrow is not installed.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from toolgrade import ToolCorrectnessMetric
+        >>> from toolgrade.evaluation.arrow import score_batch
+        >>> case = '{"id": "paris", "tools_called": [], "expected_tools": [{"name": "get_weather"}]}'
+        >>> results = score_batch(pa.record_batch({"case": [case, "not a case"]}), [ToolCorrectnessMetric()])
+        >>> results.select(["id", "status", "score"]).to_pylist()
+        [{'id': 'paris', 'status': 'scored', 'score': 0.0}, {'id': None, 'status': 'errored', 'score': None}]
+    """
+    checked = _scorable(metrics)
+    name = _text_column(batch.schema)
+    names = [name, "id"] if "id" in batch.schema.names and _is_text(batch.schema.field("id").type) else [name]
+    rows = [
+        row
+        for values in batch.select(names).to_pylist()
+        for row in _rows(name, values, checked, cluster, Reading(allow_nan=allow_nan))
+    ]
+    return _arrow().RecordBatch.from_pylist(rows, schema=result_schema())
+
+
+def totals_of(results: Iterable[Any], metrics: Sequence[MetricLike]) -> Totals:
+    """Return the exact totals of results of `score_batch`; totals of several parts can be added in any order.
+
+    Args:
+        results: Tables or record batches of results, in any order. The rows of one case may be in different parts if
+            the totals of these parts are added.
+        metrics: The metrics that were measured.
+
+    Raises:
+        InvalidDataError: There are rows of other metrics. Filter by `metric` to leave them out.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from toolgrade import ToolCorrectnessMetric
+        >>> from toolgrade.evaluation.arrow import score_batch, totals_of
+        >>> metrics = [ToolCorrectnessMetric()]
+        >>> case = '{"tools_called": [], "expected_tools": []}'
+        >>> results = score_batch(pa.record_batch({"case": [case, case]}), metrics)
+        >>> print(totals_of([results], metrics) + totals_of([results.slice(0, 1)], metrics))
+        tool_correctness: mean 1 over 3 cases; 3 passed, 0 failed (at 0.5), 0 skipped, 0 errored
+    """
+    checked = _scorable(metrics)
+    names = unique_labels([metric.label for metric in checked])
+    columns = {name: Column(name, metric.threshold) for name, metric in zip(names, checked, strict=True)}
+    for part in results:
+        for row in part.select(_TOTALLED).to_pylist():
+            column = columns.get(row["metric"])
+            if column is None or column.threshold != row["threshold"]:
+                expected = ", ".join(f"{one.metric} (threshold {one.threshold:g})" for one in columns.values())
+                other = f"{row['metric']!r} (threshold {row['threshold']})"
+                raise InvalidDataError(f"there are results of {other}, and the metrics are {expected}")
+            fields = {key: row[key] for key in ("metric", "threshold", "score", "passed", "reason")}
+            column.add(MetricResult(status=ResultStatus(row["status"]), **fields), row["cluster"])
+    totals = tuple(column.totals() for column in columns.values())
+    return Totals(sum(getattr(totals[0], name) for name in ("scored", "skipped", "errored")), totals)
+
+
+def _scorable(metrics: object) -> list[MetricLike]:
+    """Return metrics that score batches.
+
+    Raises:
+        ConfigurationError: One asks a judge or is not a metric.
+    """
+    checked = checked_metrics(metrics)
+    for metric in checked:
+        if waits(metric):
+            remedy = "read the cases with read_cases and call evaluate"
+            raise ConfigurationError(f"{metric.label} asks a judge, which is not possible in a batch; {remedy}")
+    return checked
+
+
+def _text_column(schema: Any) -> str:  # noqa: ANN401 - pyarrow has no types
+    """Return the name of the column with the cases.
+
+    Raises:
+        DataFileError: There is not one, or it does not hold texts.
+    """
+    found = [name for name in schema.names if name in {"case", "messages"}]
+    if len(found) != 1:
+        columns = ", ".join(map(repr, schema.names))
+        raise DataFileError.of(f"the batch must have one column 'case' or 'messages' with JSON texts, got {columns}")
+    kind = schema.field(found[0]).type
+    if not _is_text(kind):
+        is_nested = _arrow().types.is_nested(kind)
+        reason = ", because absent keys would become null in a nested column" if is_nested else ""
+        raise DataFileError.of(f"the column {found[0]!r} must hold texts, got {kind}; write JSON text{reason}")
+    return str(found[0])
+
+
+def _is_text(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
+    return str(kind).removeprefix("dictionary<values=").partition(",")[0] in _TEXTS
+
+
+def _rows(
+    column: str, values: Mapping[str, str | None], metrics: Sequence[MetricLike], cluster: str | None, reading: Reading
+) -> list[dict[str, Any]]:
+    """Return the rows of results of one row of a batch."""
+    names = unique_labels([metric.label for metric in metrics])
+    given_id = values.get("id")
+    try:
+        document = Document(parse_json(values[column] or "", allow_nan=reading.allow_nan))
+    except InvalidDataError as error:
+        document = Document(problems=problems_of(error))
+    entry = next(iter(read_each([document], reading)))
+    if entry.problems:
+        text = "\n".join(map(str, entry.problems))
+        wrong = InvalidDataError(f"the row is not a case: {text}")
+        results = [errored_result(name, one.threshold, wrong) for name, one in zip(names, metrics, strict=True)]
+        return [_row({"id": given_id}, None, result) for result in results]
+    rows: list[dict[str, Any]] = []
+    for case in entry.cases:
+        about = {"id": case.id or given_id, "name": case.name or None}
+        key = None if cluster is None else _cluster_of(case, cluster)
+        for name, metric in zip(names, metrics, strict=True):
+            rows.append(_row(about, key, measure_in_thread(metric, case).renamed(name)))
+    return rows
+
+
+def _cluster_of(case: AnyCase, path: str) -> str | None:
+    value = value_at(case, path, "cluster")
+    return None if value is None else canonical_json(to_json_value(value, []))
+
+
+def _row(about: Mapping[str, str | None], cluster: str | None, result: MetricResult) -> dict[str, Any]:
+    plain = result.to_dict(DEFAULT)
+    values = {
+        **about,
+        "cluster": cluster,
+        **{name: plain.get(name) for name in ("metric", "threshold", "status", "score", "passed")},
+        "reason": plain.get("error") or plain.get("reason"),
+        "result": json_text(to_json_value(plain, [])),
+    }
+    return {name: _storable(value) for name, value in values.items()}
+
+
+def _storable(value: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a value for Arrow; lone surrogates in a text, which UTF-8 cannot encode, are escaped."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _arrow() -> Any:  # noqa: ANN401 - as above
+    return import_extra("pyarrow", "pyarrow", "scoring of Arrow batches")

@@ -1,0 +1,133 @@
+"""Results of an evaluation so far, in memory and in the file of results, from which its report is made."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from toolgrade._internal.version import installed_version
+from toolgrade.errors import ConfigurationError
+from toolgrade.evaluation.results_file import ResultsFile, head_of, rest_of
+from toolgrade.evaluation.rows import Row, Unit, report_table
+from toolgrade.report import Report
+
+
+class ReportBuilder:
+    """Takes the rows of each unit as soon as they are measured, so that they survive an interruption.
+
+    `names` are the unique names of the metrics of whole answers. `advance` is called after each unit.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        trials: int | None = None,
+        file: ResultsFile | None = None,
+        *,
+        contents: bool = True,
+    ) -> None:
+        self.names = names
+        self.trials = trials
+        self.file = file
+        self.contents = contents
+        self.advance: Callable[[], None] = lambda: None
+        self._rows: dict[Unit, list[Row]] = {}
+        self._seconds_before = 0.0
+        self._began = time.monotonic()
+        self._about: dict[str, Any] = {
+            "toolgrade": installed_version(),
+            "python": platform.python_version(),
+            "started_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
+        if file is not None and file.content.end is not None:
+            self._seconds_before = file.content.end.seconds
+
+    def __len__(self) -> int:
+        """Return the number of units that are done."""
+        return len(self._rows)
+
+    def __contains__(self, unit: Unit) -> bool:
+        """Return whether a unit is done."""
+        return unit in self._rows
+
+    def resume(self, unit: Unit, digest: str) -> bool:
+        """Take a unit from the file if it has one with this hash, and return whether it has."""
+        if self.file is None:
+            return False
+        stored = self.file.find(digest, unit)
+        rows = None if stored is None else self.file.rows(stored)
+        if stored is None or rows is None:
+            return False
+        if stored.unit != unit:
+            self.file.write(head_of(unit) + self.file.rest(stored))
+            rows = [replace(row, place=unit.place) for row in rows]
+        self._rows[unit] = rows
+        return True
+
+    def store(self, unit: Unit, rows: list[Row], digest: str = "") -> None:
+        """Take the rows of a unit, and write them with the hash of its case or golden."""
+        if self.file is not None:
+            golden = rows[0].golden if rows else None
+            self.file.write(head_of(unit, golden) + rest_of(rows, digest, contents=self.contents))
+        self._rows[unit] = rows
+        self.advance()
+
+    @property
+    def seconds(self) -> float:
+        """Duration of all sessions that were completed, and of this one so far."""
+        return round(self._seconds_before + time.monotonic() - self._began, 3)
+
+    def complete(self) -> Report:
+        """Write the end of the file, and return the report.
+
+        Raises:
+            ConfigurationError: There are neither metrics nor components with metrics.
+        """
+        rows = self.rows
+        if not self.names and not any(row.component for row in rows):
+            raise _nothing_to_score(rows)
+        if self.file is not None:
+            count = len({unit.place for unit in self._rows})
+            self.file.complete(count, count, self.seconds)
+        return self.report()
+
+    def report(self, *, interrupted: bool = False) -> Report:
+        """Return the report of the units that are done, in the order of agents, cases and trials."""
+        names, cases = report_table(self.rows, self.names, self.trials)
+        return Report(names, cases, self.trials, interrupted, {**self._about, "seconds": self.seconds})
+
+    def file_report(self, rows: Sequence[Row], places: int, *, interrupted: bool = False) -> Report:
+        """Write the end of the file, unless interrupted, and return the report of rows of recorded files."""
+        if self.file is not None and not interrupted:
+            self.file.complete(len(rows), places, self.seconds)
+        report = ranked_report(rows, self.names)
+        return replace(report, interrupted=interrupted, about={**self._about, "seconds": self.seconds})
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of the units that are done."""
+        return [row for rows in self._rows.values() for row in rows]
+
+
+def ranked_report(rows: Sequence[Row], names: Sequence[str]) -> Report:
+    """Return the report of recorded runs; if there are several of one golden or cluster, they are its trials."""
+    trials = max((row.trial or 1 for row in rows), default=1)
+    rows = sorted(rows, key=lambda row: row.place)
+    ranks = {row.place: rank for rank, row in enumerate(rows)}  # interrupted runs that were resumed have no row
+    if trials == 1:
+        rows = [replace(row, trial=None, golden=None) for row in rows]
+    else:
+        rows = [row if row.golden is None else replace(row, golden=ranks.get(row.golden, row.golden)) for row in rows]
+    metrics, cases = report_table(rows, names, None, are_ranked=True)
+    return Report(metrics, cases, None if trials == 1 else trials)
+
+
+def _nothing_to_score(rows: Iterable[Row]) -> ConfigurationError:
+    errors = [row.error for row in sorted(rows, key=lambda row: (row.place, row.trial or 0)) if row.error]
+    failure = f"; the first run failed: {errors[0]}" if errors else ""
+    message = "nothing to score: metrics is empty, and no function with @observe(metrics=...) ran"
+    return ConfigurationError(message + failure)

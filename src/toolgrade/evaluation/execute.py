@@ -1,0 +1,354 @@
+"""Execution of an evaluation: from the arguments of `evaluate` to its report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pydantic import BaseModel
+
+from toolgrade._internal.text import plural, printable, unique_labels
+from toolgrade.agents import (
+    DEFAULT_CONCURRENCY,
+    AgentCallable,
+    Goldens,
+    check_agents,
+    check_concurrency,
+    check_goldens,
+    check_trials,
+)
+from toolgrade.cases import AnyCase, LLMTestCase
+from toolgrade.errors import ConfigurationError, DataFileError
+from toolgrade.evaluation.builder import ReportBuilder
+from toolgrade.evaluation.field_paths import value_at
+from toolgrade.evaluation.measuring import checked_metrics, waits
+from toolgrade.inputs import Reading
+from toolgrade.metrics import MetricLike
+from toolgrade.report import Report
+from toolgrade.stats.number_checks import check_positive
+
+if TYPE_CHECKING:
+    from toolgrade.evaluation.files import FileEvaluation, Item, Plan
+    from toolgrade.evaluation.observed_app import App
+    from toolgrade.evaluation.results_file import Resume
+    from toolgrade.evaluation.rows import Unit
+    from toolgrade.evaluation.session import Session, Source
+
+Target: TypeAlias = "str | os.PathLike[str]"
+"""The path of a file that is written."""
+
+Files: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+"""A file of recorded runs, or several."""
+
+PARTIAL = "_toolgrade_report"
+"""Attribute of an exception that stopped an evaluation: the report of what was done."""
+
+_RESUME = ("missing", "errored", "failed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The arguments of `evaluate`; `full` is the number of worst cases by each metric that stay whole, 0 for all."""
+
+    test_cases: Iterable[AnyCase] | Files | None = None
+    metrics: Sequence[MetricLike] = ()
+    goldens: Goldens | None = None
+    golden_id: str | None = None
+    agent: AgentCallable | None = None
+    agents: Mapping[str, AgentCallable] | None = None
+    observed_callback: App | None = None
+    trials: int | None = None
+    cluster: str | None = None
+    results: Target | None = None
+    resume: bool | Resume = False
+    contents: bool = True
+    reject_bad_lines: bool = False
+    allow_nan: bool = False
+    processes: int | None = None
+    max_concurrency: int = DEFAULT_CONCURRENCY
+    show_progress: bool | None = None
+    full: int = 0
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that are evaluated; empty if cases or agents are."""
+        cases = self.test_cases
+        if isinstance(cases, (str, os.PathLike)):
+            return (os.fspath(cases),)
+        if isinstance(cases, Sequence) and cases and all(isinstance(one, (str, os.PathLike)) for one in cases):
+            return tuple(map(os.fspath, cases))
+        return ()
+
+    def check(self) -> None:
+        """Check which arguments are combined.
+
+        Raises:
+            ConfigurationError: Some cannot be combined, or one has a wrong value.
+        """
+        for name in ("agent", "agents", "test_cases"):
+            if self.observed_callback is not None and getattr(self, name) is not None:
+                message = f"observed_callback and {name} cannot be combined; pass goldens with one of them"
+                raise ConfigurationError(message)
+        if self.agent is not None and self.agents is not None:
+            raise ConfigurationError("agent and agents cannot be combined; pass all agents as agents")
+        has_agent = any(one is not None for one in (self.agent, self.agents, self.observed_callback))
+        self._check_goldens(has_agent=has_agent)
+        for name in ("golden_id", "cluster"):
+            if getattr(self, name) is not None and not self.files:
+                raise ConfigurationError(f"{name} is a path in the cases of files; pass files as test_cases")
+        if self.golden_id is not None and self.goldens is None:
+            raise ConfigurationError("golden_id needs goldens, the file that has them")
+        if self.resume not in (False, True, *_RESUME):
+            raise ConfigurationError(f"resume must be one of {', '.join(_RESUME)}, got {self.resume!r}")
+        if self.resume and self.results is None:
+            raise ConfigurationError("resume needs results, the file to resume")
+
+    def _check_goldens(self, *, has_agent: bool) -> None:
+        if self.test_cases is not None and (has_agent or (self.goldens is not None and not self.files)):
+            raise ConfigurationError("test_cases and goldens cannot be combined; evaluate them separately")
+        if has_agent and self.goldens is None:
+            raise ConfigurationError("agent needs goldens, its questions")
+        if self.goldens is not None and not has_agent and self.test_cases is None:
+            raise ConfigurationError("goldens need an agent to ask, such as as_agent(agent)")
+        if not has_agent and self.trials is not None:
+            raise ConfigurationError("trials needs goldens and an agent: test_cases are answers already")
+
+
+def run_evaluation(options: Options) -> Report:
+    """Do what `evaluate` does."""
+    running: Session | FileEvaluation | None = None
+    try:
+        with _begun(options, is_async=False) as running:
+            running.run_here()
+            return running.report()
+    except KeyboardInterrupt as stopped:
+        if running is not None:
+            report = running.report(interrupted=True)
+            setattr(stopped, PARTIAL, report)
+            _print_interrupted(report, running.progress, options.results)
+        raise
+
+
+async def run_evaluation_async(options: Options) -> Report:
+    """Do what `evaluate_async` does."""
+    import asyncio  # noqa: PLC0415 - evaluation of files needs no event loop
+
+    with _begun(options, is_async=True) as running:
+        try:
+            await running.run()
+            return running.report()
+        except (asyncio.CancelledError, KeyboardInterrupt) as stopped:
+            setattr(stopped, PARTIAL, running.report(interrupted=True))
+            raise
+
+
+@contextmanager
+def _begun(options: Options, *, is_async: bool) -> Generator[Session | FileEvaluation, None, None]:
+    """Begin an evaluation, and close its files at the end."""
+    options.check()
+    check_concurrency(options.max_concurrency)
+    check_trials(options.trials)
+    is_optional = options.observed_callback is not None and isinstance(options.metrics, Sequence)
+    metrics: Sequence[MetricLike] = ()
+    if options.metrics or not is_optional:  # the components of an app may have some
+        metrics = checked_metrics(options.metrics, "a_measure" if is_async else "measure")
+    begun = _begun_files if options.files and not any(map(waits, metrics)) else _begun_session
+    with begun(options, metrics, is_async=is_async) as running:
+        yield running
+
+
+@contextmanager
+def _begun_files(
+    options: Options, metrics: Sequence[MetricLike], *, is_async: bool
+) -> Generator[FileEvaluation, None, None]:
+    from toolgrade.evaluation.files import FileEvaluation  # noqa: PLC0415 - most evaluations have no files
+
+    del is_async
+    plan = _plan(options, metrics)
+    with _builder(options, plan.names, metrics) as builder, _byte_bar(options.show_progress) as progress:
+        if builder.file is not None:
+            plan = replace(plan, hashes=builder.file.hashes)
+        processes = options.processes or os.cpu_count() or 1
+        yield FileEvaluation(plan, builder, processes, progress, reject_bad_lines=options.reject_bad_lines)
+
+
+@contextmanager
+def _begun_session(
+    options: Options, metrics: Sequence[MetricLike], *, is_async: bool
+) -> Generator[Session, None, None]:
+    from toolgrade.evaluation.session import Session  # noqa: PLC0415 - loads an event loop
+
+    source = _source(options, metrics)
+    names = unique_labels([metric.label for metric in metrics])
+    counts: dict[str, Any] = {}
+    if source.recorded is None:
+        counts = {"cases": len(source.items), "trials": options.trials}
+        counts |= {} if options.agents is None else {"agents": list(options.agents)}
+    with _builder(options, names, metrics, **counts) as builder:
+        limit = options.max_concurrency
+        if not source.runs_agent and is_async and not any(map(waits, metrics)):
+            limit = 1  # nothing waits, so tasks side by side would only keep more cases in memory
+        session = Session(source, metrics, builder, limit, is_async)
+        with _bar(len(session.units), len(builder), options.show_progress) as builder.advance:
+            yield session
+
+
+@contextmanager
+def _builder(
+    options: Options,
+    names: Sequence[str],
+    metrics: Sequence[MetricLike],
+    **counts: Any,  # noqa: ANN401 - fields of the header
+) -> Generator[ReportBuilder, None, None]:
+    """Open the file of results, if there is one; a new one is removed again if the input is refused."""
+    if options.results is None:
+        yield ReportBuilder(names, options.trials)
+        return
+    from toolgrade.evaluation.results_file import Header, ResultsFile  # noqa: PLC0415 - most evaluations have none
+
+    if any(os.path.realpath(options.results) == os.path.realpath(file) for file in options.files):
+        raise ConfigurationError(f"{printable(os.fspath(options.results))} is one of the files that are evaluated")
+    resume: Resume | None = "missing" if options.resume is True else options.resume or None
+    with ResultsFile(options.results, Header.new(names, metrics, **counts), resume) as file:
+        try:
+            yield ReportBuilder(names, options.trials, file, contents=options.contents)
+        except (ConfigurationError, DataFileError):
+            if file.is_new:
+                Path(file.path).unlink(missing_ok=True)
+            raise
+
+
+def _plan(options: Options, metrics: Sequence[MetricLike]) -> Plan:
+    """Return how files are evaluated.
+
+    Raises:
+        ConfigurationError: An option is invalid, or a file is there twice.
+        DataFileError: The goldens cannot be read.
+    """
+    from toolgrade.evaluation.files import Plan, check_files  # noqa: PLC0415 - most evaluations have no files
+    from toolgrade.evaluation.joining import GoldenSet  # noqa: PLC0415 - as above
+
+    if options.processes is not None:
+        check_positive(options.processes, "processes")
+    if options.cluster is not None:
+        value_at(LLMTestCase(), options.cluster, "cluster")  # it must be a path
+    goldens = None
+    if isinstance(options.goldens, (str, os.PathLike)):
+        goldens = GoldenSet.load(os.fspath(options.goldens), options.golden_id, allow_nan=options.allow_nan)
+    elif options.goldens is not None:
+        goldens = GoldenSet(check_goldens(options.goldens), "goldens", options.golden_id)
+    return Plan(
+        paths=check_files(options.files),
+        metrics=tuple(metrics),
+        names=unique_labels([metric.label for metric in metrics]),
+        reading=Reading(allow_nan=options.allow_nan),
+        goldens=goldens,
+        cluster=options.cluster,
+        full=options.full,
+        contents=options.contents,
+    )
+
+
+def _source(options: Options, metrics: Sequence[MetricLike]) -> Source:
+    """Return where the cases come from."""
+    from toolgrade.evaluation import session  # noqa: PLC0415 - loads an event loop
+
+    if options.files:
+        return session.recorded_source(_read_files(options, metrics), metrics)
+    if options.observed_callback is not None:
+        from toolgrade.evaluation.observed_app import ObservedApp  # noqa: PLC0415 - most evaluations have none
+
+        return session.app_source(check_goldens(options.goldens), metrics, ObservedApp(options.observed_callback))
+    if options.goldens is not None:
+        agents = check_agents({None: options.agent} if options.agents is None else options.agents)
+        return session.agent_source(check_goldens(options.goldens), metrics, agents)
+    cases = listed_cases(options.test_cases)
+    if not cases:
+        raise ConfigurationError("test_cases must have at least one case, got none")
+    return session.case_source(cases, metrics)
+
+
+def _read_files(options: Options, metrics: Sequence[MetricLike]) -> list[tuple[Unit, int | None, Item]]:
+    """Return the cases of files, which are all in memory while a judge is asked about them."""
+    from toolgrade.evaluation.files import Intake, Item, divide, items_of  # noqa: PLC0415 - as above
+
+    plan = _plan(options, metrics)
+    intake = Intake[Item](plan)
+    items = (item for part in divide(plan.paths) for item in items_of(part, plan))
+    accepted = [one for item in items for one in intake.take(item.tag, item)]
+    accepted += intake.rest()
+    if options.reject_bad_lines and intake.bad:
+        raise intake.error()
+    intake.check()
+    return accepted
+
+
+def listed_cases(test_cases: object) -> list[AnyCase]:
+    """Return the cases of an iterable; the metrics check what they are.
+
+    Raises:
+        ConfigurationError: It is not an iterable of cases.
+    """
+    # A single case is a model, which is iterable by its fields.
+    if isinstance(test_cases, (BaseModel, str, bytes, Mapping)) or not isinstance(test_cases, Iterable):
+        kind = type(test_cases).__name__
+        message = f"test_cases must be a list of cases, or files, got {kind}; or pass goldens and an agent"
+        raise ConfigurationError(message)
+    return list(test_cases)
+
+
+def _print_interrupted(report: Report, progress: tuple[int, int | None], results: Target | None) -> None:
+    """Print the report of the completed cases on standard error, and how to resume."""
+    if sys.stderr is None:
+        return
+    from toolgrade.report.terminal import print_report  # noqa: PLC0415 - the terminal is loaded when used
+    from toolgrade.report.terminal.console import make_console  # noqa: PLC0415 - the terminal is loaded when used
+
+    done, total = progress
+    noun = "case" if report.trials is None else "trial"
+    amount = plural(done, noun) if total is None else f"{done} of {plural(total, noun)}"
+    remedy = "to be able to resume, name a file of results"
+    if results is not None:
+        remedy = f"resume {printable(os.fspath(results))} to complete it"
+    with suppress(OSError, ValueError):  # standard error is closed
+        sys.stderr.write("\n")
+        if done:
+            print_report(report, title="completed before the interrupt", console=make_console(sys.stderr))
+        sys.stderr.write(f"\ninterrupted: {amount} done; {remedy}\n")
+        sys.stderr.flush()
+
+
+def _shows_progress(show_progress: bool | None) -> bool:
+    if show_progress is None:
+        return sys.stderr is not None and sys.stderr.isatty()  # a program without a console has no stderr
+    return show_progress
+
+
+@contextmanager
+def _bar(total: int, done: int, show_progress: bool | None) -> Generator[Callable[[], None], None, None]:
+    """Show a progress bar over cases if requested, and yield the function that moves it by one."""
+    if not _shows_progress(show_progress):
+        yield lambda: None
+        return
+    from toolgrade.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
+
+    with ProgressBar("scoring") as bar:
+        bar.show(done, total)
+        yield bar.step
+
+
+@contextmanager
+def _byte_bar(show_progress: bool | None) -> Generator[Callable[[int, int, int], None], None, None]:
+    """Show a progress bar over the bytes of files if requested, and yield the function that moves it."""
+    if not _shows_progress(show_progress):
+        yield lambda _done, _total, _cases: None
+        return
+    from toolgrade.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
+
+    with ProgressBar("scoring", of_bytes=True) as bar:
+        yield bar.show

@@ -1,0 +1,497 @@
+"""Evaluation of recorded files by all cores of one machine, in memory that does not grow with the files.
+
+Large files of JSON Lines are divided by bytes at line ends; any other file is one part. A process reads, measures and
+encodes a part, and sends compact outcomes. This one takes them in the order of the input, so that the report, the
+warnings and the file of results do not depend on the number of processes. What belongs together across parts is joined
+here: runs that were interrupted and resumed, and the runs of one golden.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from toolgrade._internal.compression import GZIP, ZSTD, TooLargeError, lines_of
+from toolgrade._internal.json import canonical_json, to_json_value
+from toolgrade._internal.text import plural, printable
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus
+from toolgrade.dataset import BLANK, BOM, Document, placed_text, problem_lines, read_line, source_name
+from toolgrade.errors import (
+    BadLineWarning,
+    ConfigurationError,
+    DataFileError,
+    InvalidDataError,
+    Problem,
+    ToolgradeWarning,
+)
+from toolgrade.evaluation.builder import ReportBuilder
+from toolgrade.evaluation.case_json import encode_case
+from toolgrade.evaluation.field_paths import value_at
+from toolgrade.evaluation.joining import GoldenSet
+from toolgrade.evaluation.measuring import measure_in_thread
+from toolgrade.evaluation.outlines import WorstRows
+from toolgrade.evaluation.pool import run_jobs
+from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
+from toolgrade.evaluation.rows import Row, Unit
+from toolgrade.formats.document_kind import kind_of
+from toolgrade.inputs import Entry, Reading, ResumedRuns, named, read_each, read_entries, replaced_text
+from toolgrade.metrics import MetricLike
+from toolgrade.report import Report
+from toolgrade.result import MetricResult, errored_result
+
+T = TypeVar("T")
+
+PART_BYTES = 4 << 20
+"""Bytes of a part: a second of work, so that a killed process loses little, and that all cores are busy to the end."""
+
+_MAX_WARNINGS = 1000
+"""Most distinct warnings that are stored; further ones are only counted."""
+
+_MAX_PROBLEMS = 1000
+"""Most problems of lines that are stored."""
+
+_MAX_NAMED = 10
+"""Problems of lines that are named in warnings."""
+
+Progress: TypeAlias = Callable[[int, int, int], None]
+"""Called with the number of bytes that are done, of all bytes, and of cases that are done."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part of the input: some lines of a file, or a whole file (`end` is `None`)."""
+
+    file: int
+    """Position of the file, from 0."""
+    start: int
+    end: int | None
+    first: int
+    """Number of the first line, from 1."""
+    size: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is evaluated, and how; every process has it.
+
+    Attributes:
+        paths: The files.
+        metrics: The metrics.
+        names: Their unique names.
+        reading: How files are read.
+        goldens: Expectations that cases get.
+        cluster: Path of the field of a case that says which are repetitions of one another.
+        full: Number of worst cases by each metric that stay whole in the report; 0 for all.
+        hashes: Hashes of cases that are in the file of results; `None` without such a file.
+        contents: Whether the file gets the content of the cases.
+    """
+
+    paths: tuple[str, ...]
+    metrics: Sequence[MetricLike]
+    names: Sequence[str]
+    reading: Reading
+    goldens: GoldenSet | None = None
+    cluster: str | None = None
+    full: int = 0
+    hashes: frozenset[str] | None = None
+    contents: bool = True
+
+
+class Tag(NamedTuple):
+    """What joins a case of a file with others; it is sent with the outcome.
+
+    Attributes:
+        file: Position of the file.
+        name: Name of the case in warnings.
+        golden: Position of its golden.
+        key: The value by which repetitions of one case are found: the golden, or the cluster.
+        run_id: Id of its run.
+        is_interrupted: Whether the run was interrupted.
+        problems: Why it cannot be read, if it cannot.
+    """
+
+    file: int
+    name: str
+    golden: int | None = None
+    key: str | None = None
+    run_id: str | None = None
+    is_interrupted: bool = False
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def error(self) -> InvalidDataError:
+        """Why it cannot be measured."""
+        return InvalidDataError("; ".join(map(str, self.problems)), self.problems)
+
+
+class Item(NamedTuple):
+    """One case of a file, or in its place what cannot be read.
+
+    `case` has a name and the expectations of its golden, `bare` is the case without the name that it has by its place.
+    """
+
+    tag: Tag
+    case: AnyCase
+    bare: AnyCase
+
+
+class Outcome(NamedTuple):
+    """Outcome of one item, as a process sends it.
+
+    `row` has the place 0. It has no results if the file of results may have some for the case. `digest` and `rest` are
+    the hash and the end of its line.
+    """
+
+    tag: Tag
+    row: Row
+    digest: str
+    rest: bytes
+
+
+class PartOutcome(NamedTuple):
+    """Outcomes of a part, in its order, with the warnings about it."""
+
+    items: list[Outcome]
+    warnings: list[str]
+
+
+def check_files(files: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """Return the paths of files that are evaluated together.
+
+    Raises:
+        ConfigurationError: One is there twice.
+    """
+    paths = [os.fspath(file) for file in files]
+    path_by_target: dict[str, str] = {}
+    for path in paths:
+        target = path if path == "-" else os.path.realpath(path)
+        if target in path_by_target:
+            first = printable(path_by_target[target])
+            raise ConfigurationError(f"{printable(path)} and {first} are one file; its cases would count twice")
+        path_by_target[target] = path
+    return tuple(paths)
+
+
+def divide(paths: Sequence[str]) -> Iterator[Part]:
+    """Yield the parts of all files, in their order; lines are counted on the way.
+
+    Raises:
+        OSError: A file cannot be opened or read.
+    """
+    for number, path in enumerate(paths):
+        size = size_of(path)
+        if size <= PART_BYTES or not _is_divisible(path):
+            yield Part(number, 0, None, 1, size)
+            continue
+        with Path(path).open("rb") as file:
+            start, first = 0, 1
+            while piece := file.read(PART_BYTES):
+                piece += file.readline()
+                yield Part(number, start, start + len(piece), first, len(piece))
+                start, first = start + len(piece), first + piece.count(b"\n")
+
+
+def size_of(path: str) -> int:
+    """Return the bytes of a regular file, 0 for standard input and pipes."""
+    return Path(path).stat().st_size if path != "-" and Path(path).is_file() else 0
+
+
+def _is_divisible(path: str) -> bool:
+    """Return whether a file is plain JSON Lines of cases or conversations, by its first line that is not blank."""
+    with Path(path).open("rb") as file:
+        if file.read(len(ZSTD)).startswith((GZIP, ZSTD)):
+            return False
+        file.seek(0)
+        try:
+            first = next((line for line in lines_of(file) if line.removeprefix(BOM).strip()), b"").removeprefix(BOM)
+        except TooLargeError:
+            return False
+        document = read_line(first, 1, allow_nan=True)
+        is_alone = first.lstrip().startswith(b"[") and not file.read(1)
+    return not document.problems and not is_alone and kind_of(document.value) in {"case", "messages", "unknown"}
+
+
+def entries_of(part: Part, paths: Sequence[str], reading: Reading) -> Iterator[Entry]:
+    """Yield the entries of a part."""
+    path = paths[part.file]
+    if part.end is None:
+        return read_entries(path, reading)
+    return read_each(_documents(part, path, reading), reading)
+
+
+def _documents(part: Part, path: str, reading: Reading) -> Iterator[Document]:
+    number = part.first
+    with Path(path).open("rb") as file:
+        file.seek(part.start)
+        try:
+            for raw in lines_of(file, (part.end or 0) - part.start):
+                line = raw if part.start else raw.removeprefix(BOM)
+                if line.strip(BLANK):
+                    yield read_line(line, number, allow_nan=reading.allow_nan)
+                number += 1
+        except TooLargeError as error:
+            yield Document(line=number, problems=(Problem("$", str(error), number),))
+
+
+def items_of(part: Part, plan: Plan) -> Iterator[Item]:
+    """Yield the cases of a part, with their goldens; warnings about its file are issued."""
+    path = plan.paths[part.file]
+    file = source_name(path) if len(plan.paths) > 1 else ""
+    for entry in entries_of(part, plan.paths, plan.reading):
+        for text in entry.notes:
+            warnings.warn(f"{source_name(path)}: {text}", ToolgradeWarning, stacklevel=2)
+        name = entry.name(file)
+        if entry.problems:
+            case = LLMTestCase(name=name or source_name(path))
+            yield Item(Tag(part.file, case.name or "", problems=entry.problems), case, case)
+        for bare in entry.cases:
+            golden, key = None, None
+            if plan.goldens is not None and not isinstance(bare, ConversationalTestCase):
+                bare, golden = plan.goldens.join(bare)  # noqa: PLW2901 - the case with its expectations
+                key = None if golden is None else str(golden)
+            if plan.cluster is not None:
+                value = value_at(bare, plan.cluster, "cluster")
+                key = None if value is None else canonical_json(to_json_value(value, []))
+            run: Run | None = getattr(bare, "run", None)
+            run_id = None if run is None else run.run_id
+            is_interrupted = run is not None and run_id is not None and run.status is RunStatus.INTERRUPTED
+            read = named(bare, name)
+            tag = Tag(part.file, read.id or read.name or "", golden, key, run_id, is_interrupted)
+            yield Item(tag, read, bare)
+
+
+def measure_item(tag: Tag, case: AnyCase, plan: Plan) -> tuple[MetricResult, ...]:
+    """Return a result of each metric."""
+    pairs = zip(plan.metrics, plan.names, strict=True)
+    if tag.problems:
+        return tuple(errored_result(name, metric.threshold, tag.error) for metric, name in pairs)
+    return tuple(measure_in_thread(metric, case).renamed(name) for metric, name in pairs)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Evaluation of one part, in any process."""
+
+    plan: Plan
+
+    def __call__(self, part: Part) -> PartOutcome:
+        texts: dict[str, None] = {}
+        rows = WorstRows(self.plan.full)
+        outcomes: list[Outcome] = []
+        with collected_warnings(texts):
+            for item in items_of(part, self.plan):
+                outcomes.append(self._outcome(item))
+                rows.add(outcomes[-1].row)
+        rows.trim()
+        return PartOutcome([one._replace(row=row) for one, row in zip(outcomes, rows.rows, strict=True)], [*texts])
+
+    def _outcome(self, item: Item) -> Outcome:
+        plan, problems = self.plan, item.tag.problems
+        digest, rest, encoded = "", b"", None
+        if plan.hashes is not None:
+            encoded = encode_case(str(item.tag.error) if problems else item.bare)
+            digest = hash_of(encoded)
+        # A case that the file of results may have stays as it is, in case its line there is wrong.
+        results = () if plan.hashes and digest in plan.hashes else measure_item(item.tag, item.case, plan)
+        row = Row(item.case, 0, results=results)
+        if encoded is not None and results:
+            rest = rest_of([row], digest, contents=plan.contents and not problems, encoded=[encoded])
+        return Outcome(item.tag, row, digest, rest)
+
+
+class Intake(Generic[T]):
+    """Takes what belongs to the cases of files, in their order, and joins what belongs together.
+
+    An interrupted run waits until the end, because a later line may have it again, resumed.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.problems: list[str] = []
+        self.bad = 0
+        self.places = 0
+        self._plan = plan
+        self._count = 0
+        self._held: dict[int, tuple[Tag, T]] = {}
+        self._resumed = ResumedRuns()
+        self._replaced: Counter[int] = Counter()
+        self._repetitions: dict[str, tuple[int, int]] = {}  # the place of the first, and the number of all
+        self._used: set[int] = set()
+        self._without: list[str] = []
+
+    def take(self, tag: Tag, value: T) -> Iterator[tuple[Unit, int | None, T]]:
+        """Yield the value with its unit and the place of the first case of its golden or cluster, if it can count."""
+        place = self.places
+        self.places += 1
+        if tag.run_id is not None:
+            replaced = self._resumed.add_run(place, tag.run_id, is_interrupted=tag.is_interrupted)
+            if replaced is not None:
+                self._replaced[self._held.pop(replaced)[0].file] += 1
+        if tag.is_interrupted:
+            self._held[place] = tag, value
+        else:
+            yield self._accept(place, tag, value)
+
+    def rest(self) -> Iterator[tuple[Unit, int | None, T]]:
+        """Yield the interrupted runs that were not resumed."""
+        for place, (tag, value) in self._held.items():
+            yield self._accept(place, tag, value)
+        self._held.clear()
+
+    def _accept(self, place: int, tag: Tag, value: T) -> tuple[Unit, int | None, T]:
+        self._count += 1
+        if tag.problems:
+            self.bad += 1
+            name = source_name(self._plan.paths[tag.file])
+            self.problems += [placed_text(name, one) for one in tag.problems[: _MAX_PROBLEMS - len(self.problems)]]
+        elif tag.golden is not None:
+            self._used.add(tag.golden)
+        elif self._plan.goldens is not None:
+            self._without.append(tag.name or f"#{place + 1}")
+        if tag.key is None:
+            return Unit(place), None, value
+        first, before = self._repetitions.get(tag.key, (place, 0))
+        self._repetitions[tag.key] = first, before + 1
+        return Unit(place, before + 1), first, value
+
+    def check(self) -> None:
+        """Issue the warnings.
+
+        Raises:
+            DataFileError: Nothing could be read.
+            ConfigurationError: No case has a golden, or the cluster.
+        """
+        plan = self._plan
+        if self.bad == self._count:
+            raise self.error()
+        if plan.cluster is not None and not self._repetitions:
+            raise ConfigurationError(f"no case has {plan.cluster!r}, the cluster")
+        texts = [] if plan.goldens is None else plan.goldens.missing_partners(self._used, self._without)
+        texts += [f"{source_name(plan.paths[file])}: {replaced_text(count)}" for file, count in self._replaced.items()]
+        for text in texts:
+            warnings.warn(text, ToolgradeWarning, stacklevel=5)
+        if self.bad:
+            unnamed = len(self.problems) - _MAX_NAMED
+            more = [f"... and {unnamed} more problems"] if unnamed > 0 else []
+            counted = f"{plural(self.bad, 'line')} cannot be read; each counts as a case that was not measured"
+            for text in (*self.problems[:_MAX_NAMED], *more, counted):
+                warnings.warn(text, BadLineWarning, stacklevel=5)
+
+    def error(self) -> DataFileError:
+        """Return the error that lists the first problems."""
+        problems = self.problems or [f"{source_name(self._plan.paths[0])}: the file has no case"]
+        return DataFileError(problem_lines(problems, len(problems)))
+
+
+class FileEvaluation:
+    """Evaluation of files: takes the outcomes of parts in their order, and makes the report."""
+
+    def __init__(
+        self, plan: Plan, builder: ReportBuilder, processes: int, progress: Progress, *, reject_bad_lines: bool
+    ) -> None:
+        self.plan = plan
+        self._builder = builder
+        self._processes = processes
+        self._progress = progress
+        self._rejects = reject_bad_lines
+        self._intake = Intake[Outcome](plan)
+        self._rows = WorstRows(plan.full)
+        self._warnings: dict[str, None] = {}
+
+    @property
+    def progress(self) -> tuple[int, None]:
+        """Number of cases that are done; that of all is not known."""
+        return len(self._rows.rows), None
+
+    def run_here(self) -> None:
+        """Evaluate all parts; for errors see `steps`."""
+        for _ in self.steps():
+            pass
+
+    async def run(self) -> None:
+        """Do the same in a thread, part by part, so that it can be cancelled."""
+        from asyncio import to_thread  # noqa: PLC0415 - needed only inside an event loop
+
+        with closing(self.steps()) as steps:
+            while not await to_thread(next, steps, True):
+                pass
+
+    def steps(self) -> Generator[bool, None, None]:
+        """Evaluate a part at each step.
+
+        Raises:
+            DataFileError: Nothing can be read, or a line cannot be and bad lines are rejected.
+            ConfigurationError: No case has a golden, or the cluster.
+            WorkerDiedError: A process was killed.
+            OSError: A file cannot be read or written.
+        """
+        paths = self.plan.paths
+        total, done = sum(map(size_of, paths)), 0
+        workers = min(self._processes, 1 + total // PART_BYTES)
+        with closing(run_jobs(_Work(self.plan), divide(paths), workers)) as outcomes:
+            for part, outcome in outcomes:
+                self._take(one for item in outcome.items for one in self._intake.take(item.tag, item))
+                for text in outcome.warnings:
+                    self._warnings.setdefault(text)
+                done += part.size
+                self._progress(done, total, len(self._rows.rows))
+                yield False
+        self._take(self._intake.rest())
+        self._intake.check()
+        texts = [*islice(self._warnings, _MAX_WARNINGS)]
+        if len(self._warnings) > _MAX_WARNINGS:
+            texts.append(f"and {len(self._warnings) - _MAX_WARNINGS} more warnings")
+        for text in texts:
+            warnings.warn(text, ToolgradeWarning, stacklevel=4)
+
+    def report(self, *, interrupted: bool = False) -> Report:
+        """Return the report of the cases that are done."""
+        self._rows.trim()
+        return self._builder.file_report(self._rows.rows, self._intake.places, interrupted=interrupted)
+
+    def _take(self, accepted: Iterable[tuple[Unit, int | None, Outcome]]) -> None:
+        """Take outcomes, and write their lines unless the file of results has them."""
+        lines: list[bytes] = []
+        for unit, golden, outcome in accepted:
+            row, rest = (outcome.row, outcome.rest) if outcome.row.results else self._stored(outcome, unit)
+            self._rows.add(replace(row, place=unit.place, trial=unit.trial, golden=golden))
+            if rest:
+                lines.append(head_of(unit, golden) + rest)
+        if self._rejects and self._intake.bad:
+            raise self._intake.error()
+        if lines and self._builder.file is not None:
+            self._builder.file.write(b"".join(lines))
+
+    def _stored(self, outcome: Outcome, unit: Unit) -> tuple[Row, bytes]:
+        """Return the row of a case that the file of results has, and the end of its line if it is written again."""
+        file = self._builder.file
+        stored = None if file is None else file.find(outcome.digest, unit, reuse=True)
+        rows = None if file is None or stored is None else file.rows(stored)
+        if file is None or stored is None or not rows:
+            row = replace(outcome.row, results=measure_item(outcome.tag, outcome.row.case, self.plan))
+            return row, rest_of([row], outcome.digest, contents=self.plan.contents)
+        row = replace(outcome.row, results=rows[0].results)
+        return row, b"" if stored.unit == unit else file.rest(stored)
+
+
+@contextmanager
+def collected_warnings(texts: dict[str, None]) -> Generator[None, None, None]:
+    """Collect the distinct warnings of toolgrade: there may be one for each case."""
+
+    def collect(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:  # noqa: ANN401 - as given
+        if issubclass(category, ToolgradeWarning):
+            texts.setdefault(str(message))
+        else:
+            show(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+        warnings.simplefilter("always", ToolgradeWarning)
+        warnings.showwarning = collect
+        yield

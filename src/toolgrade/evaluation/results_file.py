@@ -1,0 +1,521 @@
+"""File of results: JSON Lines with a header, a line for each case, and an end.
+
+    {"toolgrade_results": 2, "toolgrade": "1.0", "metrics": [{"metric": "tool_correctness", "threshold": 0.5}]}
+    {"case": 0, "trial": 1, "hash": "d3b0...", "id": "refund", "type": "case", "content": {...}, "results": [...]}
+    {"complete": true, "cases": 1, "places": 1, "seconds": 2.1}
+
+`case` is the position of the case, or of the golden that an agent answered. The file is only appended to: of several
+lines of one case, trial and agent, the last one counts, and so does the last header. `hash` is that of the golden for
+an agent, of the case with what its golden expects for recorded runs: a case whose hash has changed is measured again.
+An evaluation is complete if an end is the last line. A line that cannot be read is named, and its case is not measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime, timezone
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, TypeGuard
+
+from pydantic import BaseModel, Field, JsonValue
+
+from toolgrade._internal.atomic_files import refuse_foreign_link
+from toolgrade._internal.json import canonical_json, json_path, json_text, short_repr, to_json_value
+from toolgrade._internal.markers import RESULTS_MARK
+from toolgrade._internal.model import drop_none
+from toolgrade._internal.text import printable
+from toolgrade._internal.version import installed_version
+from toolgrade.dataset import placed_text, problems_of, read_line
+from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError, Problem, ToolgradeWarning
+from toolgrade.evaluation.case_json import EncodedCase, case_from_json, case_members, encode_case
+from toolgrade.evaluation.result_json import Position, Written, WrittenResult, results_contradictions
+from toolgrade.evaluation.rows import Row, Unit
+from toolgrade.metrics import MetricLike
+from toolgrade.redact import DEFAULT
+from toolgrade.report.report import case_names
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+FORMAT: Final = 2
+"""Version of the format; readers refuse every other version."""
+
+Resume: TypeAlias = Literal["missing", "errored", "failed"]
+"""What a resumed evaluation measures: cases without results; also those that could not be measured or whose agent
+broke; also those below a threshold."""
+
+NO_AGENTS: Final[Sequence[str | None]] = (None,)
+"""The agents of an evaluation without several."""
+
+_BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_DIGITS = 16
+_REST: Final = b', "hash": "'
+"""What follows the place of a case in its line."""
+
+
+class WrittenMetric(Written):
+    """A metric of cases, or of whole answers, with its options."""
+
+    metric: str
+    threshold: float
+    options: dict[str, JsonValue] = Field(default_factory=dict[str, Any])
+
+
+class Header(Written):
+    """Header of a session: the evaluation and its environment; `cases` is their number, where it is known."""
+
+    toolgrade_results: int
+    toolgrade: str
+    python: str
+    started_at: str
+    metrics: list[WrittenMetric]
+    cases: Position | None = None
+    trials: Annotated[int, Field(ge=1)] | None = None
+    agents: list[str] | None = None
+
+    @classmethod
+    def new(cls, names: Sequence[str], metrics: Sequence[MetricLike], **counts: Any) -> Self:  # noqa: ANN401 - fields
+        """Return the header of a session that begins now; `names` are those of the metrics in results."""
+        written = [
+            WrittenMetric(metric=name, threshold=metric.threshold, options=to_json_value(_options(metric), []))
+            for name, metric in zip(names, metrics, strict=True)
+        ]
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        return cls(
+            toolgrade_results=FORMAT,
+            toolgrade=installed_version(),
+            python=platform.python_version(),
+            started_at=now,
+            metrics=written,
+            **counts,
+        )
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Versions and time, as in a report."""
+        return {name: getattr(self, name) for name in ("toolgrade", "python", "started_at")}
+
+
+class End(Written):
+    """The last line of a complete evaluation.
+
+    `places` is larger than the number of `cases` of a file that has interrupted runs and, later, the same runs resumed.
+    """
+
+    complete: Literal[True]
+    cases: Position
+    places: Position
+    seconds: float = 0.0
+
+
+class WrittenRow(Written):
+    """One row of the report."""
+
+    component: str | None = None
+    source: str = ""
+    id: str | None = None
+    name: str | None = None
+    type: str | None = None
+    content: dict[str, JsonValue] | None = None
+    results: list[WrittenResult]
+
+    def to_row(self, unit: Unit, golden: int | None) -> Row:
+        """Convert to a row.
+
+        Raises:
+            InvalidDataError: The content is not a case.
+        """
+        case = case_from_json(self.type, self.content, id=self.id, name=self.name)
+        results = tuple(result.to_result() for result in self.results)
+        return Row(case, *unit[:2], self.component, self.source, results, unit.agent, golden)
+
+
+class Line(WrittenRow):
+    """A case with its results, or the rows of a golden with components."""
+
+    case: Position
+    trial: Annotated[int, Field(ge=1)] | None = None
+    agent: str | None = None
+    golden: Position | None = None
+    hash: str
+    results: list[WrittenResult] = Field(default_factory=list[WrittenResult])
+    rows: list[WrittenRow] | None = None
+
+    @property
+    def unit(self) -> Unit:
+        """What identifies the line."""
+        return Unit(self.case, self.trial, self.agent)
+
+    def to_rows(self) -> list[Row]:
+        """Convert to rows; for errors see `WrittenRow.to_row`."""
+        rows = [self] if self.rows is None else self.rows
+        return [row.to_row(self.unit, self.golden) for row in rows]
+
+    def contradictions(self, metrics: Sequence[str]) -> Iterator[Problem]:
+        """Yield what contradicts the metrics of the header."""
+        for row in [self] if self.rows is None else self.rows:
+            is_complete = row.component is not None or list(metrics) == [result.metric for result in row.results]
+            yield from results_contradictions(row.results, metrics, "results", is_complete=is_complete)
+
+
+class Stored(NamedTuple):
+    """Where the line of a case is in a file, and what is known of it without reading it."""
+
+    unit: Unit
+    hash: str
+    start: int
+    size: int
+    status: Literal["passed", "failed", "errored"]
+
+
+@dataclass
+class Content:
+    """What a file of results holds. `bad` are the lines that cannot be read, apart from a torn last one."""
+
+    header: Header | None = None
+    stored: dict[Unit, Stored] = field(default_factory=dict[Unit, Stored])
+    end: End | None = None
+    size: int = 0
+    bad: list[Problem] = field(default_factory=list[Problem])
+    torn: Problem | None = None
+
+
+def is_header(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Return whether a JSON value is the header of a file of results."""
+    return isinstance(value, Mapping) and RESULTS_MARK in value
+
+
+def scan(file: BinaryIO, name: str) -> Content:
+    """Return what a file of results of this name holds, without the cases; it is open at its beginning.
+
+    Raises:
+        DataFileError: It has no header, or one of another version.
+    """
+    content = Content()
+    number = 0
+    for number, raw in enumerate(file, start=1):
+        if not raw.strip():
+            content.size += len(raw)
+            continue
+        document = read_line(raw, number)
+        if document.torn:
+            content.torn = document.problems[0]
+            break
+        problems = document.problems or tuple(_take(document.value, content, len(raw)))
+        content.bad += map(document.placed, problems) if not document.problems else problems
+        content.size += len(raw)
+        if content.header is None:
+            listed = "\n".join(placed_text(name, problem) for problem in content.bad)
+            raise DataFileError(listed or f"{name} is not a file of results", content.bad)
+    return content
+
+
+def _take(value: object, content: Content, size: int) -> Iterator[Problem]:
+    """Take the value of a line; yield what is wrong with it."""
+    if not isinstance(value, Mapping):
+        yield Problem("$", f"expected an object, got {short_repr(value)}")
+        return
+    try:
+        if is_header(value):
+            content.header, content.end = _read_header(value), None
+        elif content.header is None:
+            yield Problem("$", f"the first line must be a header, an object with {RESULTS_MARK!r}")
+        elif "complete" in value:
+            content.end = End.model_validate(value)
+        else:
+            content.end = None
+            unit = Unit(value["case"], value.get("trial"), value.get("agent"))
+            digest: object = value["hash"]
+            if not isinstance(digest, str) or type(value["case"]) is not int:
+                yield Problem("$", "case must be a number and hash a text")
+                return
+            content.stored[unit] = Stored(unit, digest, content.size, size, _status(value))
+    except InvalidDataError as error:
+        yield from problems_of(error)
+    except (KeyError, TypeError, AttributeError) as error:
+        yield Problem("$", f"is not the line of a case: {type(error).__name__}: {error}")
+
+
+def _read_header(value: Mapping[str, Any]) -> Header:
+    version = value[RESULTS_MARK]
+    if version != FORMAT:
+        message = f"format {version!r} cannot be read, only {FORMAT}; use the version of toolgrade that wrote the file"
+        raise InvalidDataError(message, [Problem(json_path((RESULTS_MARK,)), message)])
+    return Header.model_validate(value)
+
+
+def _status(line: Mapping[str, Any]) -> Literal["passed", "failed", "errored"]:
+    """Return the status of a line by its results and how its run ended."""
+    rows = line.get("rows") or [line]
+    results = [result for row in rows for result in row["results"]]
+    if any("ended" in row for row in rows) or any(result["status"] == "errored" for result in results):
+        return "errored"
+    return "failed" if any(result.get("passed") is False for result in results) else "passed"
+
+
+def read_rows(line: bytes, metrics: Sequence[str]) -> list[Row]:
+    """Return the rows of a line of a case.
+
+    Raises:
+        InvalidDataError: It is not one; `problems` has all wrong places.
+    """
+    document = read_line(line, 0)
+    if document.problems:
+        raise InvalidDataError("the line cannot be read", document.problems)
+    written = Line.model_validate(document.value)
+    problems = tuple(written.contradictions(metrics))
+    if problems:
+        raise InvalidDataError("the results are wrong", problems)
+    return written.to_rows()
+
+
+class ResultsFile:
+    """A file of results that is open for an evaluation.
+
+    `content` is what it had before. Lines are matched with cases by `take`, and those that are not are measured again.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], header: Header, resume: Resume | None) -> None:
+        """Open a file and check that it has the results of the same metrics; a new one gets the header.
+
+        Raises:
+            ConfigurationError: The file exists and is not resumed, has other metrics or options, or is open in another
+                program.
+            DataFileError: It is not a file of results.
+            OSError: It cannot be opened, read or written.
+        """
+        self.path = os.fspath(path)
+        self.content = Content()
+        self._header = header
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY
+        refuse_foreign_link(Path(path))
+        try:
+            self._file = os.open(self.path, flags if resume else flags | os.O_EXCL, 0o666)
+        except FileExistsError:
+            message = f"{printable(self.path)} already exists: resume it or choose another path"
+            raise ConfigurationError(message) from None
+        try:
+            _lock(self._file, self.path)
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+        self._by_hash: dict[str, list[Stored]] = {}
+        for stored in self.content.stored.values():
+            if resume == "missing" or stored.status == "passed" or (resume, stored.status) == ("errored", "failed"):
+                self._by_hash.setdefault(stored.hash, []).append(stored)
+
+    def _begin(self) -> None:
+        with os.fdopen(self._file, "rb", closefd=False) as file:
+            file.seek(0)
+            self.is_new = not file.read(1)
+            file.seek(0)
+            self.content = Content() if self.is_new else scan(file, printable(self.path))
+            end = file.seek(0, os.SEEK_END)
+            if self.content.size < end:  # a torn last line
+                os.ftruncate(self._file, self.content.size)
+            file.seek(max(0, self.content.size - 1))
+            self._needs_break = self.content.size > 0 and file.read(1) != b"\n"
+        if self.content.header is not None:
+            _check_same(self.path, self.content.header, self._header)
+        self._is_begun = False
+
+    @property
+    def hashes(self) -> frozenset[str]:
+        """The hashes of the cases that need not be measured again."""
+        return frozenset(self._by_hash)
+
+    def find(self, digest: str, unit: Unit, *, reuse: bool = False) -> Stored | None:
+        """Return the line of this unit, or else of another one, with this hash; `None` without any.
+
+        A line is returned once, and only for the same agent and trial, unless `reuse` is true: equal recorded cases
+        have equal results.
+        """
+        lines = self._by_hash.get(digest, [])
+        for place, stored in sorted(enumerate(lines), key=lambda pair: pair[1].unit != unit):
+            if reuse:
+                return stored
+            if stored.unit[1:] == unit[1:]:
+                return lines.pop(place)
+        return None
+
+    def rows(self, stored: Stored) -> list[Row] | None:
+        """Return the rows of a stored line, `None` if it is wrong, so that its case must be measured again."""
+        try:
+            return read_rows(self._line(stored), [metric.metric for metric in self._header.metrics])
+        except InvalidDataError:
+            return None
+
+    def rest(self, stored: Stored) -> bytes:
+        """Return the end of a stored line, for the line of another unit."""
+        line = self._line(stored)
+        return line[line.index(_REST) :].rstrip(b"\n") + b"\n"
+
+    def _line(self, stored: Stored) -> bytes:
+        with os.fdopen(os.dup(self._file), "rb") as file:
+            file.seek(stored.start)
+            return file.read(stored.size)
+
+    def write(self, lines: bytes) -> None:
+        """Write lines, after the header of this session.
+
+        Raises:
+            OSError: They cannot be written; readers ignore the part that was.
+        """
+        if not self._is_begun:
+            self._is_begun = True
+            lines = (b"\n" if self._needs_break else b"") + self._header.to_json().encode() + b"\n" + lines
+        # One call for whole lines, so that a program that is killed leaves at most a torn last line.
+        written = os.write(self._file, lines)
+        if written < len(lines):
+            raise OSError(f"{self.path}: only {written} of {len(lines)} bytes could be written; is the disk full?")
+
+    def complete(self, cases: int, places: int, seconds: float) -> None:
+        """Write the end, unless the file has it and nothing was written."""
+        end = self.content.end
+        if self._is_begun or end is None or (end.cases, end.places) != (cases, places):
+            line = {"complete": True, "cases": cases, "places": places, "seconds": seconds}
+            self.write(json_text(line).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close the file; remove it if it is new and nothing was written."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Self:
+        """Return this file."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+
+def head_of(unit: Unit, golden: int | None = None) -> bytes:
+    """Return the beginning of the line of a unit."""
+    named = drop_none({"trial": unit.trial, "agent": unit.agent, "golden": golden})
+    return json_text({"case": unit.place, **named})[:-1].encode()
+
+
+def rest_of(
+    rows: Sequence[Row], digest: str, *, contents: bool = True, encoded: Sequence[EncodedCase] | None = None
+) -> bytes:
+    """Return the end of the line of a unit with this hash, without secrets.
+
+    `encoded` are the cases of the rows, if they are encoded already.
+    """
+    cases = map(encode_case, [row.case for row in rows]) if encoded is None else encoded
+    members = [_row_members(row, case, contents=contents) for row, case in zip(rows, cases, strict=True)]
+    if len(rows) > 1 or any(row.component is not None for row in rows):
+        body = b'"rows": [%b]' % b", ".join(b"{%b}" % one for one in members)
+    else:
+        body = b"".join(members)
+    return b'%b%b", %b}\n' % (_REST, digest.encode(), body)
+
+
+def _row_members(row: Row, encoded: EncodedCase, *, contents: bool) -> bytes:
+    head: dict[str, Any] = {}
+    if row.component is not None:
+        head |= {"component": row.component, "source": row.source}
+    if row.error is not None:
+        head |= {"ended": "error"}
+    text = json_text(head | case_names(row.case))[1:-1].encode()
+    members = [text] if text else []
+    if contents:
+        members.append(case_members(encoded))
+    members.append(b'"results": ' + _text_of([result.to_dict(DEFAULT) for result in row.results]).encode())
+    return b", ".join(members)
+
+
+def hash_of(encoded: EncodedCase) -> str:
+    """Return the hash of a golden or a case."""
+    return hashlib.sha256(encoded.text).hexdigest()[:_DIGITS]
+
+
+def _text_of(plain: object) -> str:
+    try:
+        return json_text(plain)
+    except TypeError:  # the result of a user's metric holds a value that JSON does not have
+        return json_text(to_json_value(plain, []))
+
+
+def _options(metric: object) -> dict[str, Any]:
+    """Return the parameters of a metric if it is a dataclass, as those of toolgrade are."""
+    names = [entry.name for entry in fields(metric)] if is_dataclass(metric) else []
+    return {name: _option(getattr(metric, name)) for name in names if not name.startswith("_")}
+
+
+def _option(value: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a parameter as a JSON value that is the same in every process."""
+    match value:
+        case Enum():
+            return _option(value.value)
+        case None | str() | int() | float():
+            return value
+        case Mapping():
+            return {str(key): _option(item) for key, item in value.items()}
+        case BaseModel():
+            return hashlib.sha256(canonical_json(to_json_value(value, [])).encode()).hexdigest()[:_DIGITS]
+        case list() | tuple():
+            return [_option(item) for item in value]
+        case set() | frozenset():
+            return sorted(map(_option, value), key=str)
+        case _:  # a function or another object: its repr may have an address in it, so take a name
+            return _name_of(value)
+
+
+def _name_of(value: object) -> str:
+    names = [getattr(value, name, None) for name in ("name", "model", "__qualname__")]
+    return next((name for name in names if isinstance(name, str)), type(value).__qualname__)
+
+
+def _check_same(path: str, before: Header, now: Header) -> None:
+    """Check that a file was written with the same metrics; another version of toolgrade is a warning.
+
+    Raises:
+        ConfigurationError: The metrics or their options differ; the message lists the differences.
+    """
+    old, new = map(_metric_texts, (before, now))
+    if old != new:
+        raise ConfigurationError(
+            f"{printable(path)} has results of other metrics and cannot be resumed:\n"
+            f"{_without(old, new)} in the file, {_without(new, old)} now\n"
+            "use the same metrics and options, or choose another path"
+        )
+    if before.toolgrade != now.toolgrade:
+        message = f"{printable(path)} was written by toolgrade {before.toolgrade}, and this is {now.toolgrade}"
+        warnings.warn(message, ToolgradeWarning, stacklevel=2)
+
+
+def _metric_texts(header: Header) -> list[str]:
+    return [f"{one.metric} (threshold {one.threshold:g}) with {one.options}" for one in header.metrics]
+
+
+def _without(some: Sequence[str], others: Sequence[str]) -> str:
+    return printable("; ".join(text for text in some if text not in others) or "others")
+
+
+def _lock(file: int, name: str) -> None:
+    """Lock an open file against other programs, where the system has such locks."""
+    if sys.platform == "win32":
+        return
+    import fcntl  # noqa: PLC0415 - not on every system
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigurationError(f"another program is writing to {printable(name)}; wait until it has ended") from None
+    except OSError:  # a file system without locks
+        return

@@ -1,0 +1,72 @@
+"""Detection of what one JSON value of a file holds: the only one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from toolgrade._internal.markers import RESULTS_MARK
+from toolgrade.cases import LLMTestCase
+from toolgrade.formats.messages.langchain import message_fields
+from toolgrade.formats.records import looks_like_record
+
+Kind: TypeAlias = Literal["case", "messages", "message", "trace", "results", "unknown"]
+"""A case, golden, record or conversation of turns; the messages of a conversation; one message of it; (a part of) a
+trace; results; anything else."""
+
+_MESSAGES_KEYS = {"messages", "choices", "output", "request", "response", "body"}
+"""Keys of an object that holds messages; `input` is one only if it is a list."""
+_CASE_KEYS = {"tools_called", "toolsCalled", "turns"}
+
+
+def kind_of(value: object) -> Kind:
+    """Return what a JSON value holds; a list holds messages, or is a trace."""
+    if isinstance(value, Mapping):
+        return _kind_of_object(value)
+    if not isinstance(value, list):
+        return "unknown"
+    return "trace" if _is_trace(value) else "messages"
+
+
+def _kind_of_object(value: Mapping[str, Any]) -> Kind:
+    keys = value.keys() - {"$schema"}
+    if RESULTS_MARK in keys or {"metrics", "cases"} <= keys:
+        return "results"
+    if looks_like_record(value) or keys & _CASE_KEYS or keys <= LLMTestCase.model_fields.keys():
+        return "case"
+    if "stop_reason" not in keys and ("role" in keys or message_fields(value) is not None):
+        return "message"
+    if keys & {*_MESSAGES_KEYS, "role"} or isinstance(value.get("input"), list):
+        # A span may have an input and an output, too.
+        return "trace" if not keys & {"messages", "choices"} and _is_trace(value) else "messages"
+    return "trace" if _is_trace(value) else "unknown"
+
+
+def is_one_conversation(value: list[Any]) -> bool:
+    """Return whether a list is one conversation or trace, and not a list of cases or conversations."""
+    return bool(value) and (_is_piece(value[0]) or _is_trace(value))
+
+
+def has_calls(value: object) -> bool:
+    """Return whether a JSON value has calls that were made, as cases and recordings have and goldens have not."""
+    kind = kind_of(value)
+    if kind != "case" or not isinstance(value, Mapping):
+        return kind in {"messages", "message", "trace"}
+    return bool(value.keys() & _CASE_KEYS) or looks_like_record(value)
+
+
+def _is_piece(entry: object) -> bool:
+    """Return whether a value is a message, an item, an event or a chunk of a conversation."""
+    if not isinstance(entry, Mapping) or kind_of(entry) in {"case", "results"} or "stop_reason" in entry:
+        return False
+    keys = entry.keys()
+    return bool(keys & {"role", "type"}) or kind_of(entry) == "message" or entry.get("object") == _CHUNK
+
+
+_CHUNK = "chat.completion.chunk"
+
+
+def _is_trace(value: object) -> bool:
+    from toolgrade.formats.traces.read import trace_format_of  # noqa: PLC0415 - not loaded for cases
+
+    return trace_format_of(value) is not None

@@ -1,0 +1,391 @@
+"""The one reader of recorded input: files of cases, records, conversations, messages and traces.
+
+What a file holds is detected, for each line of JSON Lines or item of a list:
+
+| a line, an item or the file is | entry |
+|---|---|
+| a test case or a record (`case_from_record`) | the case |
+| a conversation, with `turns` | a case for each question of the user |
+| the messages of a conversation, or an object that holds them (`toolgrade.formats.read`) | a case |
+
+Files of one conversation (also with one message a line) and of traces (`toolgrade.formats.read_traces`, spans on any
+lines) are read as a whole. What cannot be read is an entry, too, so that it is named and counts as not measured.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from toolgrade._internal.json import within_limits
+from toolgrade._internal.model import set_fields
+from toolgrade._internal.text import plural
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, RunStatus, TestCase
+from toolgrade.dataset import (
+    Document,
+    Source,
+    file_error,
+    problems_of,
+    read_case,
+    read_documents,
+    source_name,
+    without_schema,
+)
+from toolgrade.errors import BadLineWarning, InvalidDataError, Problem, ToolgradeWarning
+from toolgrade.formats.document_kind import is_one_conversation, kind_of
+from toolgrade.formats.records import case_from_record
+
+Unit: TypeAlias = Literal["cases", "conversations", "any"]
+"""Form of a conversation of several turns: a case for each question, one conversation, or as it is in the file."""
+
+_CASE_KEYS = ("id", "name", "expected_tools", "expected_output", "required_texts", "must_end", "ended", "tags")
+"""Fields of the case that an object may have besides the messages."""
+
+_LABELS = frozenset({"id", "name", "tags", "metadata"})
+"""Those of them that a conversation has, too; the others say what the whole run should do."""
+
+CASES = "cases"
+"""The format of entries that are not messages or traces."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read.
+
+    Attributes:
+        format: Format of the messages or traces; detected by default.
+        handoff_names: See `toolgrade.formats.read`.
+        unit: Form of conversations.
+        allow_nan: Accept bare NaN and infinities, which JSON does not have.
+    """
+
+    format: str = "auto"
+    handoff_names: tuple[str, ...] = ()
+    unit: Unit = "cases"
+    allow_nan: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the readers of messages and traces."""
+        return {"format": self.format, "handoff_names": self.handoff_names}
+
+
+class Entry(NamedTuple):
+    """What one document of a file holds: cases, or problems that say why there are none.
+
+    Attributes:
+        document: The document; those of one conversation or trace that fills the file are joined.
+        cases: Its cases, as they are in the file: some have neither an id nor a name.
+        problems: Why it cannot be read, with its place in the file.
+        format: `cases`, or the format of its messages or traces.
+        warnings: Warnings about it, such as a call without an answer.
+        notes: Those of them that no run of its cases has, because they are about the whole file.
+    """
+
+    document: Document
+    cases: Sequence[AnyCase] = ()
+    problems: tuple[Problem, ...] = ()
+    format: str = CASES
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether it is a line whose writer stopped before its end."""
+        return self.document.torn
+
+    def name(self, file: str = "") -> str:
+        """Return the name of a case without an id and a name; `file` is its file if there are several."""
+        return " ".join(filter(None, (file, self.document.place if self.document.number else "")))
+
+
+def named(case: AnyCase, name: str) -> AnyCase:
+    """Return a case with this name, unless it has an id or a name, or the name is empty."""
+    return case if case.id or case.name or not name else case.model_copy(update={"name": name})
+
+
+def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
+    r"""Return the cases of a file, in its order: of cases, records, conversations, recorded messages or traces.
+
+    A line of JSON Lines, an item of a list, or the whole file is a test case as `LLMTestCase.to_json` writes it
+    (snake_case or camelCase), a multimodal one, a record (`case_from_record`), a conversation, or recorded messages
+    (`toolgrade.formats.read`); or the file holds traces (`read_traces`). A conversation gives a case for each question
+    of the user (`ConversationalTestCase.to_test_cases`). Blank lines and keys `$schema` are skipped. A case without
+    a name and an id is named `line N`.
+
+    None is dropped, except for two. A *torn* line is left out with a `BadLineWarning`: it begins an object, is not
+    JSON, and is the last one without an end of line, or one that a `JsonlSink` marked when it wrote the next. And an
+    interrupted run is left out, with a `ToolgradeWarning` that counts them, if a later line has a run of the same
+    `run_id`: a `JsonlSink` writes a run again when it was resumed.
+
+    Args:
+        source: A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized.
+        allow_nan: Accept bare NaN and infinities, which JSON does not have.
+
+    Raises:
+        DataFileError: Some lines cannot be read; `problems` has all of them with line and path.
+        MissingPackageError: It is zstd data, and zstandard is not installed.
+        OSError: The file cannot be opened or read.
+
+    Example:
+        >>> import json
+        >>> from pathlib import Path
+        >>> from toolgrade import read_cases
+        >>> case = {"input": "What is the weather in Paris?", "tools_called": [{"name": "get_weather"}]}
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+        >>> log = {"messages": [{"role": "user", "content": "And Rome?"}, {"role": "assistant", "tool_calls": [call]}]}
+        >>> _ = Path("cases.jsonl").write_text(json.dumps(case) + "\n" + json.dumps(log), encoding="utf-8")
+        >>> for case in read_cases("cases.jsonl"):
+        ...     print(f"{case.name}: {case.input} -> {case.tools_called[0].name}")
+        line 1: What is the weather in Paris? -> get_weather
+        line 2: And Rome? -> get_weather
+    """
+    entries = list(read_entries(source, Reading(allow_nan=allow_nan)))
+    problems = [problem for entry in entries for problem in entry.problems]
+    torn = [problem for entry in entries if entry.is_torn for problem in entry.problems]
+    cases = [named(case, entry.name()) for entry in entries for case in entry.cases]
+    if len(problems) > len(torn) or (torn and not cases):
+        raise file_error(source, problems)
+    name = source_name(source)
+    for problem in torn:
+        warnings.warn(f"{name}:{problem.line}: left out {problem.message}", BadLineWarning, stacklevel=2)
+    resumed = ResumedRuns()
+    replaced = {place for number, case in enumerate(cases) if (place := resumed.add(number, case)) is not None}
+    if replaced:
+        warnings.warn(f"{name}: {replaced_text(len(replaced))}", ToolgradeWarning, stacklevel=2)
+    return [case for number, case in enumerate(cases) if number not in replaced]  # type: ignore[misc]
+
+
+class ResumedRuns:
+    """Finds interrupted runs that a later case has again, resumed. Memory grows with the number of those that wait.
+
+    A `JsonlSink` writes a run when it is interrupted and again when it was resumed, under the same `run_id`.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, int] = {}
+
+    def add(self, place: int, case: AnyCase) -> int | None:
+        """Add the next case; return the place of the earlier case that it replaces, if there is one."""
+        run = getattr(case, "run", None)
+        if run is None or run.run_id is None:
+            return None
+        return self.add_run(place, run.run_id, is_interrupted=run.status is RunStatus.INTERRUPTED)
+
+    def add_run(self, place: int, run_id: str, *, is_interrupted: bool) -> int | None:
+        """Do the same for a run by its id."""
+        replaced = self._waiting.pop(run_id, None)
+        if is_interrupted:
+            self._waiting[run_id] = place
+        return replaced
+
+
+def replaced_text(number: int) -> str:
+    """Return the warning of interrupted runs that were left out."""
+    return f"left out {plural(number, 'interrupted run')}: a later line has the same run, resumed"
+
+
+def read_entries(source: Source, how: Reading) -> Iterator[Entry]:
+    """Yield the entries of a file, in its order. Files of cases or conversations are not held in memory.
+
+    Raises:
+        MissingPackageError: It is zstd data, and zstandard is not installed.
+        OSError: The file cannot be opened or read.
+    """
+    documents = read_documents(source, allow_nan=how.allow_nan, is_one=is_one_conversation)
+    head: list[Document] = []
+    kind: str = "unknown"
+    for document in documents:  # up to the first that says what the file holds
+        head.append(document)
+        kind = "unknown" if document.problems else _kind_of(document.value, how)
+        if kind != "unknown":
+            break
+    documents = chain(head, documents)
+    if kind == "trace":
+        yield from _read_sessions(list(documents), how)
+    elif kind == "message":
+        yield from read_each(_joined_messages(list(documents)), how)
+    else:
+        yield from read_each(documents, how)
+
+
+def _kind_of(value: object, how: Reading) -> str:
+    if how.format == "auto":
+        return kind_of(value)
+    from toolgrade.formats.traces.read import TRACE_FORMATS  # noqa: PLC0415 - not loaded for cases
+
+    return "trace" if how.format in TRACE_FORMATS else "messages"
+
+
+def _joined_messages(documents: list[Document]) -> list[Document]:
+    """Return the only conversation of a file if each line is a message of it, else the documents as they are."""
+    values = [document.value for document in documents if not document.problems]
+    if not all(kind_of(value) == "message" for value in values):
+        return documents
+    # A torn last line is a message that was lost: the others are the conversation, and it stays bad.
+    return [Document(values), *(document for document in documents if document.problems)]
+
+
+def read_each(documents: Iterable[Document], how: Reading) -> Iterator[Entry]:
+    """Yield the entry of each document by itself."""
+    for document in documents:
+        if document.problems:
+            yield Entry(document, problems=document.problems)
+            continue
+        try:
+            yield _read_document(document, how)
+        except InvalidDataError as error:
+            yield Entry(document, problems=tuple(map(document.placed, problems_of(error))))
+
+
+def _read_document(document: Document, how: Reading) -> Entry:
+    """Return the entry of a document that is a case or a conversation.
+
+    Raises:
+        InvalidDataError: It is neither, or cannot be read.
+    """
+    value = document.value
+    kind = kind_of(value) if how.format == "auto" else "messages"
+    if kind == "results":
+        raise InvalidDataError.of("has results that are scored already; show them with `toolgrade report`")
+    if kind == "trace":
+        raise InvalidDataError.of("is a trace in a file of other content; keep traces in a file of their own")
+    if kind == "message" and document.line is not None:
+        raise InvalidDataError.of("is a single message; a line holds one conversation: put its messages into one list")
+    if kind in {"messages", "message"}:
+        return _read_messages(document, how)
+    return Entry(document, _read_cases(value, document, how.unit))
+
+
+@within_limits
+def _read_cases(value: object, document: Document, unit: Unit) -> Sequence[AnyCase]:
+    """Return the case of a JSON value, or a case for each question of the conversation that it holds."""
+    if not isinstance(value, dict) or "turns" not in value:
+        if unit == "conversations":
+            raise InvalidDataError.of("is a case, which cannot become a conversation; use --as cases")
+        return [read_case(value)]
+    conversation = ConversationalTestCase.model_validate(without_schema(value))
+    if unit != "cases":
+        return [conversation]
+    cases = conversation.model_copy(update=_label(conversation, document)).to_test_cases()
+    if not cases:
+        message = "has no question that an assistant answered"
+        raise InvalidDataError(message, [Problem("$.turns", message)])
+    return cases
+
+
+def _label(conversation: ConversationalTestCase, document: Document) -> dict[str, str]:
+    """Return the name of a conversation without an id and a name, which its cases have before their turn."""
+    return {} if conversation.id or conversation.name else {"name": document.place}
+
+
+def _read_messages(document: Document, how: Reading) -> Entry:
+    """Return the entry of recorded messages.
+
+    The case has the id, the name, the tags, the metadata and the expectations of the object with the messages.
+    Expectations of a whole conversation are left out of conversations, with a warning.
+    """
+    from toolgrade.formats.messages.read import read  # noqa: PLC0415 - not loaded for cases
+
+    value = document.value
+    own = value if isinstance(value, Mapping) and "role" not in value else {}
+    case = case_from_record({key: own[key] for key in (*_CASE_KEYS, "metadata") if own.get(key) is not None})
+    fields = {name: getattr(case, name) for name in (*_CASE_KEYS, "metadata") if name in case.model_fields_set}
+    transcript = read(value, **how.options)
+    texts = [*transcript.run.warnings]
+    if how.unit == "conversations":
+        if not fields.keys() <= _LABELS | {"ended"}:
+            texts.append("left out the expectations of the conversation; use --as cases to keep them")
+        labels = {name: value for name, value in fields.items() if name in _LABELS}
+        conversation = transcript.conversation
+        if "metadata" in labels:
+            labels["metadata"] = {**conversation.metadata, **labels["metadata"]}
+        return Entry(document, [conversation.model_copy(update=labels)], (), transcript.format, tuple(texts))
+    run = transcript.run
+    if case.run is not None and case.run.warnings:  # those about the expectations
+        run = run.model_copy(update={"warnings": [*run.warnings, *case.run.warnings]})
+    return Entry(document, [_with_fields(run.to_test_case(), fields)], (), transcript.format, tuple(texts))
+
+
+def _with_fields(case: LLMTestCase, fields: Mapping[str, Any]) -> LLMTestCase:
+    """Return a copy of the case with these fields set; metadata are merged."""
+    values = set_fields(case) | dict(fields)
+    metadata = {**case.metadata, **fields.get("metadata", {})}
+    if metadata:
+        values["metadata"] = metadata
+    return LLMTestCase(**values)
+
+
+def _read_sessions(documents: list[Document], how: Reading) -> Iterator[Entry]:
+    """Yield an entry for each session of the traces in a file, and one for each line that cannot be read.
+
+    A case is a trace and has its id; or a conversation is a session.
+    """
+    from toolgrade.formats.traces.read import read_trace_documents, session_conversation  # noqa: PLC0415
+
+    bad = [Entry(document, problems=document.problems) for document in documents if document.problems]
+    good = [document for document in documents if not document.problems]
+    while good:
+        try:
+            traces = read_trace_documents([(_root(one), one.value) for one in good], **how.options)
+        except InvalidDataError as error:
+            by_root = {_root(document): document for document in good}
+            placed = [(by_root.get(_root_of(one)), one) for one in problems_of(error)]
+            wrong = {id(document) for document, _ in placed if document is not None}
+            if len(good) == 1 or not wrong:
+                problems = tuple(_in_line(document, problem) for document, problem in placed)
+                bad.append(Entry(good[0] if len(good) == 1 else Document(), problems=problems))
+                break
+            for document in good:
+                if id(document) in wrong:
+                    own = tuple(_in_line(document, problem) for one, problem in placed if one is document)
+                    bad.append(Entry(document, problems=own))
+            good = [document for document in good if id(document) not in wrong]
+            continue
+        notes = list(traces.warnings)
+        for runs in traces.sessions:
+            texts = [*notes, *(f"trace {run.run_id}: {text}" for run in runs for text in run.warnings)]
+            cases: list[AnyCase] = [run.to_test_case(id=run.run_id) for run in runs]
+            if how.unit == "conversations":
+                cases = [session_conversation(runs)]
+            yield Entry(Document(), cases, (), traces.format, tuple(texts), tuple(notes))
+            notes.clear()  # only the first session has those of the file
+        break
+    yield from sorted(bad, key=lambda entry: entry.document.number)
+
+
+def _root(document: Document) -> str:
+    """Return the path of a document in problems of traces, which may have spans on several lines."""
+    return "$" if document.line is None else document.place
+
+
+def _root_of(problem: Problem) -> str:
+    return problem.path.partition(".")[0].partition("[")[0]
+
+
+def _in_line(document: Document | None, problem: Problem) -> Problem:
+    """Return a problem of the path `line 3.spans` as a problem of line 3 and the path `$.spans`."""
+    if document is None or document.line is None:
+        return problem
+    return Problem("$" + problem.path.removeprefix(_root(document)), problem.message, document.line)
+
+
+def count_calls(case: AnyCase) -> int:
+    """Return the number of calls of the agent in a case."""
+    parts = case.turns if isinstance(case, ConversationalTestCase) else [case]
+    return sum(len(part.tools_called or ()) for part in parts)
+
+
+def formats_text(formats: Counter[str]) -> str:
+    """Return what was read, such as `"3 conversations (2 openai-chat, 1 anthropic)"` or `"3 traces (otel)"`."""
+    from toolgrade.formats.traces.read import TRACE_FORMATS  # noqa: PLC0415 - not loaded for cases
+
+    if set(formats) <= {CASES}:
+        return plural(formats[CASES], "case")
+    names = [f"{number} {name}" if len(formats) > 1 else name for name, number in formats.items()]
+    noun = "trace" if formats.keys() & TRACE_FORMATS else "conversation"
+    return f"{plural(sum(formats.values()), noun)} ({', '.join(names)})"
