@@ -1,6 +1,6 @@
 """Tool calls, how they were executed, and tool specifications."""
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: pydantic would compile the text of each annotation at every start.
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BeforeValidator, Field, PlainValidator
 
 from toolgrade._internal.json import JsonObject, parse_json_value, short_repr, to_json_value
-from toolgrade._internal.model import Model, drop_none
+from toolgrade._internal.model import Model, drop_none, new_list
 from toolgrade.errors import InvalidDataError
 
 
@@ -182,9 +182,9 @@ class Execution(Model):
     started_at: datetime | None = None
     duration: Annotated[float, Field(ge=0)] | None = None
     """Seconds."""
-    children: list[ToolCall] = Field(default_factory=list)
+    children: list["ToolCall"] = Field(default_factory=new_list)
     """Calls made inside this one, by the tool or by a sub-agent."""
-    not_captured: list[str] = Field(default_factory=list)
+    not_captured: list[str] = Field(default_factory=new_list)
     """Fields of the call that the recording does not contain; they are left out of every comparison."""
     source: str | None = None
     """Place that the call was read from, e.g. a file and line or a span id."""

@@ -1,6 +1,6 @@
 """Test cases and conversations, and the recorded runs that they may come from."""
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: pydantic would compile the text of each annotation at every start.
 
 import base64
 import binascii
@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from enum import Enum
 from itertools import chain, groupby
-
-# pydantic 2.10 looks up `Any` in this module to complete the models.
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar  # pyright: ignore[reportUnusedImport]
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from pydantic import (
     AliasChoices,
     BeforeValidator,
     Field,
-    JsonValue,
     PlainSerializer,
     PlainValidator,
     ValidationInfo,
@@ -26,15 +23,17 @@ from pydantic import (
 )
 
 from toolgrade._internal.json import JsonObject, short_repr, to_json_value
-from toolgrade._internal.model import Model, drop_none, set_fields
+from toolgrade._internal.markers import MARK
+from toolgrade._internal.model import Model, drop_none, new_list, set_fields
 from toolgrade.calls import AvailableTools, CallOrigin, ToolCall
 from toolgrade.errors import InvalidDataError, ToolgradeWarning
-from toolgrade.expect import ExpectedOutput, ExpectedTools, Matcher
-from toolgrade.expect.json_form import read_matcher
-from toolgrade.expect.matcher import MARK
+from toolgrade.expect.fields import ExpectedOutput, ExpectedTools, read_matcher
+from toolgrade.matching.argument_pattern import is_pattern
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from toolgrade.expect.matcher import Matcher
 
 __all__ = [
     "AnyCase",
@@ -137,7 +136,7 @@ class MLLMImage(Model):
     mime_type: str | None = None
 
     @model_validator(mode="after")
-    def _exactly_one(self) -> Self:
+    def _exactly_one(self) -> "Self":
         fields = [name for name in ("url", "path", "data") if getattr(self, name) is not None]
         if len(fields) != 1:
             message = f"an image must have exactly one of url, path, data, got {', '.join(fields) or 'none'}"
@@ -167,7 +166,7 @@ def _parts_or_none(value: object, *, expected: str = "a list") -> list[str | MLL
     return parts
 
 
-def _plain_parts(value: str | list[str | MLLMImage] | None) -> JsonValue:
+def _plain_parts(value: str | list[str | MLLMImage] | None) -> Any:  # noqa: ANN401 - pydantic builds a validator of it
     if isinstance(value, list):
         return [part.to_dict() if isinstance(part, MLLMImage) else part for part in value]
     return value
@@ -184,18 +183,19 @@ TextOrImages: TypeAlias = Annotated[
 """Text, or texts and images in their order."""
 
 
-def _expected_parts(value: object) -> str | Matcher | list[str | MLLMImage] | None:
-    is_matcher = isinstance(value, Matcher) or (isinstance(value, dict) and MARK in value)
+def _expected_parts(value: object) -> "str | Matcher | list[str | MLLMImage] | None":
+    is_matcher = is_pattern(value) or (isinstance(value, dict) and MARK in value)
     return read_matcher(value) if is_matcher else _text_or_images(value)
 
 
-def _plain_expected(value: str | Matcher | list[str | MLLMImage] | None) -> JsonValue:
-    return value.to_json() if isinstance(value, Matcher) else _plain_parts(value)
+def _plain_expected(value: "str | Matcher | list[str | MLLMImage] | None") -> Any:  # noqa: ANN401 - as above
+    return _plain_parts(value) if value is None or isinstance(value, (str, list)) else value.to_json()
 
 
-ExpectedTextOrImages: TypeAlias = Annotated[
-    str | Matcher | list[str | MLLMImage] | None, PlainValidator(_expected_parts), PlainSerializer(_plain_expected)
-]
+if TYPE_CHECKING:
+    ExpectedTextOrImages: TypeAlias = str | Matcher | list[str | MLLMImage] | None
+else:
+    ExpectedTextOrImages = Annotated[Any, PlainValidator(_expected_parts), PlainSerializer(_plain_expected)]
 """Text, texts and images in their order, or a matcher of the answer."""
 
 
@@ -295,28 +295,28 @@ class Run(Model):
     """The final answer; `None` if the run ended without one."""
     agent_texts: list[str] | None = None
     """All texts of the agent to the user, in their order; `None` if only the answer was recorded."""
-    dialogue: list[Turn] = Field(default_factory=list)
+    dialogue: list[Turn] = Field(default_factory=new_list)
     """What the user and the agent said, if the user spoke more than once, without the calls: their `turn` says to which
     message of the user they belong."""
-    calls: list[ToolCall] = Field(default_factory=list)
-    handoffs: list[Handoff] = Field(default_factory=list)
-    failed_handoffs: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    calls: list[ToolCall] = Field(default_factory=new_list)
+    handoffs: list[Handoff] = Field(default_factory=new_list)
+    failed_handoffs: list[Annotated[int, Field(ge=0)]] = Field(default_factory=new_list)
     """Positions, in `calls`, of requests to hand over that were refused or that the run ended before."""
     available_tools: AvailableTools | None = None
     status: RunStatus = RunStatus.OK
     error: str | None = None
     """`"TypeName: text"` of the exception that ended it, or the text of what stopped it."""
-    models: list[str] = Field(default_factory=list)
+    models: list[str] = Field(default_factory=new_list)
     usage: dict[str, int] | None = None
     """Tokens by name, e.g. `input_tokens`, `output_tokens`."""
     conversation_id: str | None = None
     run_id: str | None = None
-    tags: list[str] = Field(default_factory=list)
+    tags: list[str] = Field(default_factory=new_list)
     metadata: Metadata = Field(default_factory=dict)
     started_at: datetime | None = None
     duration: Annotated[float, Field(ge=0)] | None = None
     """Seconds."""
-    warnings: list[str] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=new_list)
     """What the recording did not understand or does not contain; every result of this run repeats it."""
 
     @property
@@ -367,7 +367,7 @@ class Run(Model):
         handoffs: bool = False,
         executed_only: bool = False,
         code: bool = True,
-    ) -> LLMTestCase:
+    ) -> "LLMTestCase":
         """Return the run as a test case.
 
         Args:
@@ -400,7 +400,7 @@ class Run(Model):
         return LLMTestCase(tools_called=called, run=self, **drop_none(fields))
 
     @_with_arguments_of(to_test_case)
-    def to_mllm_test_case(self, **arguments: Any) -> MLLMTestCase:  # noqa: ANN401 - checked by `to_test_case`
+    def to_mllm_test_case(self, **arguments: Any) -> "MLLMTestCase":  # noqa: ANN401 - checked by `to_test_case`
         """Return the run as a multimodal test case, whose input is `input_parts`, or `input` without images.
 
         The arguments are those of `to_test_case`. Images in outputs of tools stay in `tools_called[i].output`.
@@ -457,14 +457,14 @@ class LLMTestCase(Model):
     ended: bool | None = None
     """Whether the run came to its own end; `None` if only the status of the run says so."""
     expected_output: ExpectedOutput | None = None
-    required_texts: list[str] = Field(default_factory=list)
+    required_texts: list[str] = Field(default_factory=new_list)
     """Texts that the agent must say at any time."""
     must_end: bool = False
     """Whether the run must come to its own end."""
     tools_called: list[ToolCall] | None = None
     expected_tools: ExpectedTools | None = None
     available_tools: AvailableTools | None = None
-    tags: list[str] = Field(default_factory=list)
+    tags: list[str] = Field(default_factory=new_list)
     metadata: Metadata = Field(default_factory=dict)
     run: Run | None = None
     """The recorded run; every result repeats its warnings."""
@@ -500,12 +500,12 @@ class MLLMTestCase(Model):
     agent_texts: list[str] | None = None
     ended: bool | None = None
     expected_output: ExpectedTextOrImages = None
-    required_texts: list[str] = Field(default_factory=list)
+    required_texts: list[str] = Field(default_factory=new_list)
     must_end: bool = False
     tools_called: list[ToolCall] | None = None
     expected_tools: ExpectedTools | None = None
     available_tools: AvailableTools | None = None
-    tags: list[str] = Field(default_factory=list)
+    tags: list[str] = Field(default_factory=new_list)
     metadata: Metadata = Field(default_factory=dict)
     run: Run | None = None
     context: StoredTexts = None
@@ -544,7 +544,7 @@ class ConversationalTestCase(Model):
     id: Identifier | None = None
     name: str | None = None
     available_tools: AvailableTools | None = None
-    tags: list[str] = Field(default_factory=list)
+    tags: list[str] = Field(default_factory=new_list)
     metadata: Metadata = Field(default_factory=dict)
     scenario: StoredText = None
     expected_outcome: StoredText = None

@@ -8,14 +8,17 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from toolgrade._internal.markers import REDACTED
 from toolgrade._internal.text import printable, short_json
 from toolgrade.errors import NotMeasuredError
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.argument_pattern import is_pattern, json_of
 from toolgrade.matching.json_compare import ABSENT
-from toolgrade.redact import DEFAULT, REDACTED, Redactor
+
+if TYPE_CHECKING:
+    from toolgrade.redact import Redactor
 
 _MAPPINGS = ("parts", "judge", "usage")
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -130,8 +133,9 @@ class Finding(NamedTuple):
     called_value: Any = ABSENT
     turn: int | None = None
 
-    def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-        """Return this as JSON values, redacted; missing values are left out."""
+    def to_dict(self, redactor: Redactor | None = None) -> dict[str, Any]:
+        """Return this as JSON values, redacted (by default with `toolgrade.redact.DEFAULT`), without missing values."""
+        redactor = redactor or _default_redactor()
         names = ("kind", "message", "tool", "expected", "called", "turn", "path")
         plain = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         plain["message"] = redactor(self.message)  # it may quote a judge, an error or an output
@@ -175,8 +179,9 @@ class QuestionResult:
     flip_rate: float | None = None
     problem: str | None = None
 
-    def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-        """Return this as JSON values, redacted; missing values are left out."""
+    def to_dict(self, redactor: Redactor | None = None) -> dict[str, Any]:
+        """Return this as JSON values, redacted as by `Finding.to_dict`; missing values are left out."""
+        redactor = redactor or _default_redactor()
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["evidence"] = list(self.evidence)
         return {name: redactor(value) for name, value in plain.items() if value not in (None, [])}
@@ -200,7 +205,7 @@ class UnitResult:
     arguments: float | None = None
     questions: tuple[QuestionResult, ...] = ()
 
-    def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
+    def to_dict(self, redactor: Redactor | None = None) -> dict[str, Any]:
         """Return this as JSON values, redacted; a missing score is null."""
         return {
             "index": self.index,
@@ -342,8 +347,9 @@ class MetricResult:
         """Return the same result under another metric name."""
         return self if metric == self.metric else replace(self, metric=metric)
 
-    def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-        """Return this as JSON values, redacted; missing values are left out."""
+    def to_dict(self, redactor: Redactor | None = None) -> dict[str, Any]:
+        """Return this as JSON values, redacted as by `Finding.to_dict`; missing values are left out."""
+        redactor = redactor or _default_redactor()
         plain: dict[str, Any] = {"metric": self.metric, "status": self.status.value, "threshold": self.threshold}
         for name in ("score", "passed", "reason", "error"):
             if getattr(self, name) is not None:
@@ -369,16 +375,24 @@ def _number(value: MetricResult | float) -> float:
     return float(value) if isinstance(value, MetricResult) else value
 
 
-def redact_at_path(value: Any, path: str | None, redactor: Redactor = DEFAULT) -> Any:  # noqa: ANN401 - a JSON value
+def _default_redactor() -> Redactor:
+    from toolgrade.redact import DEFAULT  # noqa: PLC0415 - its expressions take long to compile
+
+    return DEFAULT
+
+
+def redact_at_path(value: Any, path: str | None, redactor: Redactor | None = None) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value at a JSON path, redacted; any key of the path may be secret."""
-    if redactor is DEFAULT and not _has_secret_key(path or ""):
+    default = _default_redactor()
+    redactor = redactor or default
+    if redactor is default and not _has_secret_key(path or ""):
         return redactor(value)
     return redactor.at(_names_in(path or ""), value)
 
 
 @lru_cache(maxsize=1024)
 def _has_secret_key(path: str) -> bool:
-    return DEFAULT.at(_names_in(path), 1) == REDACTED
+    return _default_redactor().at(_names_in(path), 1) == REDACTED
 
 
 def _names_in(path: str) -> tuple[str, ...]:
@@ -393,7 +407,7 @@ def display_value(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON
     """Return the value at a JSON path as text for people, without secrets; a matcher is described."""
     kind = type(value)
     if (kind is str or _holds_numbers(value)) and not _has_secret_key(path or ""):
-        return short_json(DEFAULT(value) if kind is str else value)
+        return short_json(_default_redactor()(value) if kind is str else value)
     plain = json_of(value)
     safe = redact_at_path(plain, path)
     return printable(value.describe()) if is_pattern(value) and safe == plain else short_json(safe)

@@ -11,6 +11,8 @@ import pytest
 
 import toolgrade.cli
 from processes import run_python
+from toolgrade import calls, cases
+from toolgrade._internal.model import Model
 from toolgrade.cli.main import _SECTIONS, main
 
 CASE = {"tools_called": [{"name": "search"}], "expected_tools": [{"name": "search"}]}
@@ -51,10 +53,59 @@ main(json.loads(sys.argv[1]))
 """
 
 
+ONE_CASE = """
+import json, sys
+from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+
+call = {"name": "search", "args": {"query": "rain"}}
+case = LLMTestCase(tools_called=[ToolCall(**call)], expected_tools=[call], expected_output="dry")
+assert ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).score == 1
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
 def loaded_modules(folder: Path, *arguments: str) -> set[str]:
     """Run a command and return the modules that are loaded at its end."""
     run_python(["-c", PROGRAM, json.dumps(arguments)], folder)
     return set(json.loads((folder / "loaded.json").read_text(encoding="utf-8")))
+
+
+def test_a_case_of_plain_calls_loads_neither_plans_nor_other_metrics(tmp_path: Path) -> None:
+    """Nor matchers, redaction and readers of files: only the data, the alignment and the metric."""
+    modules = set(json.loads(run_python(["-c", ONE_CASE], tmp_path).out))
+
+    packages = {".".join(name.split(".")[:2]) for name in modules if name.startswith("toolgrade.")}
+    assert packages == {
+        f"toolgrade.{name}"
+        for name in ("_internal", "calls", "cases", "errors", "expect", "matching", "metrics", "result")
+    }
+    assert {name for name in modules if name.startswith("toolgrade.expect.")} == {"toolgrade.expect.fields"}
+    assert {name for name in modules if name.startswith("toolgrade.metrics.")} == {
+        f"toolgrade.metrics.{name}"
+        for name in (
+            *("base", "call_filter", "comparable_calls", "tool_correctness", "wording"),
+            *("effect_verbs", "name_patterns", "tool_effects"),
+        )
+    }
+    assert not modules & {"asyncio", "difflib", "statistics", "jsonschema", "tomllib", "tomli"}
+
+
+def test_no_model_parses_the_signature_of_list() -> None:
+    """Pydantic reads that of each default factory, and Python keeps that of `list` as a text."""
+    models = [model for model in Model.__subclasses__() if model.__module__ in (calls.__name__, cases.__name__)]
+    fields = [field for model in models for field in model.model_fields.values()]
+
+    assert fields
+    assert not [field for field in fields if field.default_factory is list]
+
+
+@pytest.mark.parametrize(("text", "loads"), [("[project]", False), ("[tool.toolgrade.score]", True)])
+def test_settings_load_a_parser_only_for_a_file_that_mentions_toolgrade(tmp_path: Path, text: str, loads: bool) -> None:
+    """A long file of a project without settings costs nothing."""
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "cases.jsonl").write_text(json.dumps(CASE), encoding="utf-8")
+
+    assert loads == bool(loaded_modules(tmp_path, "score", "cases.jsonl") & {"tomllib", "tomli"})
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("nosuch",)])

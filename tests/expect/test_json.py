@@ -28,6 +28,7 @@ from toolgrade.expect import (
     expectation_json,
     read_expectation,
 )
+from toolgrade.expect.fields import is_list_of_calls
 from toolgrade.expect.json_form import is_expectation
 
 #: An expectation that uses everything, and its JSON form.
@@ -160,6 +161,7 @@ def test_a_record_takes_an_expectation() -> None:
 def test_detection_of_expectations(value: object, does: bool) -> None:
     """A list of plain calls is not an expectation, whatever its arguments contain."""
     assert is_expectation(value) == does
+    assert not (does and is_list_of_calls(value))
 
 
 #: The golden file has the problem of each.

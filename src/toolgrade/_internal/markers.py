@@ -17,6 +17,9 @@ it, so no complete line is mistaken for a torn one."""
 MATCHER_MARK: Final = "__toolgrade_matcher__"
 """Attribute of the classes whose objects stand for many values, so that they are not values of a call."""
 
+MARK: Final = "$is"
+"""The key that marks the JSON form of a matcher."""
+
 
 def is_redacted(value: object) -> bool:
     """Return whether a value is a text that contains `REDACTED`; lists and objects are not searched."""

@@ -7,7 +7,6 @@ reading it back gives an equal object.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -28,15 +27,29 @@ from toolgrade._internal.json import json_path, json_text, parse_json, replace_n
 from toolgrade.errors import InvalidDataError, Problem
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
     from typing_extensions import Self
 
 
 def snake_or_camel(name: str) -> str | AliasChoices:
     """Return the names that a field accepts: `tools_called` and `toolsCalled`; of one word, only that."""
-    camel = to_camel(name)
     # Pydantic looks up every choice of every field that is not set.
-    return name if camel == name else AliasChoices(name, camel)
+    return AliasChoices(name, to_camel(name)) if "_" in name else name
+
+
+def names_of(name: str, field: FieldInfo) -> set[str]:
+    """Return the names that a field of a model accepts."""
+    aliases = field.validation_alias
+    return {name, *(map(str, aliases.choices) if isinstance(aliases, AliasChoices) else ())}
+
+
+def new_list() -> list[Any]:
+    """Return an empty list, as the default factory of a field.
+
+    Pydantic reads the signature of a factory, and that of `list` is a text, which Python takes milliseconds to parse.
+    """
+    return []
 
 
 def drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,10 +216,11 @@ def _unknown_field(model: type[BaseModel], name: str, *, depth: int) -> str:
     if depth > 1:  # the field belongs to a nested model, which pydantic does not name
         return f"unknown field {name!r}; remove it, or put it into `metadata` of the case"
     for field, info in model.model_fields.items():
-        aliases = info.validation_alias
-        if name == field or (isinstance(aliases, AliasChoices) and name in aliases.choices):
+        if name in names_of(field, info):
             return f"{name!r} repeats {field!r} under another name; give it once"
     fields = sorted(model.model_fields)
+    import difflib  # noqa: PLC0415 - loaded with the first wrong name
+
     near = difflib.get_close_matches(name, fields, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"unknown field {name!r}; {hint}valid fields are {', '.join(fields)}"

@@ -6,7 +6,6 @@ stay inside of its folder.
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -16,8 +15,6 @@ from typing import Any, NamedTuple
 
 from toolgrade.errors import ConfigurationError
 
-# Loaded by name, because type checkers run on one Python only and find one of the two.
-_toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _FILE = "pyproject.toml"
 
 
@@ -54,6 +51,8 @@ class ProjectSettings(NamedTuple):
 
     def unknown(self, key: str, word: str, options: Iterable[str]) -> ConfigurationError:
         """Return the error of an unknown key, with the option that is close to its last word, if there is one."""
+        import difflib  # noqa: PLC0415 - loaded with the first wrong key
+
         near = difflib.get_close_matches(word, list(options), n=1)
         hint = f"did you mean {near[0]!r}?" if near else "remove it; docs/settings.md lists what can be set"
         return self.error(key, f"is not a setting; {hint}")
@@ -77,7 +76,9 @@ def read_project_settings() -> ProjectSettings | None:
         data = file.read_bytes()
         if b"toolgrade" not in data:  # most projects have no settings, and many have long files
             return None
-        tool = _toml.loads(data.decode("utf-8")).get("tool")
+        # Loaded by name, because type checkers run on one Python only and find one of the two.
+        toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+        tool = toml.loads(data.decode("utf-8")).get("tool")
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigurationError(f"{os.path.relpath(file)} cannot be read as TOML: {reason}") from None

@@ -21,51 +21,44 @@ Every plan has a JSON form, which files of cases contain in place of the list: s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING
 
-from pydantic import WrapSerializer, WrapValidator
-
-from toolgrade.calls import ToolCall
-from toolgrade.expect.check_matchers import Predicate, Schema
-from toolgrade.expect.json_form import expectation_json, is_expectation, read_expectation, read_matcher
-from toolgrade.expect.list_matchers import Subset, Superset, Unordered
-from toolgrade.expect.matcher import Matcher
-from toolgrade.expect.meaning import SameMeaning
-from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan
-from toolgrade.expect.presence_matchers import Absent, Ignore, Optional, Present
-from toolgrade.expect.value_matchers import (
-    AnyOf,
-    Approx,
-    Contains,
-    ContainsAll,
-    DateEqual,
-    Exact,
-    Glob,
-    IgnoreCase,
-    Normalized,
-    Regex,
-)
+from toolgrade._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
-    ExpectedTools: TypeAlias = list[ToolCall] | Plan | Alternatives
-    ExpectedOutput: TypeAlias = str | Matcher
-else:
+    from toolgrade.expect.check_matchers import Predicate, Schema
+    from toolgrade.expect.fields import ExpectedOutput as ExpectedOutput
+    from toolgrade.expect.fields import ExpectedTools
+    from toolgrade.expect.json_form import expectation_json, read_expectation
+    from toolgrade.expect.list_matchers import Subset, Superset, Unordered
+    from toolgrade.expect.matcher import Exact, Matcher
+    from toolgrade.expect.meaning import SameMeaning
+    from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan
+    from toolgrade.expect.presence_matchers import Absent, Ignore, Optional, Present
+    from toolgrade.expect.value_matchers import (
+        AnyOf,
+        Approx,
+        Contains,
+        ContainsAll,
+        DateEqual,
+        Glob,
+        IgnoreCase,
+        Normalized,
+        Regex,
+    )
 
-    def _read(value: Any, calls: Callable[[Any], list[ToolCall]]) -> Any:
-        return read_expectation(value) if is_expectation(value) else calls(value)
-
-    def _write(value: Any, calls: Callable[[Any], Any]) -> Any:
-        return expectation_json(value) if isinstance(value, (Plan, Alternatives)) else calls(value)
-
-    def _read_output(value: Any, text: Callable[[Any], str]) -> Any:
-        return read_matcher(value) if isinstance(value, (Matcher, Mapping)) else text(value)
-
-    def _write_output(value: Any, text: Callable[[Any], Any]) -> Any:
-        return value.to_json() if isinstance(value, Matcher) else text(value)
-
-    ExpectedTools = Annotated[list[ToolCall], WrapValidator(_read), WrapSerializer(_write)]
-    ExpectedOutput = Annotated[str, WrapValidator(_read_output), WrapSerializer(_write_output)]
+_NAMES = {
+    "check_matchers": "Predicate Schema",
+    "fields": "ExpectedOutput ExpectedTools",
+    "json_form": "expectation_json read_expectation",
+    "list_matchers": "Subset Superset Unordered",
+    "matcher": "Exact Matcher",
+    "meaning": "SameMeaning",
+    "plan": "Alternatives Expect Expectation Forbid OneOf Parallel Plan",
+    "presence_matchers": "Absent Ignore Optional Present",
+    "value_matchers": "AnyOf Approx Contains ContainsAll DateEqual Glob IgnoreCase Normalized Regex",
+}
+"""The names by the module that holds them."""
 
 __all__ = [
     "Absent",
@@ -100,3 +93,15 @@ __all__ = [
     "expectation_json",
     "read_expectation",
 ]
+
+_load = lazy_getattr(__name__, {name: module for module, names in _NAMES.items() for name in names.split()})
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used."""
+    return _load(name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

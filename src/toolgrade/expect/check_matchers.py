@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgrade._internal.json import short_repr, to_json_value
+from toolgrade._internal.markers import MARK
 from toolgrade._internal.options import require, require_flags
 from toolgrade._internal.text import short_json
 from toolgrade.errors import ConfigurationError, ToolgradeError
-from toolgrade.expect.matcher import MARK, Matcher, set_field
+from toolgrade.expect.matcher import Matcher, set_field
 from toolgrade.matching.json_schema import BrokenSchemaError, Validator, build_validator
 
 

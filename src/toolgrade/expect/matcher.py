@@ -1,4 +1,4 @@
-"""Base class of the matchers, and expected values that contain matchers.
+"""Base class of the matchers, the matcher `Exact`, and expected values that contain matchers.
 
 A matcher is written in JSON as an object with the key `$is`: `{"$is": "approx", "value": 100, "rel": 0.01}`.
 """
@@ -11,13 +11,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final
 
 from toolgrade._internal.json import MAX_DEPTH, to_json_value
+from toolgrade._internal.markers import MARK
 from toolgrade._internal.text import short_json
 from toolgrade.errors import InvalidDataError
-from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern, holds_matcher
-from toolgrade.matching.json_compare import ABSENT, Absent
-
-MARK = "$is"
-"""The key that marks the JSON form of a matcher."""
+from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern, credit_of, holds_matcher
+from toolgrade.matching.json_compare import ABSENT, Absent, json_equal
 
 MATCHERS: Final[dict[str, type[Matcher]]] = {}
 """The matchers by the name of their JSON form; each class registers itself."""
@@ -115,13 +113,13 @@ def _exact(tree: dict[str, Any]) -> Matcher:
     plain = without_exact(tree)
     if holds_matcher(plain):
         raise InvalidDataError(f"an object with the key {MARK!r} must not contain matchers; use another key")
-    return MATCHERS["exact"](plain)  # type: ignore[call-arg]
+    return Exact(plain)
 
 
 def without_exact(value: Any) -> Any:
     """Return a value with the values of the `Exact` matchers in it in their places."""
-    if isinstance(value, MATCHERS["exact"]):
-        return value.value  # type: ignore[attr-defined]
+    if isinstance(value, Exact):
+        return value.value
     if isinstance(value, dict):
         return {key: without_exact(item) for key, item in value.items()}
     return list(map(without_exact, value)) if isinstance(value, list) else value
@@ -172,3 +170,32 @@ class ValueMatcher(Matcher):
     def describe(self) -> str:
         """Return the value and how it is compared, such as `"x" or nothing`."""
         return self._words.format(value_text(self.value))
+
+
+@dataclass(frozen=True)
+class Exact(ValueMatcher, kind="exact"):
+    """The value itself. In JSON, an object with the key `$is` inside it is a plain value and not a matcher.
+
+    Example:
+        >>> from toolgrade.expect import Exact, Expect
+        >>> city = Exact("Paris")
+        >>> expected = Expect("get_weather", {"city": city})
+        >>> [name for name in ("Paris", "paris", "Paris, France") if city.accepts(name)]
+        ['Paris']
+    """
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return how far a value fits; an object can fit in part, as without the matcher."""
+        return credit_of(self.value, value)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is equal."""
+        return json_equal(self.value, value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form, in which the value is never read as a matcher."""
+        return {MARK: self.kind, **({"value": self.value} if self.complete else {})}
+
+    def describe(self) -> str:
+        """Return the value."""
+        return short_json(self.value) if self.complete else value_text(self.value)

@@ -13,8 +13,7 @@ from toolgrade._internal.options import require, require_flags
 from toolgrade.calls import ToolCall, ToolCallType
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem
 from toolgrade.expect.argument_paths import parse_argument_path
-from toolgrade.expect.matcher import Matcher, tree_of, value_text
-from toolgrade.expect.value_matchers import Exact
+from toolgrade.expect.matcher import Exact, Matcher, tree_of, value_text
 from toolgrade.matching.json_compare import ABSENT
 
 MOST_WAYS = 1_000
@@ -356,6 +355,15 @@ def expected_names(expected: Sequence[Call] | Expectation | None) -> list[str]:
     """Return the display names of all expected calls, including those of all alternatives."""
     calls = expected.expected_calls() if isinstance(expected, (Plan, Alternatives)) else expected or ()
     return [name_text(call.name) for call in calls]
+
+
+def without_rules(expected: Expectation) -> list[ToolCall] | Expectation:
+    """Return a plan of calls without further rules as the list of its calls, and any other expectation as it is."""
+    if not isinstance(expected, Plan):
+        return expected
+    calls = [item for item in expected.calls if isinstance(item, ToolCall)]
+    has_rules = expected.allow_extra is not None or expected.tools or len(calls) < len(expected.calls)
+    return expected if has_rules else calls
 
 
 def matchers_in(value: Any, path: str = "$") -> Iterator[tuple[str, Matcher]]:

@@ -1,4 +1,4 @@
-"""Matchers of single values: equal, close, similar, or one of several."""
+"""Matchers of single values: close, similar, or one of several. `Exact` is in `toolgrade.expect.matcher`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolgrade._internal.regex import BoundedPattern
 from toolgrade._internal.text import short_json, shorten
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.dates import read_moment
-from toolgrade.expect.matcher import MARK, Matcher, ValueMatcher, set_field, tree_of, value_text
+from toolgrade.expect.matcher import Matcher, ValueMatcher, set_field, tree_of, value_text
 from toolgrade.matching.argument_pattern import Ratio, credit_of, fits
 from toolgrade.matching.json_compare import json_equal
 
@@ -25,35 +25,6 @@ _LONGEST = 80
 """Longest list of alternatives in messages."""
 _MOST_COMBINING = 1_000
 """The most combining characters in a row for which a text is normalized."""
-
-
-@dataclass(frozen=True)
-class Exact(ValueMatcher, kind="exact"):
-    """The value itself. In JSON, an object with the key `$is` inside it is a plain value and not a matcher.
-
-    Example:
-        >>> from toolgrade.expect import Exact, Expect
-        >>> city = Exact("Paris")
-        >>> expected = Expect("get_weather", {"city": city})
-        >>> [name for name in ("Paris", "paris", "Paris, France") if city.accepts(name)]
-        ['Paris']
-    """
-
-    def credit(self, value: Any) -> Ratio | None:
-        """Return how far a value fits; an object can fit in part, as without the matcher."""
-        return credit_of(self.value, value)
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is equal."""
-        return json_equal(self.value, value)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form, in which the value is never read as a matcher."""
-        return {MARK: self.kind, **({"value": self.value} if self.complete else {})}
-
-    def describe(self) -> str:
-        """Return the value."""
-        return short_json(self.value) if self.complete else value_text(self.value)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from operator import eq
 from typing import Any, Final
 
 from toolgrade._internal.json import json_items
+from toolgrade._internal.markers import MARK
 from toolgrade._internal.text import short_json
 from toolgrade.calls import CallStatus, ToolCall, ToolCallType, ToolEffect
 from toolgrade.expect import Expect, Expectation, Forbid, Glob, Matcher, OneOf, Parallel, Plan
 from toolgrade.expect.argument_paths import parse_argument_path, with_matchers
-from toolgrade.expect.matcher import MARK
 from toolgrade.expect.plan import Name, PlanItem, name_text, walk
 from toolgrade.linting.findings import LintFinding, LintKind
 from toolgrade.linting.json_locations import Spot

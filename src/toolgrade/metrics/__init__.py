@@ -1,14 +1,34 @@
 """The metrics, one module each. A metric is a frozen object that stores nothing."""
 
-from toolgrade.metrics.argument_schema import ArgumentSchemaMetric
-from toolgrade.metrics.base import Metric, MetricLike
-from toolgrade.metrics.task_success import TaskSuccessMetric
-from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric
-from toolgrade.metrics.tool_efficiency import ToolEfficiencyMetric
-from toolgrade.metrics.tool_error_rate import ToolErrorRate
-from toolgrade.metrics.tool_policy import ToolPolicyMetric
-from toolgrade.metrics.tool_recovery import ToolRecoveryMetric
-from toolgrade.metrics.tool_use import ToolUseMetric
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolgrade._internal.lazy_imports import lazy_getattr
+
+if TYPE_CHECKING:
+    from toolgrade.metrics.argument_schema import ArgumentSchemaMetric
+    from toolgrade.metrics.base import Metric, MetricLike
+    from toolgrade.metrics.task_success import TaskSuccessMetric
+    from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric
+    from toolgrade.metrics.tool_efficiency import ToolEfficiencyMetric
+    from toolgrade.metrics.tool_error_rate import ToolErrorRate
+    from toolgrade.metrics.tool_policy import ToolPolicyMetric
+    from toolgrade.metrics.tool_recovery import ToolRecoveryMetric
+    from toolgrade.metrics.tool_use import ToolUseMetric
+
+_NAMES = {
+    "argument_schema": "ArgumentSchemaMetric",
+    "base": "Metric MetricLike",
+    "task_success": "TaskSuccessMetric",
+    "tool_correctness": "ToolCorrectnessMetric",
+    "tool_efficiency": "ToolEfficiencyMetric",
+    "tool_error_rate": "ToolErrorRate",
+    "tool_policy": "ToolPolicyMetric",
+    "tool_recovery": "ToolRecoveryMetric",
+    "tool_use": "ToolUseMetric",
+}
+"""The public names by the module that holds them."""
 
 __all__ = [
     "ArgumentSchemaMetric",
@@ -22,3 +42,15 @@ __all__ = [
     "ToolRecoveryMetric",
     "ToolUseMetric",
 ]
+
+_load = lazy_getattr(__name__, {name: module for module, names in _NAMES.items() for name in names.split()})
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used."""
+    return _load(name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -21,7 +21,6 @@ from toolgrade._internal.text import number_text, plural, printable, shorten
 from toolgrade.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
 from toolgrade.errors import ConfigurationError, MissingFieldError, NotMeasuredError
-from toolgrade.expect.plan import Expectation, Plan
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.json_compare import frozen
 from toolgrade.matching.redacted_values import has_mark
@@ -29,6 +28,7 @@ from toolgrade.metrics.wording import reason_text
 from toolgrade.result import TOLERANCE, Finding, FindingKind, MetricResult, ResultStatus, redact_at_path
 
 if TYPE_CHECKING:
+    from toolgrade.expect.plan import Expectation
     from toolgrade.judge import JudgeLike
     from toolgrade.judge.driver import Flow
     from toolgrade.judge.protocol import Prompt
@@ -405,14 +405,11 @@ def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
     if expected is None:
         needs = f"{metric} needs expected_tools{case_label(case)}"
         raise MissingFieldError(f"{needs}; give the calls, or [] for none")
-    return _list_or_plan(expected) if isinstance(expected, Plan) else expected
+    if isinstance(expected, list):
+        return expected
+    from toolgrade.expect.plan import without_rules  # noqa: PLC0415 - loaded with the first plan
 
-
-def _list_or_plan(plan: Plan) -> list[ToolCall] | Plan:
-    """Return a plan without rules as the list of its calls, and any other plan as it is."""
-    calls = [item for item in plan.calls if isinstance(item, ToolCall)]
-    has_rules = plan.allow_extra is not None or plan.tools or len(calls) < len(plan.calls)
-    return plan if has_rules else calls
+    return without_rules(expected)
 
 
 def read_tools(option: Iterable[object] | None) -> tuple[ToolSpec, ...] | None:

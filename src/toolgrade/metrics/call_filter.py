@@ -7,24 +7,25 @@ their positions in the case, so that findings, reasons and tables refer to the c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from toolgrade._internal.json import json_text
 from toolgrade._internal.options import require
-from toolgrade._internal.regex import BoundedPattern
 from toolgrade._internal.text import join_first, plural
 from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolgrade.errors import ConfigurationError
-from toolgrade.expect.plan import Expectation
 from toolgrade.matching.alignment import Alignment, Item
-from toolgrade.matching.plan_slots import CallPattern
 from toolgrade.metrics.base import call_finding, call_text, inferred_success_warnings, read_tools, status_of
 from toolgrade.metrics.comparable_calls import called_item, expected_item
-from toolgrade.metrics.plan_variants import plan_wants
 from toolgrade.metrics.tool_effects import MAX_LISTED, ToolEffects, list_names, read_effects
 from toolgrade.result import Finding
+
+if TYPE_CHECKING:
+    from toolgrade._internal.regex import BoundedPattern
+    from toolgrade.expect.plan import Expectation
+    from toolgrade.matching.plan_slots import CallPattern
 
 Only: TypeAlias = Literal["read", "write"]
 """The effect of the calls that are compared."""
@@ -46,17 +47,16 @@ These are `Error ...`, `ValueError: ...`, a traceback, `Failed to ...`, `Failure
 an `error` that is not empty or with `isError` true. Error texts in other words are not recognized.
 """
 
-EffectOf: TypeAlias = Callable[[CallPattern], ToolEffect]
+EffectOf: TypeAlias = "Callable[[CallPattern], ToolEffect]"
 """Returns the effect of a call of a plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedCalls:
+class ComparedCalls(NamedTuple):
     """The calls of a case that are compared, by their positions in the case."""
 
     expected: Mapping[int, ToolCall]
     called: Mapping[int, ToolCall]
-    effects: Mapping[str, ToolEffect | None] = field(default_factory=dict)
+    effects: Mapping[str, ToolEffect | None] = MappingProxyType({})
     """The effect of each tool; empty if the effects do not matter."""
     findings: tuple[Finding, ...] = ()
     """Calls that are not scored because their effect is unknown."""
@@ -68,7 +68,7 @@ class ComparedCalls:
         def select(calls: Mapping[int, ToolCall]) -> dict[int, ToolCall]:
             return {index: call for index, call in calls.items() if self.effects[call.name] is effect}
 
-        return replace(self, expected=select(self.expected), called=select(self.called))
+        return self._replace(expected=select(self.expected), called=select(self.called))
 
     def items(self, *, output: bool = False) -> tuple[list[Item], list[Item]]:
         """Return both sides in the form that the matching algorithms compare."""
@@ -146,8 +146,7 @@ class CallFilter:
             names = list_names(call.name for call in unknown.values())
             amount = plural(len(unknown), "call")
             warnings.append(f"{amount} not scored, since the effect of the tool is unknown: {names}")
-        return replace(
-            calls,
+        return calls._replace(
             effects=by_name,
             findings=tuple(call_finding("unknown_effect", "Not scored", unknown[at], at, detail) for at in unknown),
             warnings=tuple(warnings),
@@ -160,6 +159,8 @@ class CallFilter:
 
         A name pattern reads if it accepts at least one called or available tool, and every tool that it accepts reads.
         """
+        from toolgrade.metrics.plan_variants import plan_wants  # noqa: PLC0415 - loaded with the first plan
+
         patterns = plan_wants(expected)
         tools = {call.name for call in called} | effects.tool_names
         accepted = [ToolCall(name=name) for name in _accepted_names(patterns, tools)]
@@ -173,7 +174,7 @@ class CallFilter:
         undone = {index: call for index, call in calls.called.items() if self._did_nothing(call)}
         done = {index: call for index, call in calls.called.items() if index not in undone}
         warnings = [*_undone_warnings(undone), *self._inferred_success_warnings(done.values())]
-        return replace(calls, called=done, warnings=tuple(warnings))
+        return calls._replace(called=done, warnings=tuple(warnings))
 
     def _inferred_success_warnings(self, done: Iterable[ToolCall]) -> list[str]:
         """Return warnings about calls whose success is only inferred."""
@@ -203,6 +204,8 @@ def _read_error_pattern(pattern: object, *, ignore_failed: bool) -> BoundedPatte
     if not isinstance(pattern, str) or not pattern:
         expected = "error_pattern must be a regular expression for the answers of failed calls"
         raise ConfigurationError(f"{expected}, got {pattern!r}")
+    from toolgrade._internal.regex import BoundedPattern  # noqa: PLC0415 - loaded with the first pattern
+
     return BoundedPattern(ERROR_TEXTS if pattern == "default" else pattern)
 
 

@@ -23,15 +23,10 @@ from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.matching.json_compare import Path
 from toolgrade.matching.plan import Entry, Layout, forbidden_calls, places_of
 from toolgrade.matching.plan_slots import CallPattern
+from toolgrade.metrics.argument_leaves import by_leaves, flatten_items, unflatten
 from toolgrade.metrics.call_filter import ComparedCalls, EffectOf
-from toolgrade.metrics.comparable_calls import (
-    by_leaves,
-    expected_item,
-    flatten_items,
-    layout_by_meaning,
-    unflatten,
-)
-from toolgrade.metrics.plan_variants import Aligner, variants_of
+from toolgrade.metrics.comparable_calls import expected_item
+from toolgrade.metrics.plan_variants import Aligner, layout_by_meaning, variants_of
 from toolgrade.metrics.tool_effects import list_names
 from toolgrade.metrics.wording import alignment_findings
 from toolgrade.result import Finding

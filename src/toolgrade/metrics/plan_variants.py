@@ -35,7 +35,7 @@ from toolgrade.matching.json_compare import ABSENT, Absent
 from toolgrade.matching.plan import Entry, Layout, align_layout
 from toolgrade.matching.plan_slots import CallPattern
 from toolgrade.metrics.base import step_of
-from toolgrade.metrics.comparable_calls import called_item, expected_item, layout_by_meaning
+from toolgrade.metrics.comparable_calls import called_item, expected_item, item_by_meaning
 
 
 class Aligner:
@@ -86,6 +86,16 @@ def _reduced(variant: Layout, keep: Callable[[CallPattern], bool]) -> Layout:
     return replace(variant, entries=tuple(entries))
 
 
+def layout_by_meaning(layout: Layout) -> Layout:
+    """Return a variant of a plan whose arguments are compared by meaning; those of forbidden calls stay exact."""
+
+    def of_meaning(entry: Entry) -> Entry:
+        patterns = (pattern._replace(item=item_by_meaning(pattern.item)) for pattern in entry.patterns)
+        return entry._replace(patterns=tuple(patterns))
+
+    return replace(layout, entries=tuple(map(of_meaning, layout.entries)))
+
+
 def plan_wants(expected: Expectation) -> list[CallPattern]:
     """Return all calls that an expectation asks for in any of its variants, without forbidden ones."""
     return [want for variant in variants_of(expected) for entry in variant.entries for want in entry.patterns]
@@ -98,11 +108,6 @@ def variants_of(expected: Expectation, *, output: bool = False) -> Iterator[Layo
         name = f" {plan.name!r}" if plan.name else ""
         choices = (f"plan #{index + 1} of {plans}{name}",) if plans > 1 else ()
         yield from _PlanReader(plan, output).variants(choices)
-
-
-def choice_lines(alignment: Alignment) -> list[str]:
-    """Return the line of the reason that names the chosen variant; empty if there was no choice."""
-    return [f"Best of the alternatives: {', '.join(alignment.choices)}."] if alignment.choices else []
 
 
 def plan_warnings(expected: Expectation, alignment: Alignment, *, arguments: bool) -> list[str]:

@@ -36,9 +36,8 @@ from toolgrade.metrics.comparable_calls import Compare, partial_comparison_warni
 from toolgrade.metrics.effect_alignment import TaskChanges
 from toolgrade.metrics.effect_verbs import is_hand_over
 from toolgrade.metrics.name_patterns import matches, read_patterns
-from toolgrade.metrics.plan_variants import choice_lines
 from toolgrade.metrics.task_changes import CaseChanges
-from toolgrade.metrics.wording import arithmetic
+from toolgrade.metrics.wording import arithmetic, choice_lines
 from toolgrade.result import Finding, MetricResult, display_value
 
 

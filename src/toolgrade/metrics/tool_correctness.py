@@ -10,7 +10,6 @@ from toolgrade._internal.options import require_one_of
 from toolgrade.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
 from toolgrade.cases import LLMTestCase, TestCase
 from toolgrade.errors import ConfigurationError, MissingFieldError
-from toolgrade.expect.plan import Expectation, expected_names
 from toolgrade.matching.align_calls import align
 from toolgrade.matching.alignment import Alignment, Denominator
 from toolgrade.metrics.base import (
@@ -28,11 +27,11 @@ from toolgrade.metrics.base import (
 )
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, Only
 from toolgrade.metrics.comparable_calls import Compare, item_by_meaning, partial_comparison_warnings
-from toolgrade.metrics.plan_variants import align_plan, choice_lines, plan_warnings
-from toolgrade.metrics.wording import alignment_findings, arithmetic
+from toolgrade.metrics.wording import alignment_findings, arithmetic, choice_lines
 from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
+    from toolgrade.expect.plan import Expectation
     from toolgrade.judge import JudgeLike
     from toolgrade.judge.driver import Flow
 
@@ -207,6 +206,8 @@ class ToolCorrectnessMetric(Metric):
             if self._by_meaning:
                 left = list(map(item_by_meaning, left))
             return calls.in_case(align(left, right, **options)), calls
+        from toolgrade.metrics.plan_variants import align_plan  # noqa: PLC0415 - loaded with the first plan
+
         calls, keep = self._filter.select_for_plan(expected, called, case.available_tools)
         compared = calls.called.values()
         alignment = align_plan(expected, compared, self._calling_score, keep, by_meaning=self._by_meaning, **options)
@@ -250,6 +251,9 @@ class ToolCorrectnessMetric(Metric):
         if isinstance(expected, list):
             names: Sequence[str] = [call.name for call in expected]
         else:
+            from toolgrade.expect.plan import expected_names  # noqa: PLC0415 - loaded with the first plan
+            from toolgrade.metrics.plan_variants import plan_warnings  # noqa: PLC0415 - loaded with the first plan
+
             names = alignment.labels or expected_names(expected)
             warnings += plan_warnings(expected, alignment, arguments=self._align_options["arguments"])
         return Measurement(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from toolgrade._internal.json import short_repr
 from toolgrade._internal.text import join_first, plural, printable
@@ -36,8 +36,7 @@ def _is_entry(entry: tuple[object, object]) -> bool:
     return isinstance(name, str) and name != "" and isinstance(effect, str) and effect.lower() in ("read", "write")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolEffects:
+class ToolEffects(NamedTuple):
     """The effect of each tool of one case.
 
     The first of these decides: the exact name among the declared effects; the first declared pattern that matches; the

@@ -147,6 +147,11 @@ def _empty_side_text(expected: int, called: int, *, extras: bool | None) -> str:
     return allowed if extras else f"no call expected, {called} made = 0"
 
 
+def choice_lines(alignment: Alignment) -> list[str]:
+    """Return the line of the reason that names the chosen variant; empty if there was no choice."""
+    return [f"Best of the alternatives: {', '.join(alignment.choices)}."] if alignment.choices else []
+
+
 def reason_text(head: str, findings: Sequence[Finding], warnings: Sequence[str]) -> str:
     """Return a reason: the arithmetic, one line for each finding, then the warnings."""
     lines = [head, *(finding.message for finding in findings[:MOST_FINDINGS])]
