@@ -71,7 +71,11 @@ def compare(
     pairs = pair_reports(before, after, match_options="options" in allowed)
     _check_differences(pairs.differences, allowed)
     _check_common("metric", before.metrics, after.metrics, pairs.metrics)
-    _check_common("case", [case.name for case in before.cases], [case.name for case in after.cases], pairs.cases.both)
+    hint = "; cases are paired by their ids"
+    if before.agents or after.agents:
+        hint += " and agents; Report.of_agent returns the part of one agent"
+    names_a, names_b = ([case.name for case in report.cases] for report in (before, after))
+    _check_common("case", names_a, names_b, pairs.cases.both, hint)
     return pairs.compare(allowed=allowed, resamples=resamples, seed=seed, confidence=confidence)
 
 
@@ -104,8 +108,9 @@ def _check_differences(differences: Sequence[tuple[Difference, str]], allowed: S
         raise ConfigurationError(message)
 
 
-def _check_common(noun: str, names_a: Sequence[str], names_b: Sequence[str], both: Collection[object]) -> None:
+def _check_common(
+    noun: str, names_a: Sequence[str], names_b: Sequence[str], both: Collection[object], hint: str = ""
+) -> None:
     if not both:
-        hint = "; cases are paired by their ids" if noun == "case" else ""
         names = f"A has {join_names(names_a)}, and B has {join_names(names_b)}"
         raise ConfigurationError(f"no {noun} is in both: {names}{hint}")

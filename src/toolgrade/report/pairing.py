@@ -1,6 +1,7 @@
 """Pairs of the cases and the metrics of two reports, and the comparison over them.
 
-`toolgrade.compare` also reads the reports, and refuses those whose scores have different meanings.
+Each agent of a report is compared with the first in the same way as two evaluations are by `toolgrade.compare`, which
+also reads them and refuses those whose scores have different meanings.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class ReportPairs(NamedTuple):
         seed: int = 0,
         confidence: float = 0.95,
     ) -> Comparison:
-        """Return the comparison; `allowed` are the kinds of differences that the caller accepts."""
+        """Return the comparison; `allowed` are the kinds of differences that the caller accepts.
+
+        With `resamples=0` it has no intervals: those of ten thousand cases take seconds.
+        """
         both, only_a, only_b = self.cases
         options: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
         compared = [_compare_metric(metric, only_a, options) for metric in self.metrics]
@@ -86,6 +90,12 @@ def pair_reports(before: Report, after: Report, *, match_options: bool = False) 
     return ReportPairs(before, after, cases, metrics, differences)
 
 
+def compare_agents(report: Report, *, resamples: int = RESAMPLES) -> tuple[Comparison, ...]:
+    """Return how each agent of a report after the first differs from the first; `resamples` as in `ReportPairs`."""
+    parts = [report.of_agent(name) for name in report.agents]
+    return tuple(pair_reports(parts[0], part).compare(resamples=resamples) for part in parts[1:])
+
+
 def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
     """Return the names that are not among the others, in their order."""
     return [name for name in names if name not in others]
@@ -95,10 +105,11 @@ class _CaseKey(NamedTuple):
     """Key by which cases are paired.
 
     `name` is `CaseResult.identity`. `occurrence` is the trial, or counts
-    cases of equal names from 1; `repeat` counts those of equal names and trials.
+    cases of equal names and agents from 1; `repeat` counts those of equal names, agents and trials.
     """
 
     name: tuple[str, str]
+    agent: str | None
     occurrence: int
     repeat: int
 
@@ -141,16 +152,21 @@ def _pair_cases(before: Report, after: Report) -> _PairedCases:
 
 
 def _keyed_cases(report: Report) -> Iterator[_KeyedCase]:
-    repeats: Counter[tuple[tuple[str, str], int | None]] = Counter()
+    repeats: Counter[tuple[object, ...]] = Counter()
     for case in report.cases:
-        name = case.identity
-        repeats[name, case.trial] += 1
-        repeat = repeats[name, case.trial]
-        yield _CaseKey(name, case.trial or repeat, repeat), case
+        name, agent = case.identity, case.agent
+        repeats[name, agent, case.trial] += 1
+        repeat = repeats[name, agent, case.trial]
+        yield _CaseKey(name, agent, case.trial or repeat, repeat), case
 
 
 def _labels(keyed: Iterable[_KeyedCase]) -> tuple[str, ...]:
-    return tuple(case_label(case.name, key.occurrence) for key, case in keyed)
+    return tuple(case_label(_name(case), key.occurrence) for key, case in keyed)
+
+
+def _name(case: CaseResult) -> str:
+    """Return the name of a case with its agent, if several were asked."""
+    return case.name if case.agent is None else f"{case.name} ({case.agent})"
 
 
 class _ResultPair(NamedTuple):
@@ -164,7 +180,7 @@ class _ResultPair(NamedTuple):
     def case_fields(self) -> dict[str, Any]:
         """The fields of changes and gaps about the case."""
         a, b = self.cases.a, self.cases.b
-        return {"case": a.name, "occurrence": self.cases.key.occurrence, "index_a": a.index, "index_b": b.index}
+        return {"case": _name(a), "occurrence": self.cases.key.occurrence, "index_a": a.index, "index_b": b.index}
 
 
 class _MetricPair(NamedTuple):
@@ -337,7 +353,7 @@ def _compare_metric(metric: _MetricPair, only_a: Sequence[_KeyedCase], options: 
         mean_a=mean_of(scores_a),
         mean_b=mean_of(scores_b),
         difference=mean_difference(scores_a, scores_b),
-        interval=mean_difference_interval(scores_a, scores_b, clusters, **options),
+        interval=mean_difference_interval(scores_a, scores_b, clusters, **options) if options["resamples"] else None,
         p_value=_p_value(list(steps.values()), len(metric.scored)),
         corrected=None,
         unscored=tuple(map(_gap, metric.unscored)),
