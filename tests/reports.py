@@ -1,4 +1,4 @@
-"""Reports with all optional content: trials, judge costs, and interruption."""
+"""Reports with all optional content: trials, several agents, judge costs, and interruption."""
 
 from __future__ import annotations
 
@@ -33,6 +33,23 @@ def trial_report(outcomes: Mapping[str, str], trials: int, **more: Any) -> Repor
         replace(case, golden=golden, trial=trial) for case, (golden, trial, _) in zip(measured.cases, rows, strict=True)
     )
     return Report(measured.metrics, cases, trials=trials, **more)
+
+
+def agent_report(outcomes: Mapping[str, str], trials: int | None = None) -> Report:
+    """Return the report of one agent: like `trial_report`, and without `trials` each golden is one case."""
+    report = trial_report(outcomes, trials or 1)
+    if trials is not None:
+        return report
+    return replace(report, trials=None, cases=tuple(replace(case, trial=None, golden=None) for case in report.cases))
+
+
+def agents_report(outcomes: Mapping[str, Mapping[str, str]], trials: int | None = None) -> Report:
+    """Return the report of several agents that were asked the same goldens; see `agent_report`."""
+    cases: list[CaseResult] = []
+    for name, of_agent in outcomes.items():
+        alone = agent_report(of_agent, trials).cases
+        cases += [replace(case, agent=name, golden=case.cluster, index=len(cases) + case.index) for case in alone]
+    return Report((METRIC.label,), tuple(cases), trials=trials)
 
 
 def judged_report(*, cost: float | None = 0.125, decided: int = 3, questions_asked: int = 4) -> Report:

@@ -30,6 +30,7 @@ from pages import (
     trials_report,
 )
 from processes import assert_golden, environment
+from reports import agents_report
 from strategies import case_fields, few
 from toolgrade import (
     LLMTestCase,
@@ -259,6 +260,21 @@ def test_trials_and_a_comparison() -> None:
 
     assert_golden("html-trials.txt", text.partition("\nCases\n")[0] + "\n")
     assert "trials trial 1 trial 2 trial 3" in text
+
+
+def test_several_agents() -> None:
+    """Side by side, with links from each outcome to its case; a case links to the others of its golden."""
+    outcomes = {
+        "gpt-4o": {"refund": "pp", "late": "ff"},
+        "mini": {"refund": "pf", "late": "ff"},
+        HOSTILE: {"refund": "ee"},
+    }
+    reading = Reading(render_html(agents_report(outcomes, 2)))
+
+    assert {tag for tag, _ in reading.elements} <= ELEMENTS
+    assert_links_lead_somewhere(reading)
+    assert_golden("html-agents.txt", reading.text.partition("\nWhere it goes wrong\n")[0] + "\n")
+    assert "this golden gpt-4o, trial 1 gpt-4o, trial 2 mini, trial 1 mini, trial 2" in reading.text
 
 
 def test_the_same_report_gives_the_same_page() -> None:

@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 
 from hostile import SECRETS, TEXTS, Repeating, hostile_cases, report_with_secrets
 from processes import assert_golden
+from reports import agents_report
 from strategies import case_fields
 from toolgrade import (
     ConfigurationError,
@@ -34,7 +35,7 @@ METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=
 GITHUB = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 OWN_WORDS = {
     *("h1", "h2", "h3", "p", "strong", "blockquote", "ul", "li", "code", "pre", "details", "summary"),
-    *("table", "thead", "tbody", "tr", "th", "td"),
+    *("table", "thead", "tbody", "tr", "th", "td", "br"),
 }
 
 
@@ -55,7 +56,8 @@ class Visible(HTMLParser):
         """Keep what it is."""
         self.tags.add(tag)
         self.attributes.update(f"{name}={value}" for name, value in attrs)
-        self.open.append(tag)
+        if tag != "br":  # it has no end
+            self.open.append(tag)
         if tag == "code":
             self.codes.append("")
 
@@ -135,6 +137,34 @@ def test_a_page_with_a_baseline() -> None:
     text = render_markdown(report(), title="now.jsonl", baseline=compare(before, report()))
 
     assert_golden("markdown-baseline.md", text)
+
+
+AGENTS = {"gpt-4o": {"refund": "p", "late": "f", "lost": "e"}, "mini": {"refund": "f", "late": "f", "lost": "p"}}
+
+
+def test_several_agents() -> None:
+    """Side by side, with the goldens on which they differ first."""
+    page = render_markdown(agents_report(AGENTS), title="goldens")
+
+    assert_golden("markdown-agents.md", page.partition("## Findings by tool")[0])
+
+
+def test_goldens_of_agents_are_limited() -> None:
+    """The others are counted."""
+    goldens = {f"golden {number}": "p" for number in range(60)}
+    page = render_markdown(agents_report({"a": goldens, "b": goldens}), title="x")
+
+    assert "The JSON report has the other 10 goldens." in page
+
+
+def test_names_of_agents_are_code() -> None:
+    """No element, mention or link comes from them."""
+    visible_page = Visible(
+        render_markdown(agents_report({text: {"a": "pf"[len(text) % 2]} for text in TEXTS}), title="x")
+    )
+
+    assert visible_page.tags <= OWN_WORDS
+    assert {printable(text) for text in TEXTS if text.strip()} <= {text.rstrip("\n") for text in visible_page.codes}
 
 
 def before_cases(source: Report) -> list[LLMTestCase]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reports import agents_report
 from toolgrade import LLMTestCase, MissingPackageError, Report, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.redact import REDACTED
 
@@ -104,3 +105,14 @@ def test_print(capsys: Any) -> None:
     """The report is printed with its title."""
     report().print("Nightly run")
     assert "Nightly run: 3 cases, worst first" in capsys.readouterr().out
+
+
+def test_html_fragment_of_several_agents() -> None:
+    """The totals of each in a column of its own."""
+    fragment = agents_report({"<b>": {"refund": "p"}, "mini": {"refund": "f"}})._repr_html_()
+
+    assert "<th>&lt;b&gt;</th><th>mini</th>" in fragment
+    assert (
+        "<td>mean 1.00; 1 of 1 passed</td><td>mean 0.50; 0 of 1 passed; -0.50, p = 1.000; may be chance</td>"
+        in fragment
+    )

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from processes import assert_golden
-from reports import judged_report, trial_report
+from reports import agents_report, judged_report, trial_report
 from strategies import case_fields
 from toolgrade import (
     LLMTestCase,
@@ -320,6 +320,33 @@ def test_trials(report: Report) -> None:
     assert_golden("terminal-trials.txt", text)
     assert "pass@k" not in printed(report)
     assert "nterrupted" not in printed(report)
+
+
+AGENTS = agents_report(
+    {
+        "gpt-4o": {"refund": "ppp", "late-parcel": "fff", "hello": "ppp", "lost": "pef"},
+        "gpt-4o-mini-2024-07-18": {"refund": "pfp", "late-parcel": "ppp", "hello": "ppp", "lost": "eee"},
+    },
+    3,
+)
+
+
+@pytest.mark.parametrize("width", [50, 80])
+def test_several_agents(width: int) -> None:
+    """Side by side, or below each other where there is no room."""
+    text = printed(AGENTS, width=width, limit=3, details=0)
+
+    assert_fits(text, width)
+    assert_golden(f"terminal-agents-{width}.txt", text)
+
+
+def test_names_of_agents_are_escaped() -> None:
+    """They come from a file of results, as everything else."""
+    text = printed(agents_report({HOSTILE: {"a": "p"}, "x" * 5000: {"a": "f"}, "sk-" + "a1B2" * 8: {"a": "p"}}))
+
+    assert_fits(text)
+    assert not FORBIDDEN.search(text)
+    assert "a1B2" not in text
 
 
 @pytest.mark.parametrize("width", [40, 80])

@@ -8,12 +8,12 @@ from typing import Any, get_args
 import click
 
 from toolgrade._internal.text import printable
-from toolgrade.analysis.comparison import Difference
 from toolgrade.analysis.comparison import compare as compare_reports
 from toolgrade.cli.help import command
 from toolgrade.cli.io import exit_on_error, stop, title_of, write_json
 from toolgrade.cli.options import is_given, json_option, options_in, resampling_options
 from toolgrade.cli.path_types import Source
+from toolgrade.report.pairing import Difference
 
 _gate_option = options_in("When B is worse")
 

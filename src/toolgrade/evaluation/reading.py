@@ -49,6 +49,7 @@ class WrittenCase(Written):
     name: str | None = None
     key: str | None = None
     run_id: str | None = None
+    agent: str | None = None
     trial: Annotated[int, Field(ge=1)] | None = None
     golden: Position | None = None
     tools: WrittenTools | None = None
@@ -79,6 +80,7 @@ class WrittenCase(Written):
             trial=self.trial,
             golden=self.golden,
             key=self.key,
+            agent=self.agent,
         )
 
 

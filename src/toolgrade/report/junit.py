@@ -64,14 +64,21 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
     del root.attrib["skipped"]  # the schema allows it on suites alone
     root.attrib.update(_time([report.about.get("seconds")]))
     start = _START.match(str(report.about.get("started_at", "")))
-    trials = {one.metric: one for one in report.trial_summaries}
-    for summary in report.summaries:
-        entries = [entry for entry in results if entry[1].metric == summary.metric]
-        suite = _add_suite(root, summary.metric, entries)
+    # Totals over several agents say little: each has its own, below its name.
+    names = report.agents
+    parts = {f"{name}: ": report.of_agent(name) for name in names} if len(names) > 1 else {"": report}
+    totals = {prefix: (part.summaries, part.trial_summaries) for prefix, part in parts.items()}
+    for place, metric in enumerate(report.metrics):
+        entries = [entry for entry in results if entry[1].metric == metric]
+        suite = _add_suite(root, metric, entries)
         if start:
             suite.set("timestamp", start.group())
         properties = ET.Element("properties")
-        for name, value in _properties(report, summary, trials.get(summary.metric)):
+        facts = list(_facts(report))
+        for prefix, (summaries, trials) in totals.items():
+            figures = _figures(summaries[place], trials[place] if trials else None)
+            facts += [(f"{one_line(prefix, _MAX_NAME)}{name}", value) for name, value in figures]
+        for name, value in facts:
             ET.SubElement(properties, "property", {"name": name, "value": value})
         suite.insert(0, properties)
     ET.indent(root)
@@ -100,13 +107,17 @@ def _time(seconds: Iterable[object]) -> dict[str, str]:
     return {"time": f"{fsum(times):.3f}"} if times else {}
 
 
-def _properties(report: Report, summary: MetricSummary, trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
-    """Yield the facts about the evaluation, and the numbers of a metric and its trials that are known."""
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the facts about the evaluation."""
     if report.interrupted:
         yield "interrupted", "true"
     for name, value in report.about.items():
         if isinstance(value, (str, int, float)):
             yield f"about.{one_line(name, _MAX_NAME)}", one_line(str(value))
+
+
+def _figures(summary: MetricSummary, trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
+    """Yield the numbers of a metric and its trials that are known."""
     figures = {
         "threshold": f"{summary.threshold:g}",
         "mean": number_or_dash(summary.mean),

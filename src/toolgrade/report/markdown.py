@@ -16,6 +16,7 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.report import MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.results import result_text
 from toolgrade.report.text import phrases
+from toolgrade.report.text.agent_table import MOST_GOLDENS, AgentTable, Outcome, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
 from toolgrade.report.text.first_problem import first_problem
 from toolgrade.report.text.gfm import Page, code, fenced, folded, html_code
@@ -44,7 +45,8 @@ def render_markdown(
 ) -> str:
     """Return a report as Markdown.
 
-    It has the totals, what changed, the findings by tool, every failure with its first divergence, and then the rest.
+    It has the totals (of several agents side by side, with the goldens that each passed), what changed, the findings by
+    tool, every failure with its first divergence, and then the rest.
 
     Args:
         report: The report.
@@ -72,11 +74,16 @@ def render_markdown(
     page = Page(max_bytes)
     word = phrases.verdict(report)
     page.add(f"# {_name(redact(title, redactor)) or 'toolgrade'}")
-    amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {plural(len(report.cases), 'case')}"
+    amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {phrases.cases_text(report)}"
     page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {phrases.counts_text(report)}, of {amount}.")
     if report.interrupted:
         page.add(f"> **{phrases.INTERRUPTED}**")
-    _add_totals(page, report.summaries)
+    agents = agent_table(report)
+    if agents is None:
+        _add_totals(page, report.summaries)
+    else:
+        _add_agents(page, agents)
+    _add_judging(page, report.summaries)
     _add_trials(page, report.trial_summaries)
     if baseline is not None:
         _add_comparison(page, redact(baseline, redactor))
@@ -107,6 +114,29 @@ def _add_totals(page: Page, summaries: Sequence[MetricSummary]) -> None:
     page.add_table(header, "lrrrrrrr", rows, what="metric")
     if any(map(phrases.estimates_text, summaries)):
         page.add(phrases.INTERVALS)
+
+
+def _add_agents(page: Page, table: AgentTable) -> None:
+    page.add("## Agents")
+    agents = list(map(_name, table.agents))
+    align = "l" * len(agents)
+    metrics = [(_name(row.title), f"{row.threshold:g}", *map("<br>".join, row.cells)) for row in table.metrics]
+    page.add_table(["metric", "passes from", *agents], f"lr{align}", metrics, what="metric")
+    if table.legend:
+        page.add(table.legend)
+    page.add(f"### {table.golden_title}")
+    listed = table.goldens[:MOST_GOLDENS]
+    goldens = [(_name(row.name), *(_outcome(cell) for cell in row.cells)) for row in listed]
+    page.add_table(["golden", *agents], f"l{align}", goldens, what="golden")
+    if len(listed) < len(table.goldens):
+        page.add(f"The JSON report has the other {plural(len(table.goldens) - len(listed), 'golden')}.")
+
+
+def _outcome(cell: Outcome) -> str:
+    return f"{_SIGNS[cell.verdict]} {cell.text}" if cell.verdict else cell.text
+
+
+def _add_judging(page: Page, summaries: Sequence[MetricSummary]) -> None:
     judged = [f"- {_name(summary.metric)}: {text}" for summary in summaries if (text := phrases.judging_text(summary))]
     page.add_list(judged, what="judge line")
 

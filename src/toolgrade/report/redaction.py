@@ -31,7 +31,7 @@ _NO_CONTENT = ConversationalTestCase(turns=[])
 # Names of tools, positions, paths and numbers stay, so that a reader still sees what a finding is about.
 _FIELDS: Mapping[type, tuple[str, ...]] = {
     Report: ("metrics", "cases", "about"),
-    CaseResult: ("case", "results"),
+    CaseResult: ("case", "results", "agent"),
     MetricResult: ("metric", "reason", "error", "warnings", "findings", "alignment", "units", "judge"),
     Finding: ("message",),
     Alignment: ("pairs", "out_of_order"),

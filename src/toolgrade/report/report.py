@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from math import fsum
 from types import ModuleType
@@ -16,11 +16,13 @@ from typing import Any
 from toolgrade._internal.json import json_text, replace_nonfinite, to_json_value
 from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.model import drop_none
+from toolgrade._internal.options import require_one_of
 from toolgrade._internal.text import number_text, plural, printable, shorten
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
 from toolgrade.errors import InvalidDataError
 from toolgrade.expect.plan import expected_names
 from toolgrade.redact import DEFAULT, Redactor
+from toolgrade.report.comparison import Comparison
 from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.stats.intervals import mean_interval, rate_interval
 from toolgrade.stats.trials import pass_at_k, pass_hat_k
@@ -40,6 +42,7 @@ class CaseResult:
         golden: Position of the golden, from 0, if it may have several rows, because of trials or components; otherwise
             `None`.
         key: `content_key` of the case, if it was read from a file without the content; otherwise `None`.
+        agent: Name of the agent, if several were asked; otherwise `None`.
 
     Example:
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
@@ -60,7 +63,7 @@ class CaseResult:
 
     @property
     def name(self) -> str:
-        """The case's id, else its name, else its position from 1 as `#3`; trials of one golden share it."""
+        """The case's id, else its name, else its position from 1 as `#3`; all rows of one golden share it."""
         names = case_names(self.case)
         return names.get("id") or names.get("name") or f"#{self.cluster + 1}"
 
@@ -79,8 +82,14 @@ class CaseResult:
 
     @property
     def label(self) -> str:
-        """The name, with the number of the trial if there are several: `refund (trial 2)`."""
-        return self.name if self.trial is None else f"{self.name} (trial {self.trial})"
+        """The name, with the agent and the number of the trial if there are several: `refund (mini, trial 2)`."""
+        return f"{self.name} ({self.variant})" if self.variant else self.name
+
+    @property
+    def variant(self) -> str:
+        """The agent and the trial, which other rows of the golden do not share: `mini, trial 2`; empty without any."""
+        trial = None if self.trial is None else f"trial {self.trial}"
+        return ", ".join(filter(None, (self.agent, trial)))
 
     @property
     def cluster(self) -> int:
@@ -95,13 +104,14 @@ class CaseResult:
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as redacted JSON values, without the content of the case.
 
-        It has the case's id and name, or else its `key`, the `run_id` of a recorded run, and the names of the `tools`
-        that an alignment counts by position.
+        It has the case's id and name, or else its `key`, the `run_id` of a recorded run, the `agent` if several were
+        asked, and the names of the `tools` that an alignment counts by position.
         """
         kind, key = self.identity
         about = {
             "key": key if kind == "content" else None,
             "run_id": getattr(getattr(self.case, "run", None), "run_id", None),
+            "agent": self.agent,
             "trial": self.trial,
             "golden": self.golden,
             "tools": redactor(self._tool_names()),
@@ -171,7 +181,7 @@ class MetricSummary:
         skipped: Cases that the metric does not apply to.
         errored: Cases that could not be measured.
         mean: Mean over the scored cases; `None` if there are none.
-        mean_interval: 95 % interval of the mean, with trials of one golden as one cluster; `None` with fewer than
+        mean_interval: 95 % interval of the mean, with all rows of one golden as one cluster; `None` with fewer than
             two goldens, or if nothing varies between them.
         rate_interval: 95 % interval of the share of scored cases that passed; `None` only if nothing was scored.
         coverage: Share of the questions to the judge that were decided, in [0, 1]; `None` if it was asked none.
@@ -443,9 +453,58 @@ class Report:
     about: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
     @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the agents in the order of their first cases, if they have names; otherwise none."""
+        return tuple(dict.fromkeys(case.agent for case in self.cases if case.agent is not None))
+
+    def of_agent(self, name: str) -> Report:
+        """Return the part of one agent, as if it had been evaluated alone.
+
+        Raises:
+            ConfigurationError: No agent has this name.
+
+        Example:
+            >>> from toolgrade import LLMTestCase
+            >>> from toolgrade.report import CaseResult, Report
+            >>> paris = LLMTestCase(id="paris")
+            >>> cases = [
+            ...     CaseResult(place, paris, (), golden=0, agent=name) for place, name in enumerate(("gpt", "mini"))
+            ... ]
+            >>> report = Report((), tuple(cases))
+            >>> report.agents, [case.label for case in report.of_agent("mini").cases]
+            (('gpt', 'mini'), ['paris'])
+        """
+        require_one_of("agent", name, self.agents)
+        # The turns of a conversation differ between agents: the cases of a golden get the key of its first.
+        keys: dict[int, str] = {}
+        for case in self.cases:
+            kind, value = case.identity
+            if kind == "content":
+                keys.setdefault(case.cluster, value)
+        own = [case for case in self.cases if case.agent == name]
+        has_components = any(case.apart for case in own)
+        cases: list[CaseResult] = []
+        for place, case in enumerate(own):
+            index, golden = place, case.golden
+            if not has_components:  # in an evaluation that was interrupted, cases before this one may be missing
+                index = case.cluster * (self.trials or 1) + (case.trial or 1) - 1
+                golden = None if case.trial is None else case.golden
+            cases.append(replace(case, index=index, golden=golden, agent=None, key=keys.get(case.cluster, case.key)))
+        return replace(self, cases=tuple(cases))
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """How each agent after the first differs from the first, golden by golden; none without several agents.
+
+        Each is `compare(report.of_agent(first), report.of_agent(other))`.
+        """
+        compared: tuple[Comparison, ...] = _module("pairing").compare_agents(self)
+        return compared
+
+    @property
     def trial_summaries(self) -> tuple[TrialSummary, ...]:
-        """One summary per metric if there are trials; otherwise none."""
-        if self.trials is None:
+        """One summary per metric if there are trials; none of several agents together, see `of_agent`."""
+        if self.trials is None or len(self.agents) > 1:
             return ()
         return tuple(
             TrialSummary.of(name, self.trials, [(case, case.results[place]) for case in self._measured_by(place)])
@@ -454,7 +513,7 @@ class Report:
 
     @property
     def summaries(self) -> tuple[MetricSummary, ...]:
-        """One summary per metric. Not measured is not zero: means run over scored results only."""
+        """One summary per metric, over all agents. Not measured is not zero: means run over scored results only."""
         summaries: list[MetricSummary] = []
         for place, name in enumerate(self.metrics):
             cases = self._measured_by(place)
@@ -480,7 +539,8 @@ class Report:
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as JSON values: `metrics` (one summary each) and `cases` (one entry each).
 
-        With trials also `trials` and `trial_summaries`; `interrupted` if it was; and `about` if it has entries.
+        With trials also `trials` and `trial_summaries`; `interrupted` if it was; and `about` if it has entries. With
+        several agents also `agents` (the summaries of each) and `comparisons` (each later one with the first).
 
         Args:
             redactor: Redacts values and texts; `toolgrade.redact.OFF` leaves them. Reasons and messages of findings
@@ -493,6 +553,14 @@ class Report:
         if self.trials is not None:
             plain["trials"] = self.trials
             plain["trial_summaries"] = [summary.to_dict() for summary in self.trial_summaries]
+        agents = self.agents
+        if len(agents) > 1:
+            plain["agents"] = [{"agent": name, **_totals(self.of_agent(name))} for name in agents]
+            comparisons: tuple[Comparison, ...] = _module("redaction").redact(self.comparisons, redactor)
+            plain["comparisons"] = [
+                {"agent_a": agents[0], "agent_b": name, **comparison.to_dict()}
+                for name, comparison in zip(agents[1:], comparisons, strict=True)
+            ]
         if self.interrupted:
             plain["interrupted"] = True
         if self.about:
@@ -506,12 +574,13 @@ class Report:
     def to_rows(self, redactor: Redactor = DEFAULT) -> list[dict[str, Any]]:
         """Return one object per result, for tables: its case, metric, outcome and reason, redacted.
 
-        The keys are `case`, `trial`, `metric`, `status`, `score`, `passed`, `threshold`, `reason`, `error` and `tags`;
-        what a result does not have is `None`.
+        The keys are `case`, `agent`, `trial`, `metric`, `status`, `score`, `passed`, `threshold`, `reason`, `error` and
+        `tags`; what a result does not have is `None`.
         """
         return [
             {
                 "case": redactor(case.name),
+                "agent": case.agent,
                 "trial": case.trial,
                 "metric": result.metric,
                 "status": result.status.value,
@@ -543,18 +612,33 @@ class Report:
 
     def print(self, title: str = "Evaluation") -> None:
         """Print the report to the terminal; see `toolgrade.report.terminal.print_report` for more options."""
-        _renderer("terminal").print_report(self, title=title)
+        _module("terminal").print_report(self, title=title)
 
     def __str__(self) -> str:
-        """Return one line per metric: mean and counts."""
-        return "\n".join(map(str, self.summaries))
+        """Return one line per metric: mean and counts. With several agents, one for each, then what differs."""
+        agents = self.agents
+        if len(agents) <= 1:
+            return "\n".join(map(str, self.summaries))
+        lines = [f"{name}: {summary}" for name in agents for summary in self.of_agent(name).summaries]
+        comparisons: tuple[Comparison, ...] = _module("pairing").compare_agents(self, resamples=0)
+        for name, comparison in zip(agents[1:], comparisons, strict=True):
+            lines += [f"{name} against {agents[0]}: {metric}" for metric in comparison.metrics]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """Return the totals and the worst cases for a notebook."""
-        fragment: str = _renderer("html.notebook").report_fragment(self)
+        fragment: str = _module("html.notebook").report_fragment(self)
         return fragment
 
 
-def _renderer(name: str) -> ModuleType:
-    """Return a module of this package by its name: renderers import this module, and are loaded only when used."""
+def _totals(report: Report) -> dict[str, Any]:
+    """Return the summaries of a report as JSON values."""
+    plain: dict[str, Any] = {"metrics": [summary.to_dict() for summary in report.summaries]}
+    if report.trials is not None:
+        plain["trial_summaries"] = [summary.to_dict() for summary in report.trial_summaries]
+    return plain
+
+
+def _module(name: str) -> ModuleType:
+    """Return a module of this package by its name; those that import this module are loaded only when used."""
     return import_module(f"{__package__}.{name}")

@@ -18,7 +18,7 @@ from toolgrade.result import FindingKind, MetricResult
 MOST_MESSAGES = 200
 """Messages of a conversation that are shown."""
 MOST_TAGS = 30
-"""Tags of a case that are shown, and other trials of its golden."""
+"""Tags of a case that are shown, and other rows of its golden."""
 MOST_TOOLS = 300
 """Tools of one set that are shown."""
 

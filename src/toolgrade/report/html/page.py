@@ -33,6 +33,7 @@ from toolgrade.report.html.totals import Places, breakable, headline, histogram,
 from toolgrade.report.redaction import redact, redact_content
 from toolgrade.report.report import CaseResult, Report
 from toolgrade.report.text import first_problem, ordering, phrases
+from toolgrade.report.text.agent_table import MOST_GOLDENS, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, warning_kinds
 
 _MAX_FILTER_TAGS = 200
@@ -86,7 +87,7 @@ def render_html(
     pictures = messages.Pictures()
     anchors = case_anchors(cases)
     links: dict[str, Any] = {
-        "trials": _trials(report.cases),
+        "rows": _rows_of_goldens(report.cases),
         "addresses": {index: f"#{anchor}" for index, anchor in anchors.items()},
     }
     draw_body = page_template("case.html.jinja").make_module(links).body  # type: ignore[attr-defined]
@@ -103,6 +104,7 @@ def render_html(
         **links,
         report=report,
         headline=headline(report),
+        agents=agent_table(report),
         segments=segments(report),
         metrics=[
             (summary, histogram([case.results[place] for case in report.cases]))
@@ -129,13 +131,13 @@ def _compared(comparison: Comparison | None) -> tuple[MetricComparison, ...]:
     return () if comparison is None else comparison.metrics
 
 
-def _trials(cases: Iterable[CaseResult]) -> dict[int, list[CaseResult]]:
-    """Return the trials of each golden by its position."""
-    trials: dict[int, list[CaseResult]] = {}
+def _rows_of_goldens(cases: Iterable[CaseResult]) -> dict[int, list[CaseResult]]:
+    """Return the trials of each golden, of all agents, by its position; empty without trials and agents."""
+    rows: dict[int, list[CaseResult]] = {}
     for case in cases:
-        if case.trial is not None:
-            trials.setdefault(case.cluster, []).append(case)
-    return trials
+        if case.variant:
+            rows.setdefault(case.cluster, []).append(case)
+    return rows
 
 
 def write_html(
@@ -239,6 +241,7 @@ def page_template(name: str) -> Template:
         "count": plural,
         "deepest": messages.DEEPEST,
         "most_calls": messages.MOST_CALLS,
+        "most_goldens": MOST_GOLDENS,
         "most_tags": MOST_TAGS,
         "no_execution": Execution(),
         "verdicts": ordering.VERDICTS,

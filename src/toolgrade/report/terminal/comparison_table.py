@@ -12,7 +12,7 @@ from toolgrade._internal.text import join_first, number_text, plural, printable
 from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
 from toolgrade.report.terminal.console import FIRST_COLUMN, Name, Screen, alarm, interval_cell, make_table
 from toolgrade.report.terminal.tool_table import print_changes_by_tool
-from toolgrade.report.text.phrases import comparison_cells, one_line
+from toolgrade.report.text.phrases import comparison_cells, one_line, p_legend
 from toolgrade.result import ResultStatus
 
 _FEW = 10
@@ -99,13 +99,9 @@ def _print_changes(screen: Screen, changes: Sequence[CaseChange], heading: Text,
 
 
 def _column_key(comparison: Comparison) -> Iterator[str]:
-    unit, test = "single cases", "McNemar's exact test"
-    if comparison.repeated:
-        unit, test = "ids, each with all its cases", "exact sign-flip test, over ids,"
+    unit = "ids, each with all its cases" if comparison.repeated else "single cases"
     yield f"A, B: mean scores of the pairs. interval: of B - A, by {comparison.resamples:,} resamples of {unit}."
-    tests = sum(metric.p_value is not None for metric in comparison.metrics)
-    holm = f", corrected for {tests} metrics (Holm)" if tests > 1 else ""
-    yield f"p: {test} of worse against better, two-sided{holm}."
+    yield p_legend(comparison)
 
 
 def _caveats(comparison: Comparison) -> Iterator[str]:

@@ -13,12 +13,14 @@ from toolgrade._internal.text import join_first, plural, printable
 from toolgrade.cases import AnyCase
 from toolgrade.report.redaction import redact, redact_entry
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
-from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, Name, Screen, alarm, make_table
+from toolgrade.report.terminal.agent_table import print_agents
+from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, VERDICT_STYLES, Name, Screen, alarm, make_table
 from toolgrade.report.terminal.tool_table import print_tools
 from toolgrade.report.text import phrases
+from toolgrade.report.text.agent_table import agent_table
 from toolgrade.report.text.breakdown import warning_kinds
 from toolgrade.report.text.first_problem import first_problem
-from toolgrade.report.text.ordering import Entry, Verdict, result_verdict, worst_first
+from toolgrade.report.text.ordering import Entry, result_verdict, worst_first
 from toolgrade.report.text.phrases import number_or_dash, one_line
 from toolgrade.report.text.side_by_side import Mark, Row, rows
 from toolgrade.result import MetricResult
@@ -38,7 +40,6 @@ _MARKS: dict[Mark, tuple[str, str]] = {
     "unexpected": ("+", "magenta"),
     "detail": ("", ""),
 }
-_VERDICTS: dict[Verdict, str] = {"error": "bold red", "failed": "bold red", "passed": "green", "skipped": "dim"}
 _KEYS = (
     "= same  ~ differs  < out of order  - not called  + not expected",
     "c2: the second call made  e2: the second expected",
@@ -56,6 +57,8 @@ def print_report(
     console: Console | None = None,
 ) -> None:
     """Print a report: one line per case, worst first; the worst ones side by side; the findings by tool; the totals.
+
+    With several agents, the totals stand side by side, and below them which agent passed which golden.
 
     Secrets are redacted with the default rules.
 
@@ -81,7 +84,7 @@ def print_report(
          In parentheses: 95 % intervals.
     """
     screen = Screen(console)
-    heading = f"{printable(title)}: {plural(len(report.cases), 'case')}{' (interrupted)' if report.interrupted else ''}"
+    heading = f"{printable(title)}: {phrases.cases_text(report)}{' (interrupted)' if report.interrupted else ''}"
     screen.line(heading if quiet else f"{heading}, worst first", "bold")
     if not quiet:
         entries = sorted(report.results(), key=worst_first)
@@ -89,7 +92,7 @@ def print_report(
         _print_details(screen, entries if full else _worst_per_case(entries)[:details], full=full)
         print_tools(screen, report)
         screen.blank()
-    _print_summary(screen, report)
+    _print_summary(screen, report, quiet=quiet, limit=0 if full else limit)
 
 
 def print_result(result: MetricResult, case: AnyCase, console: Console | None = None) -> None:
@@ -175,7 +178,7 @@ def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
 
 def _verdict(result: MetricResult) -> Text:
     verdict = result_verdict(result)
-    return Text("FAILED" if verdict == "failed" else verdict, style=_VERDICTS[verdict], justify="left")
+    return Text("FAILED" if verdict == "failed" else verdict, style=VERDICT_STYLES[verdict], justify="left")
 
 
 def _print_details(screen: Screen, entries: Sequence[Entry], *, full: bool) -> None:
@@ -218,16 +221,20 @@ def _call_table(lines: Sequence[Row]) -> Table:
     return table
 
 
-def _print_summary(screen: Screen, report: Report) -> None:
-    """Print the totals over all results, why cases could not be measured, trials, and warnings."""
+def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -> None:
+    """Print the totals over all results or by agent, why cases could not be measured, trials, and warnings."""
     summaries = report.summaries
     if report.interrupted:
         screen.line(phrases.INTERRUPTED, "bold red", indent=1)
-    _print_totals(screen, summaries)
+    agents = agent_table(report)
+    if agents is None:
+        _print_totals(screen, summaries)
+    else:
+        print_agents(screen, agents, quiet=quiet, limit=limit)
     for one in summaries:
         if one.error is not None:
             screen.line(f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
-    _print_estimates(screen, summaries)
+    _print_estimates(screen, summaries, judging_only=agents is not None)
     _print_trials(screen, report.trial_summaries)
     _print_warnings(screen, report)
 
@@ -250,9 +257,9 @@ def _print_totals(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
         screen.print(table)
 
 
-def _print_estimates(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
+def _print_estimates(screen: Screen, summaries: Sequence[MetricSummary], *, judging_only: bool) -> None:
     """Print intervals and the cost of judging, for the metrics that have them."""
-    estimates = list(map(phrases.estimates_text, summaries))
+    estimates = ["" if judging_only else phrases.estimates_text(summary) for summary in summaries]
     judging = list(map(phrases.judging_text, summaries))
     if any((*estimates, *judging)):
         screen.blank()

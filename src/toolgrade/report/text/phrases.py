@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from toolgrade._internal.text import hundredths_text, number_text, printable, short_json, shorten
+from toolgrade._internal.text import hundredths_text, number_text, plural, printable, short_json, shorten
 from toolgrade.matching.argument_pattern import ValuePattern, json_of
-from toolgrade.report.comparison import MetricComparison
+from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.report import Flaky, MetricSummary, Report, TrialSummary
 from toolgrade.result import MetricResult
 from toolgrade.stats.bootstrap import Interval
@@ -36,6 +36,12 @@ def one_line(text: str, limit: int = _LONGEST_LINE) -> str:
 def value_text(value: Any, limit: int) -> str:  # noqa: ANN401 - a JSON value or a matcher
     """Return a value as JSON on one line, shortened; a matcher in its own words, in full."""
     return printable(value.describe()) if isinstance(value, ValuePattern) else short_json(json_of(value), limit)
+
+
+def cases_text(report: Report) -> str:
+    """Return the number of cases, and of agents if there are several: `24 cases of 2 agents`."""
+    agents = len(report.agents)
+    return f"{plural(len(report.cases), 'case')}{f' of {agents} agents' if agents > 1 else ''}"
 
 
 def counts_text(report: Report) -> str:
@@ -115,6 +121,14 @@ def comparison_cells(metric: MetricComparison) -> tuple[str, ...]:
         f"{len(metric.improvements):,}",
         p_text(metric.corrected),
     )
+
+
+def p_legend(comparison: Comparison) -> str:
+    """Return what p is, as `p: McNemar's exact test of worse against better, two-sided.`, on one line."""
+    test = "exact sign-flip test, over ids," if comparison.repeated else "McNemar's exact test"
+    tests = sum(metric.p_value is not None for metric in comparison.metrics)
+    holm = f", corrected for {tests} metrics (Holm)" if tests > 1 else ""
+    return f"p: {test} of worse against better, two-sided{holm}."
 
 
 def estimates_text(summary: MetricSummary) -> str:
