@@ -152,8 +152,8 @@ def test_cases_without_a_score_are_named_and_never_zero() -> None:
 
     assert (correctness.paired, correctness.mean_a, correctness.mean_b) == (2, 0.125, 0.375)
     assert [(gap.case, gap.status_a.value, gap.status_b.value) for gap in correctness.unscored] == [
-        ("a", "scored", "failed"),
-        ("b", "failed", "scored"),
+        ("a", "scored", "errored"),
+        ("b", "errored", "scored"),
     ]
     assert [gap.case for gap in correctness.lost] == ["a"]
     assert "needs tools_called of case 'a'" in str(correctness.unscored[0].reason)
@@ -553,7 +553,7 @@ def changed(plain: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("cases.0.results.0.passed", ..., r"results\[0\].passed: is required with the status 'scored'"),
         ("cases.0.results.0.passed", "yes", r"results\[0\].passed: expected true or false"),
         ("cases.0.results.0.status", "skipped", r"score: must be absent with the status 'skipped'"),
-        ("cases.0.results.0.status", "good", r"results\[0\].status: .*'scored', 'skipped' or 'failed'"),
+        ("cases.0.results.0.status", "good", r"results\[0\].status: .*'scored', 'skipped' or 'errored'"),
         ("cases.0.results.0.threshold", ..., r"results\[0\].threshold: is required"),
         ("cases.0.results.0.findings", [{}], r"findings\[0\].message: is required"),
         ("cases.0.results.0.judge", "m", r"judge: expected an object, got 'm'"),

@@ -22,7 +22,7 @@ from toolgrade import (
 from toolgrade.report import CaseResult
 from toolgrade.report.junit import render_junit
 from toolgrade.report.text.agent_table import GoldenRow, agent_table
-from toolgrade.results.reader import report_of
+from toolgrade.evaluation.reading import report_of
 
 AGENTS = {
     "gpt-4o": {"refund": "p", "parcel": "f", "hello": "p", "weather": "e"},

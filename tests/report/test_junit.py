@@ -157,7 +157,7 @@ def test_all_data_is_escaped(hostile: Report) -> None:
     """For every case and metric."""
     root = parsed(hostile)
 
-    assert [suite.get("name") for suite in root[1:]] == [f"failed{printable(text)}" for text in TEXTS]
+    assert [suite.get("name") for suite in root[1:]] == [f"errored{printable(text)}" for text in TEXTS]
     names = [case.get("name") for case in root[0].iter("testcase")]
     assert names == [printable(f"{prefix}{text}") for text in TEXTS for prefix in ("", "unknown")]
 

@@ -174,7 +174,12 @@ def _begun_files(
         if builder.file is not None:
             plan = replace(plan, hashes=builder.file.hashes)
         processes = options.processes or os.cpu_count() or 1
-        yield FileEvaluation(plan, builder, processes, progress, reject_bad_lines=options.reject_bad_lines)
+        try:
+            yield FileEvaluation(plan, builder, processes, progress, reject_bad_lines=options.reject_bad_lines)
+        except (ConfigurationError, DataFileError):  # the input is refused: a new file of results must not stay
+            if builder.file is not None and builder.file.is_new:
+                Path(builder.file.path).unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
@@ -205,7 +210,7 @@ def _builder(
     metrics: Sequence[MetricLike],
     **counts: Any,  # noqa: ANN401 - fields of the header
 ) -> Generator[ReportBuilder, None, None]:
-    """Open the file of results, if there is one; a new one is removed again if the input is refused."""
+    """Open the file of results, if there is one."""
     if options.results is None:
         yield ReportBuilder(names, options.trials)
         return
@@ -215,12 +220,7 @@ def _builder(
         raise ConfigurationError(f"{printable(os.fspath(options.results))} is one of the files that are evaluated")
     resume: Resume | None = "missing" if options.resume is True else options.resume or None
     with ResultsFile(options.results, Header.new(names, metrics, **counts), resume) as file:
-        try:
-            yield ReportBuilder(names, options.trials, file, contents=options.contents)
-        except (ConfigurationError, DataFileError):
-            if file.is_new:
-                Path(file.path).unlink(missing_ok=True)
-            raise
+        yield ReportBuilder(names, options.trials, file, contents=options.contents)
 
 
 def _plan(options: Options, metrics: Sequence[MetricLike]) -> Plan:

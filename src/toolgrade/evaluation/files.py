@@ -215,7 +215,7 @@ def _is_divisible(path: str) -> bool:
             return False
         document = read_line(first, 1, allow_nan=True)
         is_alone = first.lstrip().startswith(b"[") and not file.read(1)
-    return not document.problems and not is_alone and kind_of(document.value) in {"case", "messages", "unknown"}
+    return not document.problems and not is_alone and kind_of(document.value) in {"case", "messages"}
 
 
 def entries_of(part: Part, paths: Sequence[str], reading: Reading) -> Iterator[Entry]:
@@ -236,6 +236,9 @@ def _documents(part: Part, path: str, reading: Reading) -> Iterator[Document]:
                 if line.strip(BLANK):
                     yield read_line(line, number, allow_nan=reading.allow_nan)
                 number += 1
+            if file.tell() < (part.end or 0):
+                problem = Problem("$", "the file became shorter while it was read", number)
+                yield Document(line=number, problems=(problem,))
         except TooLargeError as error:
             yield Document(line=number, problems=(Problem("$", str(error), number),))
 
@@ -318,7 +321,7 @@ class Intake(Generic[T]):
         self.places = 0
         self._plan = plan
         self._count = 0
-        self._held: dict[int, tuple[Tag, T]] = {}
+        self._waiting: dict[int, tuple[Tag, T]] = {}
         self._resumed = ResumedRuns()
         self._replaced: Counter[int] = Counter()
         self._repetitions: dict[str, tuple[int, int]] = {}  # the place of the first, and the number of all
@@ -332,17 +335,17 @@ class Intake(Generic[T]):
         if tag.run_id is not None:
             replaced = self._resumed.add_run(place, tag.run_id, is_interrupted=tag.is_interrupted)
             if replaced is not None:
-                self._replaced[self._held.pop(replaced)[0].file] += 1
+                self._replaced[self._waiting.pop(replaced)[0].file] += 1
         if tag.is_interrupted:
-            self._held[place] = tag, value
+            self._waiting[place] = tag, value
         else:
             yield self._accept(place, tag, value)
 
     def rest(self) -> Iterator[tuple[Unit, int | None, T]]:
         """Yield the interrupted runs that were not resumed."""
-        for place, (tag, value) in self._held.items():
+        for place, (tag, value) in self._waiting.items():
             yield self._accept(place, tag, value)
-        self._held.clear()
+        self._waiting.clear()
 
     def _accept(self, place: int, tag: Tag, value: T) -> tuple[Unit, int | None, T]:
         self._count += 1
