@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
-from operator import is_
 from typing import Any, NamedTuple
 
 from pydantic_core import to_jsonable_python
@@ -32,84 +31,37 @@ _PLAIN_MODELS = frozenset(
 )
 _MAX_DEPTH = 20
 
-_SHARED = "calls of the case and of its run"
-_SHARED_TEXT = f'"{_SHARED}"'.encode()
-
 
 class EncodedCase(NamedTuple):
-    """A case or a golden with its JSON text: `shared`, and the texts between which it stands.
-
-    `shared` is that of the calls that a case shares with its run, which is encoded and searched once; else it is empty.
-    Of a case that cannot be written the text is the reason.
-    """
+    """A case or a golden with its JSON text; of one that cannot be written the text is the reason."""
 
     case: object
-    shared: bytes
-    pieces: Sequence[bytes]
-
-    @property
-    def text(self) -> bytes:
-        """The whole text."""
-        return self.shared.join(self.pieces)
+    text: bytes
 
 
 def encode_case(case: object) -> EncodedCase:
     """Return any case or golden with its JSON text."""
-    if type(case) is LLMTestCase and type(case.run) is Run:
-        calls, run = case.tools_called, case.run
-        if calls and len(calls) == len(run.calls) and all(map(is_, calls, run.calls)):
-            rest = {**_set_fields(case), "tools_called": _SHARED, "run": {**_set_fields(run), "calls": _SHARED}}
-            shared, text = _encode_plain(calls), _encode_plain(rest)
-            pieces = [] if text is None else text.split(_SHARED_TEXT)
-            if shared is not None and len(pieces) == 3:  # noqa: PLR2004 - the case does not hold this text itself
-                return EncodedCase(case, shared, pieces)
     try:
         text = encode_model(case) if isinstance(case, Model) else json_text(to_json_value(case, [])).encode()
     except InvalidDataError as error:
         text = json_text(str(error)).encode()
-    return EncodedCase(case, b"", [text])
+    return EncodedCase(case, text)
 
 
 def case_members(encoded: EncodedCase) -> bytes:
     """Return the type and content of a case in a line of results, without secrets, or why it cannot be written."""
-    case = encoded.case
+    case, text = encoded
     if not isinstance(case, (LLMTestCase, MLLMTestCase, ConversationalTestCase)) or type(case) not in _NAMES:
         return _not_written(json_text(f"{type(case).__name__} is not a case").encode())
-    redacted = DEFAULT.model(case) if any(map(may_hold_secret, (encoded.shared, *encoded.pieces))) else case
-    if redacted is not case:
-        encoded = encode_case(redacted)
-    text = encoded.text
+    if may_hold_secret(text):
+        text = encode_case(DEFAULT.model(case)).text
     if not text.startswith(b"{"):
         return _not_written(text)
-    if isinstance(redacted, MLLMTestCase) and isinstance(redacted.run, Run) and isinstance(redacted.input, list):
-        text = json_text(_without_copied_input(redacted.to_dict())).encode()
     return b'"type": "%b", "content": %b' % (_NAMES[type(case)].encode(), text)
 
 
 def _not_written(reason: bytes) -> bytes:
     return b'"not_written": ' + reason
-
-
-def _without_copied_input(content: dict[str, Any]) -> dict[str, Any]:
-    """Return a case without the `input_parts` of its run where they are its own input: images are large.
-
-    They are `null` where there are none, which distinguishes the two.
-    """
-    run, parts = content.get("run"), content.get("input")
-    if not isinstance(run, dict) or not isinstance(parts, list):
-        return content
-    shortened = {"input_parts": None, **run}
-    if shortened["input_parts"] == parts:
-        del shortened["input_parts"]
-    return {**content, "run": shortened}
-
-
-def _with_copied_input(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a case with the `input_parts` of its run that `_without_copied_input` left out."""
-    run, parts = content.get("run"), content.get("input")
-    if not isinstance(run, dict) or "input_parts" in run or not isinstance(parts, list):
-        return content
-    return {**content, "run": {**run, "input_parts": parts}}
 
 
 def case_from_json(type_name: str | None, content: Mapping[str, Any] | None, **names: str | None) -> AnyCase:
@@ -127,7 +79,6 @@ def case_from_json(type_name: str | None, content: Mapping[str, Any] | None, **n
     if model is None:
         message = f"expected one of {', '.join(_TYPES)}, got {short_repr(type_name)}"
         raise InvalidDataError(message, [Problem("$.type", message)])
-    content = _with_copied_input(content)
     # A predicate is written as its name; only `read_expectation(allow_predicates=True)` accepts that.
     if '"$is": "predicate"' not in json.dumps(content.get("expected_tools")):
         return model.model_validate(content)
