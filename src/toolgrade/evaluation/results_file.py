@@ -309,10 +309,10 @@ class ResultsFile:
         except BaseException:
             self.close()
             raise
-        self._by_hash: dict[str, list[Stored]] = {}
+        self._by_hash: dict[str, dict[Unit, Stored]] = {}
         for stored in self.content.stored.values():
             if resume == "missing" or stored.status == "passed" or (resume, stored.status) == ("errored", "failed"):
-                self._by_hash.setdefault(stored.hash, []).append(stored)
+                self._by_hash.setdefault(stored.hash, {})[stored.unit] = stored
 
     def _begin(self) -> None:
         with os.fdopen(self._file, "rb", closefd=False) as file:
@@ -340,13 +340,11 @@ class ResultsFile:
         A line is returned once, and only for the same agent and trial, unless `reuse` is true: equal recorded cases
         have equal results.
         """
-        lines = self._by_hash.get(digest, [])
-        for place, stored in sorted(enumerate(lines), key=lambda pair: pair[1].unit != unit):
-            if reuse:
-                return stored
-            if stored.unit[1:] == unit[1:]:
-                return lines.pop(place)
-        return None
+        lines = self._by_hash.get(digest, {})
+        if reuse:
+            return lines.get(unit) or next(iter(lines.values()), None)
+        same = unit if unit in lines else next((one for one in lines if one[1:] == unit[1:]), None)
+        return None if same is None else lines.pop(same)
 
     def rows(self, stored: Stored) -> list[Row] | None:
         """Return the rows of a stored line, `None` if it is wrong, so that its case must be measured again."""
