@@ -7,22 +7,23 @@ null, so `{}` and `{"to": null}`, which are different arguments, would be equal.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from toolgrade._internal.json import canonical_json, json_text, parse_json, to_json_value
 from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.text import unique_labels
-from toolgrade.cases import AnyCase
+from toolgrade.cases import AnyCase, LLMTestCase
 from toolgrade.dataset import Document, problems_of
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
 from toolgrade.evaluation.field_paths import value_at
 from toolgrade.evaluation.measuring import checked_metrics, measure_in_thread, waits
-from toolgrade.evaluation.totals import Column, Totals
+from toolgrade.evaluation.totals import MetricTotals, Totals
 from toolgrade.inputs import Reading, read_each
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
-from toolgrade.result import MetricResult, ResultStatus, errored_result
+from toolgrade.result import MetricResult, errored_result
 
 __all__ = ["result_schema", "score_batch", "totals_of"]
 
@@ -42,8 +43,8 @@ _COLUMNS: Final[Mapping[str, str]] = {
 }
 """Columns of the results, with the names of their types in pyarrow."""
 
-_TOTALLED: Final = ["metric", "threshold", "status", "score", "passed", "cluster", "reason"]
-"""Columns of which totals are made."""
+_KEYS: Final = ("metric", "threshold", "score", "passed", "cluster")
+"""Columns by which totals are counted, besides `status` and `reason`."""
 
 
 def result_schema() -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -73,14 +74,15 @@ def score_batch(
     conversation with `turns` gives a case for each question of the user.
 
     Args:
-        batch: A `pyarrow.RecordBatch` or `pyarrow.Table` with a text column `case` or `messages`; a text column `id`
-            has the ids of cases without one. Other columns are ignored.
+        batch: A `pyarrow.RecordBatch` or `pyarrow.Table` with a text column `case` or `messages`; a column `id` has
+            the ids of cases without one. Other columns are ignored.
         metrics: At least one metric; metrics that ask a judge are not supported.
         cluster: Path of the field of a case that says which are repetitions of one another, such as `metadata.task`.
+            A case without it is independent of all others.
         allow_nan: See `toolgrade.read_cases`.
 
     Returns:
-        A `pyarrow.RecordBatch` with the columns of `result_schema`.
+        A batch or table, as `batch` is one, with the columns of `result_schema`.
 
     Raises:
         ConfigurationError: A metric asks a judge or is invalid, or `cluster` is not a path.
@@ -98,24 +100,28 @@ def score_batch(
     """
     checked = _scorable(metrics)
     name = _text_column(batch.schema)
-    names = [name, "id"] if "id" in batch.schema.names and _is_text(batch.schema.field("id").type) else [name]
+    reading = Reading(allow_nan=allow_nan)
+    if cluster is not None:
+        value_at(LLMTestCase(), cluster, "cluster")  # a wrong path is an error of the call, not of each row
+    columns = [name, "id"] if "id" in batch.schema.names else [name]
     rows = [
         row
-        for values in batch.select(names).to_pylist()
-        for row in _rows(name, values, checked, cluster, Reading(allow_nan=allow_nan))
+        for values in batch.select(columns).to_pylist()
+        for row in _rows(values[name], values.get("id"), checked, cluster, reading)
     ]
-    return _arrow().RecordBatch.from_pylist(rows, schema=result_schema())
+    return type(batch).from_pylist(rows, schema=result_schema())
 
 
 def totals_of(results: Iterable[Any], metrics: Sequence[MetricLike]) -> Totals:
     """Return the exact totals of results of `score_batch`; totals of several parts can be added in any order.
 
     Args:
-        results: Tables or record batches of results, in any order. The rows of one case may be in different parts if
-            the totals of these parts are added.
+        results: Tables or record batches of results, in any order, as `pyarrow.dataset` reads them from a folder. The
+            rows of one case may be in different parts if the totals of these parts are added.
         metrics: The metrics that were measured.
 
     Raises:
+        ConfigurationError: A metric asks a judge or is invalid.
         InvalidDataError: There are rows of other metrics. Filter by `metric` to leave them out.
 
     Example:
@@ -125,23 +131,30 @@ def totals_of(results: Iterable[Any], metrics: Sequence[MetricLike]) -> Totals:
         >>> metrics = [ToolCorrectnessMetric()]
         >>> case = '{"tools_called": [], "expected_tools": []}'
         >>> results = score_batch(pa.record_batch({"case": [case, case]}), metrics)
-        >>> print(totals_of([results], metrics) + totals_of([results.slice(0, 1)], metrics))
-        tool_correctness: mean 1 over 3 cases; 3 passed, 0 failed (at 0.5), 0 skipped, 0 errored
+        >>> print(totals_of([results], metrics).report())
+        tool_correctness: mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 0 errored
     """
     checked = _scorable(metrics)
     names = unique_labels([metric.label for metric in checked])
-    columns = {name: Column(name, metric.threshold) for name, metric in zip(names, checked, strict=True)}
+    totals = {name: MetricTotals(name, metric.threshold) for name, metric in zip(names, checked, strict=True)}
     for part in results:
-        for row in part.select(_TOTALLED).to_pylist():
-            column = columns.get(row["metric"])
-            if column is None or column.threshold != row["threshold"]:
-                expected = ", ".join(f"{one.metric} (threshold {one.threshold:g})" for one in columns.values())
-                other = f"{row['metric']!r} (threshold {row['threshold']})"
-                raise InvalidDataError(f"there are results of {other}, and the metrics are {expected}")
-            fields = {key: row[key] for key in ("metric", "threshold", "score", "passed", "reason")}
-            column.add(MetricResult(status=ResultStatus(row["status"]), **fields), row["cluster"])
-    totals = tuple(column.totals() for column in columns.values())
-    return Totals(sum(getattr(totals[0], name) for name in ("scored", "skipped", "errored")), totals)
+        *columns, statuses, reasons = (part.column(name).to_pylist() for name in (*_KEYS, "status", "reason"))
+        errors = [reason if status == "errored" else None for status, reason in zip(statuses, reasons, strict=True)]
+        # Many rows are equal in what is counted; adding a fraction for each would be slow.
+        counts = Counter(zip(*columns, statuses, errors, strict=True))
+        for (name, threshold, score, passed, cluster, status, error), times in counts.items():
+            metric = totals.get(name)
+            if metric is None or metric.threshold != threshold:
+                expected = ", ".join(map(str, totals.values()))
+                other = f"{name!r} (threshold {threshold})"
+                raise InvalidDataError(f"results must be of the metrics {expected}, got {other}; leave out the others")
+            if score is not None and status == "scored":
+                metric.add(score, passed, cluster, times)
+            elif score is None and status in {"skipped", "errored"}:
+                metric.add_unscored(status, error, times)
+            else:  # counted nowhere, it would read as passed
+                raise InvalidDataError(f"results must be those of score_batch, got the status {status!r} of {score}")
+    return Totals(tuple(totals.values()))
 
 
 def _scorable(metrics: object) -> list[MetricLike]:
@@ -181,28 +194,38 @@ def _is_text(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
 
 
 def _rows(
-    column: str, values: Mapping[str, str | None], metrics: Sequence[MetricLike], cluster: str | None, reading: Reading
+    text: str | None,
+    row_id: object,
+    metrics: Sequence[MetricLike],
+    cluster: str | None,
+    reading: Reading,
 ) -> list[dict[str, Any]]:
     """Return the rows of results of one row of a batch."""
     names = unique_labels([metric.label for metric in metrics])
-    given_id = values.get("id")
+    given_id = None if row_id is None else str(row_id)
     try:
-        document = Document(parse_json(values[column] or "", allow_nan=reading.allow_nan))
+        value = parse_json(text or "", allow_nan=reading.allow_nan)
+        if given_id is not None and isinstance(value, dict) and "turns" in value and not value.get("id"):
+            value = {**value, "id": given_id}  # from which its questions get theirs
+        document = Document(value, line=_LINE)
     except InvalidDataError as error:
         document = Document(problems=problems_of(error))
     entry = next(iter(read_each([document], reading)))
     if entry.problems:
-        text = "\n".join(map(str, entry.problems))
-        wrong = InvalidDataError(f"the row is not a case: {text}")
+        wrong = InvalidDataError("the row is not a case: " + "\n".join(map(str, entry.problems)))
         results = [errored_result(name, one.threshold, wrong) for name, one in zip(names, metrics, strict=True)]
         return [_row({"id": given_id}, None, result) for result in results]
     rows: list[dict[str, Any]] = []
     for case in entry.cases:
-        about = {"id": case.id or given_id, "name": case.name or None}
+        about = {"id": case.id or given_id, "name": (case.name or "").removeprefix(f"line {_LINE}, ") or None}
         key = None if cluster is None else _cluster_of(case, cluster)
         for name, metric in zip(names, metrics, strict=True):
             rows.append(_row(about, key, measure_in_thread(metric, case).renamed(name)))
     return rows
+
+
+_LINE: Final = 0
+"""A row is read like a line of a file, of which a single message is refused; it has no number that says anything."""
 
 
 def _cluster_of(case: AnyCase, path: str) -> str | None:

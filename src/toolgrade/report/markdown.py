@@ -20,7 +20,7 @@ from toolgrade.report.text.agent_table import MOST_GOLDENS, AgentTable, Outcome,
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
 from toolgrade.report.text.first_problem import first_problem
 from toolgrade.report.text.gfm import Page, code, fenced, folded, html_code
-from toolgrade.report.text.ordering import Entry, is_bad, result_verdict, worst_first
+from toolgrade.report.text.ordering import Entry, entries_of, is_bad, result_verdict, worst_first
 from toolgrade.report.text.phrases import number_or_dash, one_line
 
 __all__ = ["render_markdown"]
@@ -74,10 +74,12 @@ def render_markdown(
     page = Page(max_bytes)
     word = phrases.verdict(report)
     page.add(f"# {_name(redact(title, redactor)) or 'toolgrade'}")
-    amount = f"{plural(sum(1 for _ in report.results()), 'result')} of {phrases.cases_text(report)}"
+    amount = f"{plural(sum(one.total for one in report.summaries), 'result')} of {phrases.cases_text(report)}"
     page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {phrases.counts_text(report)}, of {amount}.")
     if report.interrupted:
         page.add(f"> **{phrases.INTERRUPTED}**")
+    if report.totals:
+        page.add(phrases.TOTALS_ONLY)
     agents = agent_table(report)
     if agents is None:
         _add_totals(page, report.summaries)
@@ -88,7 +90,7 @@ def render_markdown(
     if baseline is not None:
         _add_comparison(page, redact(baseline, redactor))
     bad, rest = list[Entry](), list[Entry]()
-    for entry in sorted(report.results(), key=worst_first):
+    for entry in sorted(entries_of(report), key=worst_first):
         (bad if is_bad(entry[1]) else rest).append(entry)
     tools = [(_name(tool), f"{cases:,}", problems) for tool, cases, problems in problem_rows(report)]
     if tools:

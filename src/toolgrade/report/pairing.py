@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from toolgrade._internal.text import join_first, plural, printable
+from toolgrade.errors import InvalidDataError
 from toolgrade.redact import DEFAULT
 from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison, case_label
 from toolgrade.report.report import CaseResult, Report
@@ -82,7 +83,12 @@ def pair_reports(before: Report, after: Report, *, match_options: bool = False) 
     """Return the cases and the metrics that are in both reports.
 
     With `match_options`, metrics that differ in their options only are paired, if there is just one on each side.
+
+    Raises:
+        InvalidDataError: One is a report of totals, which has no cases.
     """
+    if before.totals or after.totals:
+        raise InvalidDataError("a report of totals has no single cases that can be paired; compare reports with cases")
     cases = _pair_cases(before, after)
     names, differences = _pair_names(before.metrics, after.metrics, match=match_options)
     metrics = [_pair_metric(before, after, pair, cases.both) for pair in names.items()]

@@ -20,7 +20,7 @@ from toolgrade.matching.argument_pattern import json_of
 from toolgrade.matching.json_compare import ABSENT, Difference
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
-from toolgrade.report.report import CaseResult, Report, case_names
+from toolgrade.report.report import CaseResult, MetricSummary, Report, case_names
 from toolgrade.report.text.ordering import Entry
 from toolgrade.result import Finding, MetricResult, QuestionResult, UnitResult, redact_at_path
 
@@ -30,8 +30,9 @@ _NO_CONTENT = ConversationalTestCase(turns=[])
 
 # Names of tools, positions, paths and numbers stay, so that a reader still sees what a finding is about.
 _FIELDS: Mapping[type, tuple[str, ...]] = {
-    Report: ("metrics", "cases", "about"),
+    Report: ("metrics", "cases", "about", "totals"),
     CaseResult: ("case", "results", "agent"),
+    MetricSummary: ("metric", "error"),
     MetricResult: ("metric", "reason", "error", "warnings", "findings", "alignment", "units", "judge"),
     Finding: ("message",),
     Alignment: ("pairs", "out_of_order"),

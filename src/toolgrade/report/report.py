@@ -259,6 +259,11 @@ class MetricSummary:
         return self.passed + self.failed
 
     @property
+    def total(self) -> int:
+        """Cases in all: scored, skipped and errored."""
+        return self.scored + self.skipped + self.errored
+
+    @property
     def rate(self) -> float | None:
         """Share of the scored cases that passed; `None` if there are none."""
         return self.passed / self.scored if self.scored else None
@@ -433,6 +438,8 @@ class Report:
         interrupted: Whether the evaluation was stopped before all cases were measured.
         about: Facts about the evaluation, as JSON values: `toolgrade` (version), `python`, `started_at` (ISO 8601),
             `seconds`, and more from the caller. It does not count when reports are compared with `==`.
+        totals: The summaries of a report of totals, whose `cases` are empty because their results are elsewhere; see
+            `toolgrade.evaluation.arrow.totals_of`. Empty in other reports.
 
     Example:
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
@@ -451,6 +458,12 @@ class Report:
     trials: int | None = None
     interrupted: bool = False
     about: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    totals: tuple[MetricSummary, ...] = ()
+
+    @property
+    def case_count(self) -> int:
+        """Number of the cases, also in a report of totals."""
+        return max((summary.total for summary in self.totals), default=len(self.cases))
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -514,6 +527,8 @@ class Report:
     @property
     def summaries(self) -> tuple[MetricSummary, ...]:
         """One summary per metric, over all agents. Not measured is not zero: means run over scored results only."""
+        if self.totals:
+            return self.totals
         summaries: list[MetricSummary] = []
         for place, name in enumerate(self.metrics):
             cases = self._measured_by(place)
@@ -526,7 +541,13 @@ class Report:
         return [case for case in self.cases if place not in case.apart]
 
     def results(self) -> Iterator[tuple[CaseResult, MetricResult]]:
-        """Yield every result with its case, without those of metrics that measure other cases."""
+        """Yield every result with its case, without those of metrics that measure other cases.
+
+        Raises:
+            InvalidDataError: This is a report of totals. It must not look like one without failures.
+        """
+        if self.totals:
+            raise InvalidDataError("a report of totals has no single results; read them where they were written")
         for case in self.cases:
             for result in case.own_results:
                 yield case, result
@@ -534,22 +555,26 @@ class Report:
     @property
     def passed(self) -> bool:
         """Whether every scored result passed and every result could be measured."""
+        if self.totals:
+            return not any(summary.failed or summary.errored for summary in self.totals)
         return all(result.passed or result.status is ResultStatus.SKIPPED for _, result in self.results())
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as JSON values: `metrics` (one summary each) and `cases` (one entry each).
 
         With trials also `trials` and `trial_summaries`; `interrupted` if it was; and `about` if it has entries. With
-        several agents also `agents` (the summaries of each) and `comparisons` (each later one with the first).
+        several agents also `agents` (the summaries of each) and `comparisons` (each later one with the first). A report
+        of totals has `case_count` in place of `cases`.
 
         Args:
             redactor: Redacts values and texts; `toolgrade.redact.OFF` leaves them. Reasons and messages of findings
                 were redacted with the default rules when they were made.
         """
-        plain: dict[str, Any] = {
-            "metrics": [summary.to_dict() for summary in self.summaries],
-            "cases": [case.to_dict(redactor) for case in self.cases],
-        }
+        plain: dict[str, Any] = {"metrics": [summary.to_dict() for summary in self.summaries]}
+        if self.totals:
+            plain["case_count"] = self.case_count
+        else:
+            plain["cases"] = [case.to_dict(redactor) for case in self.cases]
         if self.trials is not None:
             plain["trials"] = self.trials
             plain["trial_summaries"] = [summary.to_dict() for summary in self.trial_summaries]
@@ -576,6 +601,9 @@ class Report:
 
         The keys are `case`, `agent`, `trial`, `metric`, `status`, `score`, `passed`, `threshold`, `reason`, `error` and
         `tags`; what a result does not have is `None`.
+
+        Raises:
+            InvalidDataError: This is a report of totals, which has no single results.
         """
         return [
             {

@@ -9,7 +9,7 @@ from toolgrade.report.redaction import redact, redact_entry
 from toolgrade.report.report import Report
 from toolgrade.report.text.agent_table import agent_table
 from toolgrade.report.text.first_problem import first_problem
-from toolgrade.report.text.ordering import is_bad, worst_first
+from toolgrade.report.text.ordering import entries_of, is_bad, worst_first
 
 _MOST_CASES = 10
 """Cases that are listed."""
@@ -20,7 +20,7 @@ def report_fragment(report: Report) -> str:
 
     Several agents stand side by side.
     """
-    bad = sorted((entry for entry in report.results() if is_bad(entry[1])), key=worst_first)
+    bad = sorted((entry for entry in entries_of(report) if is_bad(entry[1])), key=worst_first)
     listed = map(redact_entry, bad[:_MOST_CASES])  # notebooks save what they show
     cases = [[case.label, result.metric, _number(result.score), first_problem(result)] for case, result in listed]
     parts = [_totals(report)]

@@ -244,6 +244,7 @@ def page_template(name: str) -> Template:
         "most_goldens": MOST_GOLDENS,
         "most_tags": MOST_TAGS,
         "no_execution": Execution(),
+        "totals_only": phrases.TOTALS_ONLY,
         "verdicts": ordering.VERDICTS,
     }
     return environment.get_template(name, globals=constants)

@@ -34,19 +34,30 @@ def headline(report: Report) -> tuple[Verdict, str, str]:
 
     An interrupted report never counts as passed.
     """
-    verdicts = Counter(map(case_verdict, report.cases))
+    verdicts, noun = _verdicts(report)
     failed, errors, passed = verdicts["failed"], verdicts["error"], verdicts["passed"]
-    total = plural(len(report.cases), "case")
+    amount = sum(verdicts.values())
+    total = plural(amount, noun)
     if failed:
         return "failed", "failed", f"{failed:,} of {total} failed{_also(errors, 'could not be measured')}"
     if errors:
         return "error", "error", f"{errors:,} of {total} could not be measured"
-    sentence = f"nothing was scored: {total} skipped" if report.cases else "there were no cases"
+    sentence = f"nothing was scored: {total} skipped" if amount else "there were no cases"
     if passed:
-        sentence = f"{plural(passed, 'case')} passed{_also(verdicts['skipped'], 'skipped')}"
+        sentence = f"{plural(passed, noun)} passed{_also(verdicts['skipped'], 'skipped')}"
     if report.interrupted:
         return "error", "interrupted", sentence
     return ("passed", "passed", sentence) if passed else ("skipped", "no verdict", sentence)
+
+
+def _verdicts(report: Report) -> tuple[Counter[Verdict], str]:
+    """Return how many cases have which verdict, and what is counted: in a report of totals, the results."""
+    if not report.totals:
+        return Counter(map(case_verdict, report.cases)), "case"
+    verdicts: Counter[Verdict] = Counter()
+    for one in report.totals:
+        verdicts.update({"passed": one.passed, "failed": one.failed, "error": one.errored, "skipped": one.skipped})
+    return verdicts, "result"
 
 
 def _also(amount: int, words: str) -> str:
@@ -54,15 +65,15 @@ def _also(amount: int, words: str) -> str:
 
 
 def segments(report: Report) -> list[dict[str, Any]]:
-    """Return the parts of the bar that divides all cases by verdict.
+    """Return the parts of the bar that divides all cases by verdict, or in a report of totals all results.
 
     A part has its `verdict`, the `amount` of cases, and its start `at` and `width` in a bar that is 1000 wide.
     """
-    verdicts = Counter(map(case_verdict, report.cases))
+    verdicts, _ = _verdicts(report)
     parts: list[dict[str, Any]] = []
     at = 0.0
     for verdict in VERDICTS:
-        width = verdicts[verdict] / max(len(report.cases), 1) * _WIDTH
+        width = verdicts[verdict] / max(sum(verdicts.values()), 1) * _WIDTH
         parts.append({"verdict": verdict, "amount": verdicts[verdict], "at": round(at, 1), "width": round(width, 1)})
         at += width
     return parts

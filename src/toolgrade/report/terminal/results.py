@@ -20,7 +20,7 @@ from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import agent_table
 from toolgrade.report.text.breakdown import warning_kinds
 from toolgrade.report.text.first_problem import first_problem
-from toolgrade.report.text.ordering import Entry, result_verdict, worst_first
+from toolgrade.report.text.ordering import Entry, entries_of, result_verdict, worst_first
 from toolgrade.report.text.phrases import number_or_dash, one_line
 from toolgrade.report.text.side_by_side import Mark, Row, rows
 from toolgrade.result import MetricResult
@@ -84,6 +84,7 @@ def print_report(
          In parentheses: 95 % intervals.
     """
     screen = Screen(console)
+    quiet = quiet or bool(report.totals)
     heading = f"{printable(title)}: {phrases.cases_text(report)}{' (interrupted)' if report.interrupted else ''}"
     screen.line(heading if quiet else f"{heading}, worst first", "bold")
     if not quiet:
@@ -226,6 +227,8 @@ def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -
     summaries = report.summaries
     if report.interrupted:
         screen.line(phrases.INTERRUPTED, "bold red", indent=1)
+    if report.totals:
+        screen.line(phrases.TOTALS_ONLY, indent=1)
     agents = agent_table(report)
     if agents is None:
         _print_totals(screen, summaries)
@@ -298,7 +301,7 @@ def _print_warnings(screen: Screen, report: Report) -> None:
     kinds = warning_kinds(report)
     if not kinds:
         return
-    amount = sum(bool(result.warnings) for _, result in report.results())
+    amount = sum(bool(result.warnings) for _, result in entries_of(report))
     heading = f"{plural(amount, 'result')} with warnings (incomplete recordings or parts not judged):"
     screen.line(heading, indent=1)
     for kind in kinds[:_WARNINGS]:

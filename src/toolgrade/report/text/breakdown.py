@@ -19,6 +19,7 @@ from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.json_compare import ABSENT
 from toolgrade.report.comparison import CaseChange
 from toolgrade.report.report import CaseResult, Report
+from toolgrade.report.text.ordering import entries_of
 from toolgrade.report.text.phrases import one_line, value_text
 from toolgrade.result import Finding, FindingKind
 
@@ -126,7 +127,7 @@ def breakdowns(report: Report) -> tuple[Table, Table]:
     tools: defaultdict[tuple[str, str], _Tally] = defaultdict(list, {(name, ""): [] for name in called or ()})
     arguments: defaultdict[tuple[str, str], _Tally] = defaultdict(list)
     counted: set[tuple[object, ...]] = set()
-    for case, result in report.results():
+    for case, result in entries_of(report):
         for one in result.findings:
             key = (case.index, one.kind, one.tool, one.expected, one.called, one.turn, one.path)
             if key in counted:
@@ -333,7 +334,7 @@ class WarningKind(NamedTuple):
 def warning_kinds(report: Report) -> list[WarningKind]:
     """Return the warnings of all results by kind, the one that most cases have first."""
     by_kind: dict[str, dict[str, dict[int, CaseResult]]] = {}
-    for case, result in report.results():
+    for case, result in entries_of(report):
         for text in result.warnings:
             by_kind.setdefault(_kind(text), {}).setdefault(text, {})[case.index] = case
     kinds: list[WarningKind] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from toolgrade.report.report import CaseResult
+from toolgrade.report.report import CaseResult, Report
 from toolgrade.result import MetricResult, ResultStatus
 
 Verdict: TypeAlias = Literal["error", "failed", "passed", "skipped"]
@@ -17,6 +17,11 @@ _RANKS = {"error": 0, "skipped": 2}
 
 Entry: TypeAlias = tuple[CaseResult, MetricResult]
 """A result with its case."""
+
+
+def entries_of(report: Report) -> list[Entry]:
+    """Return all results with their cases; none of a report of totals, which views show without them."""
+    return [] if report.totals else list(report.results())
 
 
 def result_verdict(result: MetricResult) -> Verdict:

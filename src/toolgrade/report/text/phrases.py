@@ -13,6 +13,7 @@ from toolgrade.result import MetricResult
 from toolgrade.stats.bootstrap import Interval
 
 INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers cover the cases measured until then."
+TOTALS_ONLY = "The results of single cases are not in this report; read them where they were written."
 INTERVALS = "In parentheses: 95 % intervals."
 PASS_AT_K_LEGEND = "pass@k: at least one of k trials passes. pass^k: all k do. goldens: those with k scored trials."  # noqa: S105 - not a password
 
@@ -41,7 +42,7 @@ def value_text(value: Any, limit: int) -> str:  # noqa: ANN401 - a JSON value or
 def cases_text(report: Report) -> str:
     """Return the number of cases, and of agents if there are several: `24 cases of 2 agents`."""
     agents = len(report.agents)
-    return f"{plural(len(report.cases), 'case')}{f' of {agents} agents' if agents > 1 else ''}"
+    return f"{plural(report.case_count, 'case')}{f' of {agents} agents' if agents > 1 else ''}"
 
 
 def counts_text(report: Report) -> str:
