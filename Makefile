@@ -90,6 +90,7 @@ pins: ## Write requirements/ anew after a change of dependencies; UPGRADE=1 take
 	@$(COMPILE) pyproject.toml --group core --constraint requirements/dev.txt --output-file requirements/core.txt
 	@$(COMPILE) --group fuzz --output-file requirements/fuzz.txt
 	@$(COMPILE) pyproject.toml --group docs --constraint requirements/dev.txt --output-file requirements/docs.txt
+	@$(COMPILE) pyproject.toml --group engines --constraint requirements/dev.txt --output-file requirements/engines.txt
 	@$(COMPILE) --group mutants --constraint requirements/dev.txt --output-file requirements/mutants.txt
 	@$(COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/runtime.txt
 	@$(COMPILE) pyproject.toml --resolution lowest-direct --output-file requirements/lowest.txt

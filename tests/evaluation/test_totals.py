@@ -1,127 +1,124 @@
-"""Exact sums of results, independent of the order of addition."""
+"""Totals of results and the reports that they make: exact, in any order, and never green by mistake."""
 
 from __future__ import annotations
 
-import json
 import random
-from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrade.errors import InvalidDataError
-from toolgrade.report import MetricSummary
+from toolgrade.evaluation.totals import MetricTotals, Totals
+from toolgrade.report import MetricSummary, Report
 from toolgrade.result import MetricResult, ResultStatus
-from toolgrade.evaluation import Totals
 
 SCORES = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 0.1]), st.floats(0, 1, allow_subnormal=True))
+OTHER_SCORES = st.sampled_from([-1.0, 1.5])
 
 
-def result(score: float | None, *, is_skipped: bool = False) -> MetricResult:
+def result(score: float | None, *, is_skipped: bool = False, error: str | None = None) -> MetricResult:
     """A result of one metric."""
     if score is None:
         status = ResultStatus.SKIPPED if is_skipped else ResultStatus.ERRORED
-        return MetricResult(metric="m", status=status, threshold=0.5)
+        return MetricResult(metric="m", status=status, threshold=0.5, error=error)
     return MetricResult(metric="m", status=ResultStatus.SCORED, threshold=0.5, score=score, passed=score >= 0.5)
 
 
-ROWS = st.lists(
-    st.tuples(
-        st.one_of(SCORES.map(result), st.booleans().map(lambda skipped: result(None, is_skipped=skipped))),
-        st.one_of(st.none(), st.sampled_from("abc")),
-    ),
-    min_size=1,
-    max_size=30,
+Rows = list[tuple[MetricResult, str | None]]
+RESULTS = st.one_of(
+    SCORES.map(result),
+    OTHER_SCORES.map(result),
+    st.just(result(None, is_skipped=True)),
+    st.sampled_from([None, "ValueError: a", "ValueError: b"]).map(lambda error: result(None, error=error)),
 )
+ROWS = st.lists(st.tuples(RESULTS, st.one_of(st.none(), st.sampled_from("abc"))), min_size=1, max_size=30)
 
 
-def totals(rows: list[tuple[MetricResult, str | None]]) -> Totals:
+def totals(rows: Rows) -> Totals:
     """What rows add up to."""
-    return Totals.of([(one,) for one, _ in rows], [key for _, key in rows])
+    metric = MetricTotals("m", 0.5)
+    for one, cluster in rows:
+        if one.score is None:
+            metric.add_unscored(one.status.value, one.error, 1)
+        else:
+            metric.add(one.score, one.passed is True, cluster, 1)
+    return Totals((metric,))
 
 
-def summary(rows: list[tuple[MetricResult, str | None]]) -> MetricSummary:
-    """Summarize rows as a report does; a row without a cluster is its own cluster."""
+def summary(rows: Rows) -> MetricSummary:
+    """Summarize rows as a report of cases does; a row without a cluster is its own cluster."""
     clusters = [(key, place) if key is None else (key, None) for place, (_, key) in enumerate(rows)]
     return MetricSummary.of("m", [one for one, _ in rows], clusters)
 
 
-@given(ROWS, st.integers(0, 99))
-def test_any_split_and_any_order_give_the_same(rows: list[tuple[MetricResult, str | None]], seed: int) -> None:
-    """However rows are dealt out and merged, the totals are equal, to the last bit."""
-    rng = random.Random(seed)
-    parts: list[list[tuple[MetricResult, str | None]]] = [[] for _ in range(4)]
-    for row in rows:
-        rng.choice(parts).append(row)
-    rng.shuffle(parts)
+@given(ROWS, st.lists(st.integers(0, 30), max_size=3), st.randoms(use_true_random=False))
+def test_any_split_and_any_order_give_the_same(rows: Rows, cuts: list[int], rng: random.Random) -> None:
+    """However rows are divided and added, the totals and the report are equal, to the last bit."""
+    shuffled = rng.sample(rows, len(rows))
+    bounds = [0, *sorted(cuts), len(rows)]
 
-    merged = sum((totals(part) for part in parts), Totals())
+    merged = sum((totals(shuffled[start:end]) for start, end in pairwise(bounds)), Totals())
 
     assert merged == totals(rows)
-    assert merged.to_dict() == totals(rows).to_dict()
+    assert merged.report() == totals(rows).report()
 
 
 @given(ROWS)
-def test_totals_equal_those_of_a_report(rows: list[tuple[MetricResult, str | None]]) -> None:
-    """Counts and mean exactly, intervals up to rounding."""
-    actual, expected = totals(rows).summaries[0], summary(rows)
+def test_a_report_of_totals_equals_that_of_the_cases(rows: Rows) -> None:
+    """Counts, mean, error and verdict exactly, intervals up to rounding."""
+    report, expected = totals(rows).report(), summary(rows)
+    (actual,) = report.summaries
 
-    counts = ("metric", "threshold", "passed", "failed", "skipped", "errored", "mean")
-    assert [getattr(actual, name) for name in counts] == [getattr(expected, name) for name in counts]
+    same = ("metric", "threshold", "passed", "failed", "skipped", "errored", "mean", "error")
+    assert [getattr(actual, name) for name in same] == [getattr(expected, name) for name in same]
     for name in ("mean_interval", "rate_interval"):
         left, right = getattr(actual, name), getattr(expected, name)
         assert (left is None) == (right is None), name
         assert left is None or left == pytest.approx(right, abs=1e-7)
+    assert report.case_count == len(rows)
+    assert report.passed == all(one.passed or one.status is ResultStatus.SKIPPED for one, _ in rows)
 
 
-@given(ROWS)
-def test_totals_are_read_back(rows: list[tuple[MetricResult, str | None]]) -> None:
-    """A JSON round trip keeps the values."""
-    original = totals(rows)
+def test_equal_scores_may_be_added_at_once() -> None:
+    """Which is how they are counted in tables."""
+    one, other = MetricTotals("m", 0.5), MetricTotals("m", 0.5)
+    one.add(0.1, False, "a", 10)
+    for _ in range(10):
+        other.add(0.1, False, "a", 1)
 
-    assert Totals.from_dict(json.loads(json.dumps(original.to_dict()))) == original
-
-
-def test_sums_are_exact() -> None:
-    """A sum of floats does not depend on their order, and large numbers of cases lose nothing."""
-    sums = totals([(result(0.1), None)] * 10)
-
-    assert sums.metrics[0].total == 10 * Fraction(0.1)
-    assert sums.metrics[0].squares == 10 * Fraction(0.1) ** 2
-    assert sums.metrics[0].clusters == {}
-
-
-def test_clusters_are_summed_separately() -> None:
-    """For each cluster the number scored, the number passed, and the sum."""
-    sums = totals([(result(1.0), "a"), (result(0.25), "a"), (result(None), "a"), (result(0.5), None)])
-
-    assert sums.metrics[0].clusters == {"a": (2, 1, Fraction(5, 4))}
-    assert sums.metrics[0].squares == Fraction(1, 4)
+    assert one == other
 
 
 def test_different_metrics_are_not_added() -> None:
-    """Sums of different metrics, thresholds or numbers of metrics are an error."""
-    one = totals([(result(1.0), None)])
-    two = Totals.of([(result(1.0), result(1.0))])
-    other = Totals.of([(MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.9),)])
+    """Totals of different metrics, thresholds or numbers of metrics are an error."""
+    one, other = Totals((MetricTotals("m", 0.5),)), Totals((MetricTotals("m", 0.9),))
 
     with pytest.raises(InvalidDataError, match=r"'m' \(threshold 0.5\) and 'm' \(threshold 0.9\)"):
         one + other
-    with pytest.raises(InvalidDataError, match="1 and 2 metrics"):
-        one + two
-    assert Totals() + one == one == one + Totals()
+    with pytest.raises(InvalidDataError, match="must be of the same metrics"):
+        one + Totals(one.metrics * 2)
 
 
-@pytest.mark.parametrize("plain", [{}, {"cases": 1, "metrics": [{}]}, {"cases": 1, "metrics": [{"total": "1/0"}]}, []])
-def test_invalid_totals_are_refused(plain: object) -> None:
-    """Any other value is a clear error."""
-    with pytest.raises(InvalidDataError, match="not the output of Totals"):
-        Totals.from_dict(plain)  # type: ignore[arg-type]
+def test_nothing_and_missing_results_make_no_report() -> None:
+    """A report of no result, or of fewer results of one metric, would pass by mistake."""
+    full, empty = totals([(result(1.0), None)]).metrics[0], MetricTotals("other", 0.5)
+
+    for nothing in (Totals(), Totals((empty,))):
+        with pytest.raises(InvalidDataError, match="at least one result"):
+            nothing.report()
+    with pytest.raises(InvalidDataError, match=r"a result of each case, got \{'m': 1, 'other': 0\}"):
+        Totals((full, empty)).report()
+    with pytest.raises(InvalidDataError, match="finite number, got nan"):
+        empty.add(float("nan"), False, None, 1)
 
 
-def test_passed_means_all_passed() -> None:
-    """One failed or unmeasured result is enough; skipped ones do not count."""
-    assert totals([(result(1.0), None), (result(None, is_skipped=True), None)]).passed
-    assert not totals([(result(1.0), None), (result(0.0), None)]).passed
-    assert not totals([(result(1.0), None), (result(None), None)]).passed
+def test_a_report_of_totals_has_no_single_results() -> None:
+    """Whoever looks at them gets an error, not a report without failures."""
+    report = totals([(result(0.0), None)]).report()
+
+    assert isinstance(report, Report)
+    for read in (lambda: list(report.results()), report.to_rows):
+        with pytest.raises(InvalidDataError, match="no single results"):
+            read()

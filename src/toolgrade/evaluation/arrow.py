@@ -212,7 +212,7 @@ def _rows(
         document = Document(problems=problems_of(error))
     entry = next(iter(read_each([document], reading)))
     if entry.problems:
-        wrong = InvalidDataError("the row is not a case: " + "\n".join(map(str, entry.problems)))
+        wrong = InvalidDataError("; ".join(map(str, entry.problems)))
         results = [errored_result(name, one.threshold, wrong) for name, one in zip(names, metrics, strict=True)]
         return [_row({"id": given_id}, None, result) for result in results]
     rows: list[dict[str, Any]] = []
