@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import random
+from io import StringIO
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
+from toolgrade import compare
 from toolgrade.errors import InvalidDataError
+from toolgrade.evaluation import read_results
 from toolgrade.evaluation.totals import MetricTotals, Totals
 from toolgrade.report import MetricSummary, Report
+from toolgrade.report.html import render_html
+from toolgrade.report.junit import render_junit
+from toolgrade.report.markdown import render_markdown
+from toolgrade.report.terminal import print_report
 from toolgrade.result import MetricResult, ResultStatus
 
 SCORES = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 0.1]), st.floats(0, 1, allow_subnormal=True))
@@ -122,3 +131,44 @@ def test_a_report_of_totals_has_no_single_results() -> None:
     for read in (lambda: list(report.results()), report.to_rows):
         with pytest.raises(InvalidDataError, match="no single results"):
             read()
+
+
+def test_every_view_shows_the_numbers_and_the_verdict() -> None:
+    """Of all cases, whose number each view has; none says that there are no cases."""
+    passing = totals([(result(1.0), None)] * 1233 + [(result(None, is_skipped=True), None)]).report()
+    failing = totals(
+        [(result(1.0), None)] * 1232 + [(result(None, error="ValueError: sk-0123456789abcdefghij0123"), None)]
+    )
+
+    for report, verdict in ((passing, "Passed"), (failing.report(), "Failed")):
+        console = Console(file=StringIO(), width=100)
+        print_report(report, title="t", console=console)
+        terminal = console.file.getvalue()  # type: ignore[attr-defined]
+        page, html = render_markdown(report, title="t"), render_html(report, title="t")
+
+        assert f"**{verdict}**" in page
+        assert str(report) == str(report.summaries[0])
+        for text in (terminal, page, html, report._repr_html_()):
+            assert "no cases" not in text.lower()
+            assert "0 cases" not in text.replace(f"{report.case_count:,} cases", "")
+            assert "sk-0123456789" not in text
+        for text in (terminal, page, html):
+            assert f"{report.case_count:,}" in text
+            assert "results of single cases are not in this report" in " ".join(text.split())
+        assert report.to_dict() == {"metrics": [report.summaries[0].to_dict()], "case_count": report.case_count}
+    assert "1,233 results passed, 1 skipped" in render_html(passing)
+    assert "1 of 1,233 results could not be measured" in render_html(failing.report())
+
+
+def test_what_needs_single_cases_refuses_a_report_of_totals(tmp_path: Path) -> None:
+    """JUnit, comparisons and readers of reports would else see no failure."""
+    report = totals([(result(0.0), None)]).report()
+    (tmp_path / "report.json").write_text(report.to_json(), encoding="utf-8")
+
+    for use in (
+        lambda: render_junit(report, title="t"),
+        lambda: compare(report, report),
+        lambda: read_results(tmp_path / "report.json"),
+    ):
+        with pytest.raises(InvalidDataError):
+            use()

@@ -14,6 +14,7 @@ from fractions import Fraction
 from statistics import NormalDist
 
 from toolgrade.errors import InvalidDataError
+from toolgrade.redact import DEFAULT
 from toolgrade.report import Report
 from toolgrade.report.report import MetricSummary
 from toolgrade.stats.intervals import SAME, effective, student_t, wilson
@@ -151,7 +152,7 @@ class MetricTotals:
             mean=float(self.total) / scored if scored else None,
             mean_interval=self._mean_interval() if self.in_range else None,
             rate_interval=self._rate_interval() if scored else None,
-            error=self.error,
+            error=None if self.error is None else str(DEFAULT(self.error)),
         )
 
     @property

@@ -458,7 +458,7 @@ class Report:
     trials: int | None = None
     interrupted: bool = False
     about: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
-    totals: tuple[MetricSummary, ...] = ()
+    totals: tuple[MetricSummary, ...] = field(default=(), kw_only=True)
 
     @property
     def case_count(self) -> int:

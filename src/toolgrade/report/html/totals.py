@@ -52,9 +52,10 @@ def headline(report: Report) -> tuple[Verdict, str, str]:
 
 def _verdicts(report: Report) -> tuple[Counter[Verdict], str]:
     """Return how many cases have which verdict, and what is counted: in a report of totals, the results."""
-    if not report.totals:
-        return Counter(map(case_verdict, report.cases)), "case"
     verdicts: Counter[Verdict] = Counter()
+    if not report.totals:
+        verdicts.update(map(case_verdict, report.cases))
+        return verdicts, "case"
     for one in report.totals:
         verdicts.update({"passed": one.passed, "failed": one.failed, "error": one.errored, "skipped": one.skipped})
     return verdicts, "result"
