@@ -60,7 +60,9 @@ class Totals:
         return Totals(tuple(one.plus(another) for one, another in zip(self.metrics, other.metrics, strict=True)))
 
     def report(self) -> Report:
-        """Return a report without single cases, whose numbers equal those of `evaluate` on all cases.
+        """Return a report without single cases.
+
+        Its counts and means equal those of `evaluate` on all cases exactly, its intervals up to rounding.
 
         Raises:
             InvalidDataError: There is no result, or the metrics have different numbers of results, so that some are
