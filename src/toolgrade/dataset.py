@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -23,7 +24,7 @@ from toolgrade._internal.file_kinds import unreadable_kind
 from toolgrade._internal.json import parse_json, within_limits
 from toolgrade._internal.markers import CANCEL_MARK
 from toolgrade._internal.model import Model
-from toolgrade._internal.text import printable
+from toolgrade._internal.text import plural, printable
 from toolgrade.calls import AvailableTools
 from toolgrade.cases import (
     ConversationalTestCase,
@@ -35,9 +36,9 @@ from toolgrade.cases import (
     StoredTexts,
     TestCase,
 )
-from toolgrade.errors import DataFileError, InvalidDataError, Problem
+from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
 from toolgrade.expect import ExpectedOutput, ExpectedTools
-from toolgrade.formats.document_kind import has_calls, kind_of
+from toolgrade.formats.document_kind import has_calls, is_one_conversation, kind_of
 from toolgrade.formats.records import case_from_record, looks_like_record
 
 __all__ = ["Golden", "write_cases"]
@@ -89,7 +90,7 @@ class Golden(Model):
 
         Raises:
             DataFileError: Some lines are not goldens; `problems` has all of them with line and path. If the file holds
-                something else, such as results, the error names it and the function that reads it.
+                something else, such as recorded runs, the error names it and what to do.
             OSError: The file cannot be opened or read.
         """
         return read_goldens(path)
@@ -97,16 +98,47 @@ class Golden(Model):
 
 def file_error(source: Source, problems: Sequence[Problem]) -> DataFileError:
     """Return the error of a file with the first of these problems, one per line, and the number of the others."""
-    name = source_name(source)
-    return DataFileError(problem_lines([placed_text(name, problem) for problem in problems], len(problems)), problems)
+    bad = BadLines()
+    bad.add(source, problems)
+    return bad.error()
 
 
-def problem_lines(texts: Sequence[str], total: int) -> str:
-    """Return the first texts of `total` problems, one per line, and the number of the others."""
-    lines = list(texts[:_MAX_PROBLEMS])
-    if total > len(lines):
-        lines.append(f"... and {total - len(lines)} more")
-    return "\n".join(lines)
+class BadLines:
+    """What cannot be read in one file or several: counted, and the first problems named in an error or in warnings."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._problems: list[Problem] = []
+        self._texts: list[str] = []
+
+    def add(self, source: Source, problems: Sequence[Problem]) -> None:
+        """Add the problems of a line, an item or a file."""
+        self.count += 1
+        self._problems += problems
+        name = source_name(source)
+        self._texts += [placed_text(name, one) for one in problems[: max(0, _MAX_PROBLEMS - len(self._texts))]]
+
+    def check(self, source: Source, *, has_cases: bool, reject: bool) -> None:
+        """Raise `DataFileError` if there is no case, or a bad line although they are rejected."""
+        if not has_cases and not self.count:
+            self.add(source, [Problem("", "has no case")])
+        if self.count and (reject or not has_cases):
+            raise self.error()
+
+    def error(self) -> DataFileError:
+        """Return the error of all problems; its message has the first."""
+        return DataFileError("\n".join(self._lines()), self._problems)
+
+    def warn(self, consequence: str, stacklevel: int) -> None:
+        """Issue warnings that name the first problems, count the lines, and say what follows."""
+        if self.count:
+            counted = f"{plural(self.count, 'line')} cannot be read; {consequence}"
+            for text in (*self._lines(), counted):
+                warnings.warn(text, BadLineWarning, stacklevel=stacklevel + 1)
+
+    def _lines(self) -> list[str]:
+        others = len(self._problems) - len(self._texts)
+        return [*self._texts, *([f"... and {others} more"] if others else [])]
 
 
 def placed_text(name: str, problem: Problem) -> str:
@@ -138,30 +170,29 @@ def read_goldens(source: Source, *, allow_nan: bool = False) -> list[Golden]:
     """Return the goldens of a file, in its order; see `Golden.load`."""
     goldens: list[Golden] = []
     problems: list[Problem] = []
-    for document in read_documents(source, allow_nan=allow_nan):
+    for document in read_documents(source, allow_nan=allow_nan, is_one=is_one_conversation):
         problems += document.problems
-        if not document.problems:
-            try:
-                goldens.append(read_golden(document.value))
-            except InvalidDataError as error:
-                problems += (
-                    [Problem("", other)]
-                    if (other := _other_content(document.value))
-                    else (map(document.placed, problems_of(error)))
-                )
-                if other:
-                    break
+        if document.problems:
+            continue
+        try:
+            goldens.append(read_golden(document.value))
+        except InvalidDataError as error:
+            other = _other_content(document.value, source_name(source))
+            if other is not None:
+                raise file_error(source, [Problem("", other)]) from None
+            problems += map(document.placed, problems_of(error))
     if problems:
         raise file_error(source, problems)
     return goldens
 
 
-def _other_content(value: object) -> str | None:
-    """Return what a JSON value holds instead of a golden, and what reads it; `None` if that is unknown."""
+def _other_content(value: object, name: str) -> str | None:
+    """Return what a JSON value holds instead of a golden, and what to do; `None` if that is unknown."""
     if kind_of(value) == "results":
-        return "has results, not goldens; read it with toolgrade.evaluation.read_results"
+        return "has results, not goldens; name the file that says which calls are expected"
     if has_calls(value):
-        return "has calls that were made, not goldens; read it with toolgrade.read_cases"
+        remedy = f"`toolgrade approve {name} --out goldens.jsonl` makes goldens of them"
+        return f"has calls that were made, not goldens; {remedy}"
     return None
 
 

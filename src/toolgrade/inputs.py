@@ -19,20 +19,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from toolgrade._internal.json import within_limits
 from toolgrade._internal.model import set_fields
 from toolgrade._internal.text import plural
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, RunStatus, TestCase
 from toolgrade.dataset import (
+    BadLines,
     Document,
     Source,
-    file_error,
     problems_of,
     read_case,
     read_documents,
     source_name,
+    torn_text,
     without_schema,
 )
 from toolgrade.errors import BadLineWarning, InvalidDataError, Problem, ToolgradeWarning
@@ -145,19 +146,29 @@ def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
         line 2: And Rome? -> get_weather
     """
     entries = list(read_entries(source, Reading(allow_nan=allow_nan)))
-    problems = [problem for entry in entries for problem in entry.problems]
+    bad = BadLines()
+    cases = collect_cases(entries, source, bad)
     torn = [problem for entry in entries if entry.is_torn for problem in entry.problems]
-    cases = [named(case, entry.name()) for entry in entries for case in entry.cases]
-    if len(problems) > len(torn) or (torn and not cases):
-        raise file_error(source, problems)
-    name = source_name(source)
+    if bad.count > len(torn) or (torn and not cases):
+        raise bad.error()
     for problem in torn:
-        warnings.warn(f"{name}:{problem.line}: left out {problem.message}", BadLineWarning, stacklevel=2)
+        warnings.warn(torn_text(source_name(source), problem), BadLineWarning, stacklevel=2)
+    return cast("list[TestCase]", cases)
+
+
+def collect_cases(entries: Iterable[Entry], source: Source, bad: BadLines) -> list[AnyCase]:
+    """Return the cases of a file, without interrupted runs that were resumed; `bad` gets what cannot be read."""
+    cases: list[AnyCase] = []
+    for entry in entries:
+        if entry.problems:
+            bad.add(source, entry.problems)
+        cases += [named(case, entry.name()) for case in entry.cases]
     resumed = ResumedRuns()
     replaced = {place for number, case in enumerate(cases) if (place := resumed.add(number, case)) is not None}
     if replaced:
-        warnings.warn(f"{name}: {replaced_text(len(replaced))}", ToolgradeWarning, stacklevel=2)
-    return [case for number, case in enumerate(cases) if number not in replaced]  # type: ignore[misc]
+        text = f"{source_name(source)}: {replaced_text(len(replaced))}"
+        warnings.warn(text, ToolgradeWarning, stacklevel=3)
+    return [case for number, case in enumerate(cases) if number not in replaced]
 
 
 class ResumedRuns:

@@ -11,7 +11,7 @@ from toolgrade._pytest.approval import approved_calls
 from toolgrade.cases import AnyCase, ConversationalTestCase
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import read_input
-from toolgrade.cli.io import exit_on_error, name_of, stop
+from toolgrade.cli.io import exit_on_error, has_bad_lines, stop
 from toolgrade.cli.options import allow_nan_option, reject_option, source_argument
 from toolgrade.cli.path_types import Target
 from toolgrade.dataset import Golden, write_cases
@@ -34,20 +34,21 @@ def approve(*, file: str, target: str, reject_bad_lines: bool, allow_nan: bool) 
     Exit code 0 if every case became a golden, 1 if some were left out, 2 if the command line or FILE is wrong or no
     golden is left; nothing is written then.
     """
-    with exit_on_error(file, "nothing was written"):
-        cases, problems = read_input(file, Reading(allow_nan=allow_nan), reject_bad_lines=reject_bad_lines)
+    with exit_on_error(file, "nothing was written") as caught:
+        cases = read_input(file, Reading(allow_nan=allow_nan), reject_bad_lines=reject_bad_lines)
     goldens: list[Golden] = []
     for index, case in enumerate(cases, 1):
         try:
             goldens.append(_golden(case))
         except (InvalidDataError, MissingFieldError) as error:
-            click.echo(f"left out {printable(name_of(case, index))}: {printable(str(error))}", err=True)
+            name = case.id or case.name or f"#{index}"
+            click.echo(f"left out {printable(name)}: {printable(str(error))}", err=True)
     if not goldens:
         stop("no case can be approved; nothing was written")
     with exit_on_error(target, action="write"):
         write_cases(target, goldens)
     click.echo(f"{plural(len(goldens), 'golden')} written to {printable(target)}", err=True)
-    sys.exit(int(bool(problems) or len(goldens) < len(cases)))
+    sys.exit(int(has_bad_lines(caught) or len(goldens) < len(cases)))
 
 
 def _golden(case: AnyCase) -> Golden:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,18 +17,15 @@ import click
 from toolgrade._internal.text import plural, printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
-from toolgrade.cli.io import exit_on_error, opened, warn
+from toolgrade.cli.io import exit_on_error, opened
 from toolgrade.cli.options import allow_nan_option, reject_option
 from toolgrade.cli.path_types import Source, Target
-from toolgrade.dataset import case_file, placed_text, problem_lines, source_name
-from toolgrade.errors import DataFileError
+from toolgrade.dataset import BadLines, case_file
+from toolgrade.errors import ToolgradeWarning
 from toolgrade.formats.messages.read import FORMATS
 from toolgrade.formats.messages.transcript import FormatName
 from toolgrade.formats.traces.read import TRACE_FORMATS, TraceFormat
 from toolgrade.inputs import Entry, Reading, count_calls, formats_text, named, read_entries
-
-_NAMED = 10
-"""Problems that are named."""
 
 
 @command(
@@ -89,27 +87,26 @@ def convert(
     inputs = expand(files, "nothing was written")
     formats: Counter[str] = Counter()
     written = calls = 0
-    problems: list[str] = []
-    texts: list[str] = []
+    bad = BadLines()
     with exit_on_error(target, "nothing was written", action="read or write"), _output(target) as output:
         for file, entry in _entries(inputs, how):
-            problems += [placed_text(source_name(file), problem) for problem in entry.problems]
             place = entry.name(file if len(inputs) > 1 else "")
-            texts += [f"{place}: {text}" if place else text for text in entry.warnings]
-            if not entry.problems:
+            for text in entry.warnings:
+                warnings.warn(f"{place}: {text}" if place else text, ToolgradeWarning, stacklevel=1)
+            if entry.problems:
+                bad.add(file, entry.problems)
+            else:
                 formats[entry.format] += len(entry.cases) if unit == "cases" else 1
             for case in entry.cases:
                 output.write(named(case, place).to_json().encode() + b"\n")
                 written += 1
                 calls += count_calls(case)
-        if problems and (reject_bad_lines or not written):
-            raise DataFileError(problem_lines(problems, len(problems)))
-    more = [f"... and {len(problems) - _NAMED} more problems"] if len(problems) > _NAMED else []
-    warn(*problems[:_NAMED], *more, *texts)
+        bad.check(inputs[0], has_cases=written > 0, reject=reject_bad_lines)
+        bad.warn("each was left out", stacklevel=1)
     amount = f"{plural(written, unit.removesuffix('s'))} with {plural(calls, 'call')}"
     destination = "standard output" if target == "-" else printable(target)
     click.echo(f"read {formats_text(formats)}; wrote {amount} to {destination}", err=True)
-    sys.exit(int(bool(problems)))
+    sys.exit(int(bad.count > 0))
 
 
 def _entries(files: Sequence[str], how: Reading) -> Iterator[tuple[str, Entry]]:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from toolgrade._internal.text import printable
 from toolgrade.cases import AnyCase
-from toolgrade.cli.io import opened, stop, warn
-from toolgrade.dataset import file_error, placed_text, source_name
-from toolgrade.errors import Problem
-from toolgrade.inputs import Reading, ResumedRuns, named, read_entries, replaced_text
+from toolgrade.cli.io import opened, stop
+from toolgrade.dataset import BadLines
+from toolgrade.inputs import Reading, collect_cases, read_entries
 from toolgrade.report import Report
-
-_NAMED = 10
-"""Problems of a file that are named."""
 
 _SUFFIXES = {".json", ".jsonl", ".ndjson"}
 _PACKED = {".gz", ".zst"}
@@ -46,43 +41,23 @@ def _is_data(path: Path) -> bool:
     return name.suffix in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
-class Read(NamedTuple):
-    """The cases of a file, and the problems of what cannot be read, each with its place."""
-
-    cases: list[AnyCase]
-    problems: list[str]
-
-
-def read_input(path: str, how: Reading, *, reject_bad_lines: bool) -> Read:
-    """Return the cases of a file of any kind; what cannot be read is named on standard error.
+def read_input(path: str, how: Reading, *, reject_bad_lines: bool) -> list[AnyCase]:
+    """Return the cases of a file of any kind; what cannot be read is named in warnings (`has_bad_lines`).
 
     Raises:
         DataFileError: Nothing can be read, or a line cannot be and bad lines are rejected.
     """
-    cases: list[AnyCase] = []
-    problems: list[Problem] = []
+    bad = BadLines()
     with opened(path) as source:
-        for entry in read_entries(source, how):
-            problems += entry.problems
-            cases += [named(case, entry.name()) for case in entry.cases]
-    if problems and (reject_bad_lines or not cases):
-        raise file_error(path, problems)
-    name = source_name(path)
-    texts = [placed_text(name, problem) for problem in problems]
-    warn(*texts[:_NAMED])
-    if len(texts) > _NAMED:
-        warn(f"... and {len(texts) - _NAMED} more problems")
-    resumed = ResumedRuns()
-    replaced = {place for number, case in enumerate(cases) if (place := resumed.add(number, case)) is not None}
-    if replaced:
-        warn(f"{name}: {replaced_text(len(replaced))}")
-    return Read([case for number, case in enumerate(cases) if number not in replaced], texts)
+        cases = collect_cases(read_entries(source, how), path, bad)
+    bad.check(path, has_cases=bool(cases), reject=reject_bad_lines)
+    bad.warn("each was left out", stacklevel=2)
+    return cases
 
 
 def has_goldens_only(report: Report) -> bool:
-    """Return whether no case has calls and all have expectations, so that nothing can be scored."""
-    return all(
-        getattr(entry.case, "tools_called", None) is None is getattr(entry.case, "run", None)
-        and getattr(entry.case, "expected_tools", None) is not None
-        for entry in report.cases
-    )
+    """Return whether nothing was scored because the cases have expectations and no calls; outlines have neither."""
+    cases = [entry.case for entry in report.cases]
+    has_calls = any(getattr(case, name, None) is not None for case in cases for name in ("tools_called", "run"))
+    is_expecting = any(getattr(case, "expected_tools", None) is not None for case in cases)
+    return is_expecting and not has_calls and not any(summary.scored for summary in report.summaries)

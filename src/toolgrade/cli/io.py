@@ -15,11 +15,10 @@ import click
 
 from toolgrade._internal import atomic_files
 from toolgrade._internal.json import json_text, replace_nonfinite
-from toolgrade._internal.text import plural, printable, printable_lines
+from toolgrade._internal.text import printable, printable_lines
 from toolgrade.errors import BadLineWarning, DataFileError, ToolgradeError
 
 if TYPE_CHECKING:
-    from toolgrade.cases import AnyCase
     from toolgrade.dataset import Source
     from toolgrade.report.terminal.progress import ProgressBar
 
@@ -65,7 +64,9 @@ def exit_on_error(
         try:
             yield caught
         except DataFileError as error:
-            stop(f"{_problem_lines(error)}; {consequence}")
+            text = str(error)
+            separator = "\n" if "\n" in text else "; "
+            stop(f"{text}{separator}{consequence}")
         except ToolgradeError as error:
             stop(str(error))
         except OSError as error:
@@ -82,14 +83,6 @@ def exit_if_interrupted(consequence: str) -> Generator[None, None, None]:
         if consequence:
             click.echo(f"interrupted; {consequence}", err=True)
         sys.exit(INTERRUPTED)
-
-
-def _problem_lines(error: DataFileError) -> str:
-    """Return the first problems of a file and the number of all."""
-    # A problem without a path concerns the whole file, such as one that is CSV: there is nothing to count.
-    if len(error.problems) == 1 and not error.problems[0].path:
-        return str(error)
-    return f"{error}\n{plural(len(error.problems), 'problem')}"
 
 
 def has_bad_lines(caught: Sequence[warnings.WarningMessage]) -> bool:
@@ -155,11 +148,6 @@ def write_text(target: str, text: str) -> None:
         return
     with exit_on_error(target, action="write"):
         atomic_files.write_text(Path(target), text)
-
-
-def name_of(case: AnyCase, number: int) -> str:
-    """Return the name of a case in messages: its id or its name, or else its number in the file."""
-    return case.id or case.name or f"#{number}"
 
 
 def title_of(file: str) -> str:

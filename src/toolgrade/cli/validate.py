@@ -12,7 +12,7 @@ import click
 from toolgrade.analysis.validation import validate as measure_validity
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import read_input
-from toolgrade.cli.io import exit_on_error, write_json
+from toolgrade.cli.io import exit_on_error, has_bad_lines, write_json
 from toolgrade.cli.metric_options import metric_options
 from toolgrade.cli.options import (
     allow_nan_option,
@@ -112,9 +112,9 @@ def validate(
     judged = _judged_metrics(judged_names, model, cache, samples)
     if judged and not is_given("metric_names"):
         metrics = []
-    with exit_on_error(file, "nothing was scored"):
+    with exit_on_error(file, "nothing was scored") as caught:
         reading = Reading(unit="any", allow_nan=allow_nan)
-        cases, problems = read_input(file, reading, reject_bad_lines=reject_bad_lines)
+        cases = read_input(file, reading, reject_bad_lines=reject_bad_lines)
         validity = measure_validity(
             cases,
             [*metrics, *judged],
@@ -125,7 +125,7 @@ def validate(
         )
     if not write_json(validity.to_dict(), json_path):
         click.echo(str(validity))
-    sys.exit(int(bool(problems) or any(metric.auc is None for metric in validity.metrics)))
+    sys.exit(int(has_bad_lines(caught) or any(metric.auc is None for metric in validity.metrics)))
 
 
 def _judged_metrics(names: tuple[str, ...], model: str | None, cache: str | None, samples: int) -> list[MetricLike]:

@@ -282,8 +282,8 @@ def _read_files(options: Options, metrics: Sequence[MetricLike]) -> list[tuple[U
     items = (item for part in divide(plan.paths) for item in items_of(part, plan))
     accepted = [one for item in items for one in intake.take(item.tag, item)]
     accepted += intake.rest()
-    if options.reject_bad_lines and intake.bad:
-        raise intake.error()
+    if options.reject_bad_lines and intake.bad.count:
+        raise intake.bad.error()
     intake.check()
     return accepted
 

@@ -20,17 +20,10 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from toolgrade._internal.compression import GZIP, ZSTD, TooLargeError, lines_of
 from toolgrade._internal.json import canonical_json, to_json_value
-from toolgrade._internal.text import plural, printable
+from toolgrade._internal.text import printable
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus
-from toolgrade.dataset import BLANK, BOM, Document, placed_text, problem_lines, read_line, source_name
-from toolgrade.errors import (
-    BadLineWarning,
-    ConfigurationError,
-    DataFileError,
-    InvalidDataError,
-    Problem,
-    ToolgradeWarning,
-)
+from toolgrade.dataset import BLANK, BOM, BadLines, Document, read_line, source_name
+from toolgrade.errors import ConfigurationError, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.case_json import encode_case
 from toolgrade.evaluation.field_paths import value_at
@@ -53,12 +46,6 @@ PART_BYTES = 4 << 20
 
 _MAX_WARNINGS = 1000
 """Most distinct warnings that are stored; further ones are only counted."""
-
-_MAX_PROBLEMS = 1000
-"""Most problems of lines that are stored."""
-
-_MAX_NAMED = 10
-"""Problems of lines that are named in warnings."""
 
 Progress: TypeAlias = Callable[[int, int, int], None]
 """Called with the number of bytes that are done, of all bytes, and of cases that are done."""
@@ -316,8 +303,7 @@ class Intake(Generic[T]):
     """
 
     def __init__(self, plan: Plan) -> None:
-        self.problems: list[str] = []
-        self.bad = 0
+        self.bad = BadLines()
         self.places = 0
         self._plan = plan
         self._count = 0
@@ -350,9 +336,7 @@ class Intake(Generic[T]):
     def _accept(self, place: int, tag: Tag, value: T) -> tuple[Unit, int | None, T]:
         self._count += 1
         if tag.problems:
-            self.bad += 1
-            name = source_name(self._plan.paths[tag.file])
-            self.problems += [placed_text(name, one) for one in tag.problems[: _MAX_PROBLEMS - len(self.problems)]]
+            self.bad.add(self._plan.paths[tag.file], tag.problems)
         elif tag.golden is not None:
             self._used.add(tag.golden)
         elif self._plan.goldens is not None:
@@ -371,25 +355,14 @@ class Intake(Generic[T]):
             ConfigurationError: No case has a golden, or the cluster.
         """
         plan = self._plan
-        if self.bad == self._count:
-            raise self.error()
+        self.bad.check(plan.paths[0], has_cases=self._count > self.bad.count, reject=False)
         if plan.cluster is not None and not self._repetitions:
             raise ConfigurationError(f"no case has {plan.cluster!r}, the cluster")
         texts = [] if plan.goldens is None else plan.goldens.missing_partners(self._used, self._without)
         texts += [f"{source_name(plan.paths[file])}: {replaced_text(count)}" for file, count in self._replaced.items()]
         for text in texts:
             warnings.warn(text, ToolgradeWarning, stacklevel=5)
-        if self.bad:
-            unnamed = len(self.problems) - _MAX_NAMED
-            more = [f"... and {unnamed} more problems"] if unnamed > 0 else []
-            counted = f"{plural(self.bad, 'line')} cannot be read; each counts as a case that was not measured"
-            for text in (*self.problems[:_MAX_NAMED], *more, counted):
-                warnings.warn(text, BadLineWarning, stacklevel=5)
-
-    def error(self) -> DataFileError:
-        """Return the error that lists the first problems."""
-        problems = self.problems or [f"{source_name(self._plan.paths[0])}: the file has no case"]
-        return DataFileError(problem_lines(problems, len(problems)))
+        self.bad.warn("each counts as a case that was not measured", stacklevel=5)
 
 
 class FileEvaluation:
@@ -466,8 +439,8 @@ class FileEvaluation:
             self._rows.add(replace(row, place=unit.place, trial=unit.trial, golden=golden))
             if rest:
                 lines.append(head_of(unit, golden) + rest)
-        if self._rejects and self._intake.bad:
-            raise self._intake.error()
+        if self._rejects and self._intake.bad.count:
+            raise self._intake.bad.error()
         if lines and self._builder.file is not None:
             self._builder.file.write(b"".join(lines))
 

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from toolgrade._internal.text import join_first, plural
 from toolgrade.cases import TestCase
-from toolgrade.dataset import Golden, read_documents, read_goldens, source_name
+from toolgrade.dataset import Golden, read_goldens, source_name
 from toolgrade.errors import ConfigurationError
 from toolgrade.evaluation.field_paths import value_at
-from toolgrade.formats.document_kind import has_calls, kind_of
 
 _NAMED = 5
 """Cases and goldens without a partner that a warning names."""
@@ -57,21 +56,11 @@ class GoldenSet:
         """Return the goldens of a file.
 
         Raises:
-            ConfigurationError: It has recorded calls or results, or two goldens with the same id.
-            DataFileError: It has no goldens.
+            ConfigurationError: Two goldens have the same id.
+            DataFileError: It has no goldens, or something else.
             OSError: It cannot be opened or read.
         """
-        name = source_name(path)
-        if path != "-":
-            first = next(read_documents(path, allow_nan=True))
-            if kind_of(first.value) == "results":
-                raise ConfigurationError(
-                    f"{name} has results, not goldens; name the file that says which calls are expected"
-                )
-            if has_calls(first.value):
-                remedy = f"`toolgrade approve {name} --out goldens.jsonl` makes goldens of them"
-                raise ConfigurationError(f"{name} has calls that were made, not goldens; {remedy}")
-        return cls(read_goldens(path, allow_nan=allow_nan), name, field)
+        return cls(read_goldens(path, allow_nan=allow_nan), source_name(path), field)
 
     def join(self, case: TestCase) -> Joined:
         """Return the case with what its golden says, as `evaluate` does with an agent; an id of its own stays."""

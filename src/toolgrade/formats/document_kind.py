@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolgrade._internal.markers import RESULTS_MARK
 from toolgrade.cases import LLMTestCase
+from toolgrade.formats.messages.detect import is_item
 from toolgrade.formats.messages.langchain import message_fields
 from toolgrade.formats.records import looks_like_record
 
@@ -34,7 +35,7 @@ def _kind_of_object(value: Mapping[str, Any]) -> Kind:
         return "results"
     if looks_like_record(value) or keys & _CASE_KEYS or keys <= LLMTestCase.model_fields.keys():
         return "case"
-    if "stop_reason" not in keys and ("role" in keys or message_fields(value) is not None):
+    if "stop_reason" not in keys and ("role" in keys or is_item(value) or message_fields(value) is not None):
         return "message"
     if keys & {*_MESSAGES_KEYS, "role"} or isinstance(value.get("input"), list):
         # A span may have an input and an output, too.

@@ -172,6 +172,11 @@ def _is_langchain_type(kind: str, message: Fields) -> bool:
     return kind in _LANGCHAIN_TYPES
 
 
+def is_item(message: Fields) -> bool:
+    """Return whether an object without a role is an item of OpenAI's Responses API."""
+    return _item_evidence(_type_of(message), _ITEM_TYPES) is not None
+
+
 def _item_evidence(kind: str, item_types: Collection[str]) -> Evidence | None:
     if kind in item_types or kind.endswith(("_call", "_call_output")):
         return Evidence("openai-responses", f"items of OpenAI's Responses API (type {kind!r})")
