@@ -215,32 +215,29 @@ def test_goldens_are_read_from_their_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"toolgrade_results": 1}, "has results, not goldens; read it with toolgrade.results.read_results"),
-        ({"metrics": [], "cases": []}, "has results, not goldens; read it with toolgrade.results.read_results"),
+        ({"toolgrade_results": 1}, "has results, not goldens; name the file that says which calls are expected"),
+        ({"metrics": [], "cases": []}, "has results, not goldens; name the file that says which calls are expected"),
         (
             {"messages": [{"role": "user", "content": "Hi"}]},
-            "has recorded messages or traces, not goldens; ",
+            "has calls that were made, not goldens; `toolgrade approve",
         ),
-        ([{"role": "user", "content": "Hi"}], "not goldens; read it with toolgrade.convert.read_transcripts"),
-        ({"resourceSpans": []}, "not goldens; read it with toolgrade.convert.read_transcripts"),
-        (
-            {"input": "Hi", "tools_called": []},
-            "calls that were made, not goldens; read it with toolgrade.read_cases",
-        ),
+        ([{"role": "user", "content": "Hi"}], "has calls that were made, not goldens; `toolgrade approve"),
+        ([{"type": "function_call", "name": "a", "call_id": "1"}], "has calls that were made, not goldens;"),
+        ({"resourceSpans": []}, "has calls that were made, not goldens; `toolgrade approve"),
+        ({"input": "Hi", "tools_called": []}, "has calls that were made, not goldens; `toolgrade approve"),
     ],
-    ids=["results", "report", "log", "messages", "trace", "cases"],
+    ids=["results", "report", "log", "messages", "items", "trace", "cases"],
 )
 def test_a_file_without_goldens_is_named_in_one_line(
     tmp_path: Path, content: object, message: str, is_pretty: bool
 ) -> None:
-    """With the function that reads it."""
+    """With what to do."""
     path = tmp_path / "file"
     path.write_text(json.dumps(content, indent=2 if is_pretty else None))
     with pytest.raises(DataFileError) as raised:
         Golden.load(path)
 
-    assert str(raised.value).startswith(f"{path} has ")
-    assert message in str(raised.value)
+    assert str(raised.value).startswith(f"{path} {message}")
     assert len(raised.value.problems) == 1
 
 

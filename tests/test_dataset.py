@@ -238,6 +238,13 @@ def test_the_message_has_ten_of_many_problems() -> None:
     assert [problem.line for problem in raised.value.problems] == [*range(1, 3001)]
 
 
+def test_lines_of_text_before_json_lines_are_bad_lines() -> None:
+    """Blank ones are counted, and the cases after them are read."""
+    data = b"started\n\nstill starting\n" + CASE + b"\noops\n"
+
+    assert [line.split(": ")[0] for line in complaints(data)] == ["<file>:1", "<file>:3", "<file>:5"]
+
+
 def test_bad_items_of_an_array_have_paths() -> None:
     """Without line numbers."""
     data = b'[{"id": "a"}, {"tools_called": [{"name": 3}]}, 4, {"turns": []}]'
@@ -259,7 +266,7 @@ def test_bare_constants_are_refused_with_their_path(constant: str) -> None:
     assert complaints(CASE + b"\n" + line) == [
         f"<file>:2: $.{path} {constant} is not JSON; write it as text, or allow NaN"
     ]
-    assert complaints(b"[" + line + b"]")[0].startswith(f"<file>: $[0].{path} {constant} is not JSON")
+    assert complaints(b"[" + line + b"]")[0].startswith(f"<file>:1: $[0].{path} {constant} is not JSON")
 
 
 @pytest.mark.parametrize("form", [b"%s", b"[%s]"], ids=["lines", "array"])
@@ -278,15 +285,15 @@ def test_bare_constants_are_read_if_allowed(form: bytes) -> None:
         (b"\xef\xbb\xbf", "<file>:1: $: the file is empty"),
         (gzip.compress(b""), "<file>:1: $: the file is empty"),
         (CASE + b'\n{"id": "\xe9"}', "<file>:2: $: not UTF-8: invalid continuation byte at byte 8"),
-        (b"[" + CASE + b', {"id": "\xff"}]', "<file>: $: not UTF-8: invalid start byte at byte 80"),
+        (b"[" + CASE + b', {"id": "\xff"}]', "<file>:1: $: not UTF-8: invalid start byte at byte 80"),
         (CASE.decode().encode("utf-16"), "<file> is UTF-16 text; save it as UTF-8"),
         (b"PAR1\x15\x04", "<file> is Parquet, which cannot be read here; give JSON Lines or a JSON array"),
         (b"started\nfailed\n", "<file> is text without JSON; give JSON Lines, with a JSON object on each line, or a "),
         (b"started\n{}\n", "<file>:1: $: not JSON: unexpected 's' at character 1"),
         (b"\x00\x01\x02", "<file> is a binary file; give JSON Lines or a JSON array"),
-        (b"[" * 100_000, "<file>: $: nested too deeply to be read"),
+        (b"[" * 100_000, "<file>:1: $: nested too deeply to be read"),
         (b'{"metadata": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "<file>:1: $: nested too deeply to be read"),
-        (b"{}\n[{}]", "<file>:2: $: expected an object (a test case or a record), got list"),
+        (b'{}\n["a"]', "<file>:2: $[0]: expected a message"),
         (gzip.compress(CASE)[:-9], ": $: broken gzip data: Compressed file ended before"),
         (gzip.compress(CASE) + b"junk", ": $: broken gzip data: Not a gzipped file"),
         (b"\x1f\x8b", "<file>:1: $: broken gzip data: "),

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
@@ -312,7 +313,9 @@ def read_documents(
                 if document.problems or first.lstrip().startswith(b"["):
                     second = next(lines, None)
                     if second is None or (document.problems and not _is_object(second[1])):
-                        rest = b"" if second is None else second[1] + read_whole(file)
+                        rest = b""
+                        if second is not None:
+                            rest = b"\n" * (second[0] - number - 1) + second[1] + read_whole(file)
                         yield from _whole(first, rest, document, is_one, allow_nan=allow_nan)
                         return
                     lines = chain([second], lines)
@@ -349,7 +352,14 @@ def _whole(
         try:
             value = parse_json(_text(b"\n" * ((document.line or 1) - 1) + first + rest), allow_nan=allow_nan)
         except InvalidDataError as error:
-            yield document if not rest.strip() else Document(problems=problems_of(error))
+            if not rest.strip():
+                yield document
+            elif first.lstrip().startswith((b"{", b"[")):
+                yield Document(problems=problems_of(error))
+            else:  # JSON Lines after lines of text
+                for number, raw in enumerate(lines_of(BytesIO(first + rest)), start=document.line or 1):
+                    if raw.strip(BLANK):
+                        yield read_line(raw, number, allow_nan=allow_nan)
             return
     if isinstance(value, list) and not is_one(value):
         yield from (Document(item, item=index) for index, item in enumerate(value))

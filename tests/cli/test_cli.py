@@ -124,19 +124,6 @@ def test_the_last_line_says_why_no_case_was_scored(cases: list[Any], options: li
     assert json.loads(as_json.stdout)["metrics"]
 
 
-def test_totals_without_a_score_exit_with_1(tmp_path: Path) -> None:
-    """Totals have no reasons, so the last line says how to see them."""
-    file = tmp_path / "runs.jsonl"
-    file.write_bytes(lines(UNKNOWN))
-    result = RUNNER.invoke(main, ["score", str(file), "--no-contents"])
-
-    assert result.exit_code == 1
-    assert result.stderr == (
-        "tool_correctness: no case was scored (1 error, 0 skipped); write --results FILE, and show the reasons with "
-        "`toolgrade report FILE`\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -149,7 +136,6 @@ def test_totals_without_a_score_exit_with_1(tmp_path: Path) -> None:
         (["--fail-under", "-0.1"], "-0.1 is not in the range 0<=x<=1"),
         (["--limit", "-1"], "-1 is not in the range x>=0"),
         (["--ordered", "--exact"], "--ordered and --exact cannot be combined"),
-        (["more.jsonl"], "standard input can be read only once"),
         (["--max-calls", "3"], "--max-calls is an option of tool-efficiency, which --metric does not name"),
         (["--metric", "tool-error-rate", "--max-seconds", "3"], "--max-seconds is an option of tool-efficiency"),
         (["--max-calls", "0"], "--max-calls is an option of tool-efficiency"),
@@ -186,20 +172,19 @@ def test_a_wrong_command_line_exits_with_2(options: list[str], message: str) -> 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "error: <stdin>:1: $: the file is empty\n1 problem; nothing was scored\n"),
-        (b"\n\n", "error: <stdin>:1: $: the file is empty\n1 problem; nothing was scored\n"),
-        (b"[]", "error: test_cases must have at least one case, got none\n"),
+        (b"", "error: <stdin>:1: $: the file is empty; nothing was scored\n"),
+        (b"\n\n", "error: <stdin>:1: $: the file is empty; nothing was scored\n"),
+        (b"[]", "error: <stdin> has no case; nothing was scored\n"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "error: <stdin> is a binary file; give JSON Lines or a JSON array"),
-        (b'{"id": "\xe9"}\n', "error: <stdin>:1: $: not UTF-8: invalid continuation byte at byte 8\n"),
-        (gzip.compress(lines(PERFECT))[:-9], "error: <stdin>:"),
-        (b"3\n", "error: <stdin>:1: $: expected an object (a test case or a record), got int\n"),
-        (lines(PERFECT) + b'{"expected_tools": [{"name": 3}]}', "error: <stdin>:2: $.expected_tools[0].name: expected"),
+        (b'{"id": "\xe9"}\n', "error: <stdin>:1: $: not UTF-8: invalid continuation byte at byte 8;"),
+        (gzip.compress(b" " * 9)[:-9], "error: <stdin>:"),
+        (b"3\n", "error: <stdin>:1: $: expected an object (a test case or a record), got int;"),
         (
             b'{"tools_called": [{"name": "a", "args": {"x": NaN}}]}',
-            "error: <stdin>:1: $.tools_called[0].args.x: bare NaN is not JSON; write it as text, or allow NaN\n",
+            "error: <stdin>:1: $.tools_called[0].args.x: bare NaN is not JSON; write it as text, or allow NaN;",
         ),
     ],
-    ids=["empty", "blank", "no-case", "binary", "latin-1", "truncated-gzip", "number", "bad-line", "bare-nan"],
+    ids=["empty", "blank", "no-case", "binary", "latin-1", "truncated-gzip", "number", "bare-nan"],
 )
 def test_wrong_input_exits_with_2(data: bytes, message: str) -> None:
     """Nothing is scored or printed to standard output, and the place is named."""
@@ -252,31 +237,38 @@ def test_every_form_of_the_file_gives_the_same_report(tmp_path: Path, data: byte
     assert [case["id"] for case in expected["cases"]] == ["perfect", "half"]
 
 
-def test_all_bad_lines_are_reported_at_once(tmp_path: Path) -> None:
-    """With file, line, path, expected and actual value; standard output stays empty."""
+def test_bad_lines_are_named_and_not_measured(tmp_path: Path) -> None:
+    """With file, line, path, expected and actual value; the good ones count, unless the file is refused."""
     good, bad = lines(PERFECT), lines({"tools_called": [{"name": 3}]})
     (tmp_path / "runs.jsonl").write_bytes(good * 16 + bad + good + b"{\n" + good + lines({"query": "x", "id": []}))
-    outcome = toolgrade_score("runs.jsonl", folder=tmp_path)
-
-    assert outcome.code == 2
-    assert outcome.out == ""
-    assert outcome.err.split("\n") == [
-        "error: runs.jsonl:17: $.tools_called[0].name: expected a string, got 3",
+    problems = [
+        "runs.jsonl:17: $.tools_called[0].name: expected a string, got 3",
         "runs.jsonl:19: $: not JSON: the text ends too early, at character 2",
         "runs.jsonl:21: $.id: expected a string, got []",
-        "3 problems; nothing was scored",
-        "",
     ]
+    scored = toolgrade_score("runs.jsonl", folder=tmp_path)
+    refused = toolgrade_score("runs.jsonl", "--reject-bad-lines", folder=tmp_path)
+
+    assert scored.code == 1
+    assert "runs.jsonl: 21 cases" in scored.out
+    assert re.search(r"tool_correctness.* 18 +0 +0 +3\n", scored.out)
+    assert scored.err.splitlines() == [
+        *(f"warning: {problem}" for problem in problems),
+        "warning: 3 lines cannot be read; each counts as a case that was not measured",
+    ]
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == "error: " + "\n".join([*problems, "nothing was scored", ""])
 
 
-def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
+def test_ten_of_hundreds_of_bad_lines_are_printed() -> None:
     """And how many more there are."""
-    (tmp_path / "runs.jsonl").write_bytes(b'{"id": []}\n' * 700)
-    outcome = toolgrade_score("runs.jsonl", folder=tmp_path)
+    bad = b'{"id": []}\n' * 700
+    outcomes = [score(bad), score(lines(PERFECT) + bad)]
 
-    assert outcome.code == 2
-    assert outcome.err.count("expected a string, got []") == 10
-    assert outcome.err.endswith("\n... and 690 more\n700 problems; nothing was scored\n")
+    assert [outcome.exit_code for outcome in outcomes] == [2, 1]
+    assert [outcome.stderr.count("expected a string, got []") for outcome in outcomes] == [10, 10]
+    assert outcomes[0].stderr.endswith("\n... and 690 more\nnothing was scored\n")
+    assert "\nwarning: ... and 690 more\nwarning: 700 lines cannot be read;" in outcomes[1].stderr
 
 
 @pytest.mark.parametrize(
@@ -284,7 +276,7 @@ def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
     [
         (
             b'{"metrics": [],\n "cases": []}\n',
-            "has results that are scored already; show them with `toolgrade report F",
+            "FILE:1: $: has results that are scored already; show them with `toolgrade report`",
         ),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "is a binary file; give JSON Lines or a JSON array"),
         (b"id,name\n1,2\n", "looks like CSV; write each row as a JSON object"),
@@ -299,8 +291,7 @@ def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
         ('{"id": "a"}\n'.encode("utf-16-le"), "is UTF-16 text; save it as UTF-8"),
         ('{"id": "a"}\n'.encode("utf-16-be"), "is UTF-16 text; save it as UTF-8"),
         (b'{"id": "a", "expected_tools": []}\n' * 9, "has goldens, which have expected calls and no calls that were"),
-        (b'{\n"idd": "a"\n}\n', "is one JSON object on several lines; write each case as an object on one line"),
-        (b'{"idd": "a"}\n', "FILE:1: $.idd: unknown field 'idd'"),
+        (b'{\n"idd": "a"\n}\n', "FILE:1: $.idd: unknown field 'idd'"),
     ],
     ids=[
         "report",
@@ -315,7 +306,6 @@ def test_ten_of_hundreds_of_bad_lines_are_printed(tmp_path: Path) -> None:
         "utf-16-be",
         "goldens",
         "pretty",
-        "other",
     ],
 )
 def test_a_file_of_another_kind_is_named_in_one_line(
@@ -329,7 +319,7 @@ def test_a_file_of_another_kind_is_named_in_one_line(
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith("error: FILE" if "FILE:" not in message else f"error: {message}")
     assert message in outcome.stderr
-    assert outcome.stderr.count("\n") == (2 if "FILE:" in message else 1)
+    assert outcome.stderr.count("\n") == 1
 
 
 def test_nan_is_read_if_allowed() -> None:
@@ -378,12 +368,12 @@ def test_records_are_read_and_their_warnings_shown() -> None:
 
 
 def test_torn_last_line_is_reported() -> None:
-    """The file of an interrupted writer is scored without its last line, with a message on standard error."""
+    """The last line of an interrupted writer counts as a case that was not measured."""
     result = score(lines(PERFECT, HALF) + b'{"id": "torn", "tools_cal')
 
-    assert result.exit_code == 0
-    assert "standard input: 2 cases" in result.stdout
-    assert result.stderr.startswith("warning: <stdin>:3: left out a torn line")
+    assert result.exit_code == 1
+    assert "standard input: 3 cases" in result.stdout
+    assert result.stderr.startswith("warning: <stdin>:3: $: a torn line: its writer stopped before its end\n")
 
 
 # What it shows

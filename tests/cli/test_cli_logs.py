@@ -172,19 +172,8 @@ def test_several_files_and_folders_are_one_report(folder: Path) -> None:
 
     assert outcome.exit_code == 0
     first, third = str(Path("logs/a.jsonl")), str(Path("logs/deep/b.json.gz"))
-    assert cases == [(f"{first} line 1", 1), ("b", 1), (third, 1), ("cases line 1", 1)]
+    assert cases == [(f"{first} line 1", 1), ("b", 1), (f"{third} line 1", 1), ("cases line 1", 1)]
     assert "3 files: 4 cases" in outcome.stdout
-
-
-def test_options_for_large_files_are_refused_for_logs() -> None:
-    """With what they cannot be combined with."""
-    Path("log").write_bytes(lines(chat("Q1")))
-    Path("case").write_bytes(lines({"tools_called": [], "id": "g1"}))
-
-    outcome = RUNNER.invoke(main, ["score", "log", "--no-contents"])
-    assert (outcome.exit_code, "recorded messages and traces" in outcome.stderr) == (2, True)
-    outcome = RUNNER.invoke(main, ["score", "case", "--no-contents", "--goldens", "goldens.jsonl"])
-    assert (outcome.exit_code, "combined with --goldens" in outcome.stderr) == (2, True)
 
 
 def test_missing_expectations_name_the_option() -> None:

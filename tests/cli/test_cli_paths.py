@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,18 @@ def test_no_file_is_written_twice(folder: Path) -> None:
         assert done.stderr == f"error: {second} would be written twice; name another file\n"
     assert not (folder / "a.html").exists()
     assert run(f"score cases --html {os.devnull} --md {os.devnull}").exit_code == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("line", ["approve cases --out", "convert messages --to", "lint cases --json"])
+def test_pipes_are_written_in_place(folder: Path, line: str) -> None:
+    """They are not replaced by a file, as devices are not."""
+    os.mkfifo(folder / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        content = pool.submit((folder / "pipe").read_bytes)
+        assert run(f"{line} pipe").exit_code == 0
+        assert json.loads(content.result(60))
+    assert (folder / "pipe").is_fifo()
 
 
 def test_one_file_may_be_read_twice(folder: Path) -> None:

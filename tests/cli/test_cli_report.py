@@ -272,7 +272,7 @@ def test_incomplete_results_fail_a_gate(streamed: Path, tmp_path: Path) -> None:
         (b"3", "error: <stdin>: expected "),
         (
             b'{"id": "a", "tools_called": []}',
-            "a test case, which must be scored first\n1 problem; nothing was shown\n",
+            "a test case, which must be scored first; nothing was shown\n",
         ),
         (b"\xff\x00", "error: <stdin> is a binary file; expected a report (JSON) or "),
         (b"\nid,score\na,1\n", "error: <stdin> looks like CSV; expected a report (JSON) or "),

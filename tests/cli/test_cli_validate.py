@@ -113,7 +113,7 @@ def test_the_command_is_the_function() -> None:
         (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "1e300"], 1, ""),
         (lines(*CASES), ["--label", "metadata.reward", "--resamples", "0"], 2, "0 is not in the range x>=1"),
         (lines(*CASES), ["--label", "metadata.reward", "--ordered", "--exact"], 2, "cannot be combined"),
-        (b"{\n[", ["--label", "metadata.reward"], 2, "error: <stdin>:1: $: not JSON"),
+        (b"{\n[", ["--label", "metadata.reward"], 2, "error: <stdin>: $: not JSON"),
     ],
     ids=[
         "both kinds",
@@ -140,11 +140,15 @@ def test_exit_codes(data: bytes, options: list[str], code: int, message: str) ->
     assert (done.stderr == "") == (code != 2)
 
 
-def test_file_warnings_are_reported() -> None:
-    """A torn line is left out with a warning."""
+def test_bad_lines_are_named() -> None:
+    """They are left out, and the exit code says so."""
     done = run(lines(*CASES) + b'{"id": "to', "--label", "metadata.reward")
 
-    assert "warning: <stdin>:9: left out" in done.stderr
+    assert done.stderr.splitlines() == [
+        "warning: <stdin>:9: $: a torn line: its writer stopped before its end",
+        "warning: 1 line cannot be read; each was left out",
+    ]
+    assert (done.exit_code, "8 cases" in done.stdout) == (1, True)
 
 
 def test_hostile_names_are_escaped() -> None:

@@ -1,6 +1,7 @@
 """The progress bar: on a terminal, and nowhere else."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -94,29 +95,32 @@ def test_forced_progress_in_a_pipe_is_plain(tmp_path: Path, driver: str) -> None
     assert "\x1b" not in done.err
 
 
-LARGE = """
+IN_PARTS = """
 import sys
 from toolgrade.cli.main import main
-from toolgrade.scale import detect, partition
+from toolgrade.evaluation import files
+from toolgrade.report.terminal import progress
 
-detect.LARGE_BYTES, partition._MIN_BYTES = int(sys.argv[1]), 1000
-sys.argv = ["toolgrade", "score", "runs.jsonl", "-q", "--processes", sys.argv[2]]
+progress._SECONDS = 0  # every movement is drawn
+files.PART_BYTES = int(sys.argv[1])
+sys.argv = ["toolgrade", "score", "runs.jsonl", "-q", *sys.argv[2:]]
 main()
 """
 
 
-@pytest.mark.parametrize(
-    ("large", "processes", "verb"), [(1, "1", "scoring"), (1, "2", "scoring"), (10**9, "1", "reading")]
-)
-def test_a_file_on_a_terminal_shows_its_bytes(tmp_path: Path, large: int, processes: str, verb: str) -> None:
-    """The bar moves while a file is read, by one process or several, up to all of its bytes."""
+@pytest.mark.parametrize(("part", "processes"), [(10_000, "1"), (10_000, "2"), (10**9, "1")])
+def test_a_file_on_a_terminal_shows_its_bytes_and_cases(tmp_path: Path, part: int, processes: str) -> None:
+    """From none to all, by one process or several, and again when nothing is left to measure."""
     (tmp_path / "runs.jsonl").write_text('{"tools_called": [], "expected_tools": []}\n' * 1000)
+    options = ["--processes", processes, "--results", "r", "--resume"]
 
-    out, screen = on_a_terminal(tmp_path, str(large), processes, program=LARGE)
+    for _ in range(2):
+        out, screen = on_a_terminal(tmp_path, str(part), *options, program=IN_PARTS)
 
-    assert "1,000 cases" in out
-    assert verb in screen
-    assert "43.0/43.0 kB" in screen
+        assert "1,000 cases" in out
+        states = re.findall(r"([\d.]+)/43\.0 kB ([\d,]+) cases", re.sub(r"\x1b\[[\d;?]*\w", "", screen))
+        assert (states[0], states[-1]) == (("0.0", "0"), ("43.0", "1,000"))
+        assert len({*states}) == (6 if part < 43_000 else 2)
 
 
 def test_resumed_work_is_not_speed() -> None:

@@ -108,7 +108,9 @@ def test_a_wrong_file_can_be_ignored(arguments: tuple[str, ...]) -> None:
 
 def test_settings_that_the_metrics_do_not_take_have_no_effect() -> None:
     """They may be for other metrics; the same options on the command line are an error."""
-    settings = "[tool.toolgrade]\nmax-calls = 3\nonly = 'write'\nerror-pattern = 'x'\ngolden-id = 'id'\n"
+    settings = (
+        "[tool.toolgrade]\nmax-calls = 3\nonly = 'write'\nerror-pattern = 'x'\ngolden-id = 'id'\nresume = 'failed'\n"
+    )
     assert run(settings, "score", "cases.jsonl", "--metric", "tool-efficiency").exit_code == 0
     assert run("", "score", "cases.jsonl", "--max-calls", "3").exit_code == 2
     settings = "[tool.toolgrade.compare]\nalpha = 0.05\nallow-missing = true\n"

@@ -14,24 +14,27 @@ _DEVICES = frozenset({Path("/dev"), Path("/proc")})
 
 @contextmanager
 def atomic_write(target: Path) -> Generator[Path, None, None]:
-    """Yield a draft path, and move the draft to `target` at the end; on an error `target` stays unchanged."""
-    draft = target.with_name(f".{target.name}.{os.urandom(8).hex()}.part")
+    """Yield a draft path, and move the draft to `target` at the end; on an error `target` stays unchanged.
+
+    A pipe or a device, which must not be replaced, is yielded itself.
+    """
+    refuse_foreign_link(target)
+    path = target.resolve()  # the file that a symbolic link names, so that the link stays
+    if (path.exists() and not path.is_file()) or not _DEVICES.isdisjoint(target.absolute().parents):
+        yield target
+        return
+    draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
     draft.touch(exist_ok=False)  # exclusively, so that it follows no link that somebody put there
     try:
         yield draft
-        draft.replace(target)
+        draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a text file atomically; a pipe or a device, which cannot be replaced, is written in place."""
-    refuse_foreign_link(target)
-    path = target.resolve()  # write the file that a symbolic link names, so that the link stays
-    if (path.exists() and not path.is_file()) or not _DEVICES.isdisjoint(target.absolute().parents):
-        target.write_text(text, encoding="utf-8", newline="\n")
-        return
-    with atomic_write(path) as draft:
+    """Write a text file; see `atomic_write`."""
+    with atomic_write(target) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -98,14 +98,16 @@ def score(
     paths = expand(files, "nothing was scored")
     if goldens_path is None and is_given("golden_id"):
         raise click.UsageError("--golden-id must be used with --goldens")
+    if results is None and is_given("resume"):
+        raise click.UsageError("--resume must be used with --results")
     options = Options(
         test_cases=paths,
         metrics=metrics,
         goldens=goldens_path,
-        golden_id=golden_id,
+        golden_id=None if goldens_path is None else golden_id,
         cluster=cluster,
         results=results,
-        resume=resume or False,
+        resume=(results is not None and resume) or False,
         contents=not no_contents,
         reject_bad_lines=reject_bad_lines,
         allow_nan=allow_nan,

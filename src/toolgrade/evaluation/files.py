@@ -154,10 +154,13 @@ def check_files(files: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
 
     Raises:
         ConfigurationError: One is there twice.
+        OSError: One does not exist; the others are not evaluated first.
     """
     paths = [os.fspath(file) for file in files]
     path_by_target: dict[str, str] = {}
     for path in paths:
+        if path != "-":
+            Path(path).stat()
         target = path if path == "-" else os.path.realpath(path)
         if target in path_by_target:
             first = printable(path_by_target[target])
@@ -409,6 +412,7 @@ class FileEvaluation:
         """
         paths = self.plan.paths
         total, done = sum(map(size_of, paths)), 0
+        self._progress(done, total, 0)
         workers = min(self._processes, 1 + total // PART_BYTES)
         with closing(run_jobs(_Work(self.plan), divide(paths), workers)) as outcomes:
             for part, outcome in outcomes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any, Literal, TypeAlias
 
 from toolgrade._internal.markers import RESULTS_MARK
@@ -15,8 +16,9 @@ Kind: TypeAlias = Literal["case", "messages", "message", "trace", "results", "un
 """A case, golden, record or conversation of turns; the messages of a conversation; one message of it; (a part of) a
 trace; results; anything else."""
 
-_MESSAGES_KEYS = {"messages", "choices", "output", "request", "response", "body"}
-"""Keys of an object that holds messages; `input` is one only if it is a list."""
+_MESSAGES_KEYS = ("messages", "input", "choices", "output", "request", "response", "body")
+"""Keys of an object that holds messages. A text under one of them does not: the `{"input": "...", "output": "..."}` of
+a data set must not read as an answer without calls."""
 _CASE_KEYS = {"tools_called", "toolsCalled", "turns"}
 
 
@@ -37,7 +39,7 @@ def _kind_of_object(value: Mapping[str, Any]) -> Kind:
         return "case"
     if "stop_reason" not in keys and ("role" in keys or is_item(value) or message_fields(value) is not None):
         return "message"
-    if keys & {*_MESSAGES_KEYS, "role"} or isinstance(value.get("input"), list):
+    if "role" in keys or any(not isinstance(value.get(key), (str, NoneType)) for key in _MESSAGES_KEYS):
         # A span may have an input and an output, too.
         return "trace" if not keys & {"messages", "choices"} and _is_trace(value) else "messages"
     return "trace" if _is_trace(value) else "unknown"

@@ -39,9 +39,9 @@ class ProgressBar(progress.Progress):
         text = "" if cases is None else plural(cases, "case")
         if self.tasks:
             self.update(self.tasks[0].id, completed=done, total=of, description=text)
-            self._draw()
         else:
             self.add_task(text, total=of, completed=done)
+        self._draw()
 
     def step(self) -> None:
         """Move the bar by one case."""

@@ -1,0 +1,150 @@
+"""`toolgrade score` over several files, pipes and large files: what it prints, writes and exits with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from processes import COMMAND, HEEDS_INTERRUPTS, environment, toolgrade_score
+from scale_files import write_lines
+from toolgrade.evaluation import read_results
+
+GOOD = {"id": "good", "tools_called": [{"name": "a"}], "expected_tools": [{"name": "a"}]}
+BAD = {"id": "bad", "tools_called": [{"name": "b"}], "expected_tools": [{"name": "a"}]}
+
+#: `toolgrade`, interrupted when it opens its sixth file: a signal from outside might be too late.
+INTERRUPTED_AT_FILE_5 = f"""
+{HEEDS_INTERRUPTS}
+import os, sys
+from toolgrade.cli.main import main
+
+def interrupt(event, args):
+    if event == "open" and str(args[0]) == "f05":
+        os.kill(os.getpid(), signal.SIGINT)
+
+sys.addaudithook(interrupt)
+main()
+"""
+
+
+def write(path: Path, *cases: object) -> None:
+    """A file of cases."""
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+
+
+def test_several_files_are_one_report(tmp_path: Path) -> None:
+    """Their cases are shown and written in the order of the files, and the exit code is that of one file."""
+    write(tmp_path / "a", GOOD, BAD)
+    write(tmp_path / "b", GOOD, GOOD)
+
+    done = toolgrade_score("b", "a", "--results", "r", "--no-contents", folder=tmp_path)
+
+    assert (done.code, done.err) == (1, "")
+    assert done.out.startswith("2 files: 4 cases, worst first\n")
+    assert " bad       0  FAILED" in done.out
+    assert [case.name for case in read_results(tmp_path / "r").cases] == ["good", "good", "good", "bad"]
+    assert [case.case.tools_called for case in read_results(tmp_path / "r").cases] == [None] * 4
+    again = toolgrade_score("b", "a", "--results", "r", folder=tmp_path)
+    assert (again.code, "r exists" in again.err) == (2, True)
+    assert toolgrade_score("a", "b", "--fail-under", "0.75", folder=tmp_path).code == 0
+    assert toolgrade_score("a", "b", "--fail-under", "0.76", folder=tmp_path).code == 1
+
+
+def test_cases_of_a_cluster_are_trials(tmp_path: Path) -> None:
+    """With the numbers of their repetitions in the names, and the share of clusters that always pass."""
+    write(tmp_path / "a", {**GOOD, "metadata": {"task": 1}}, {**BAD, "metadata": {"task": 1}})
+
+    done = toolgrade_score("a", "--cluster", "metadata.task", "--json", "-", folder=tmp_path)
+
+    report = json.loads(done.out)
+    assert report["trials"] == 2
+    assert [case["trial"] for case in report["cases"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a", "c", "--reject-bad-lines"], "error: c:2: $: not JSON"),
+        (["a", "nowhere"], "error: cannot read nowhere: No such file or directory"),
+        (["-", "-"], "error: - and - are one file"),
+        (["a", "a"], "error: a and a are one file"),
+        (["a", "--processes", "0"], "Invalid value for '--processes'"),
+        (["a", "--cluster", "metadata.x"], "error: no case has 'metadata.x', the cluster"),
+    ],
+)
+def test_wrong_input_exits_with_2(tmp_path: Path, arguments: list[str], message: str) -> None:
+    """Each mistake is described, and nothing is written."""
+    write(tmp_path / "a", GOOD)
+    (tmp_path / "c").write_text(json.dumps(GOOD) + "\nno\n")
+
+    done = toolgrade_score(*arguments, "--results", "r", folder=tmp_path)
+
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"]
+
+
+def test_a_bad_line_fails_a_run_with_a_minimum(tmp_path: Path) -> None:
+    """It is named with its file, and counts as a case that was not measured."""
+    (tmp_path / "a").write_text(json.dumps(GOOD) + '\n{"id": "t')
+    write(tmp_path / "b", GOOD)
+
+    done = toolgrade_score("a", "b", "--fail-under", "0.5", folder=tmp_path)
+
+    assert done.err.splitlines() == [
+        "warning: a:2: $: a torn line: its writer stopped before its end",
+        "warning: 1 line cannot be read; each counts as a case that was not measured",
+    ]
+    assert done.code == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a signal is sent as POSIX does")
+def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
+    """Exit code 130, the report so far and a hint how to resume; `--resume` measures only the rest."""
+    files = [f"f{number:02}" for number in range(12)]
+    for seed, name in enumerate(files):
+        write_lines(tmp_path / name, 10, seed)
+    command = [sys.executable, "-c", INTERRUPTED_AT_FILE_5, "score", *files, "--results", "r", "--processes", "1"]
+
+    child = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=False, timeout=60)
+
+    assert (child.returncode, child.stdout) == (130, b"")
+    assert b"completed before the interrupt: 50 cases" in child.stderr
+    assert child.stderr.endswith(b"interrupted: 50 cases done; resume r to complete it\n")
+    kept = (tmp_path / "r").read_bytes()
+    assert read_results(tmp_path / "r").interrupted
+    done = toolgrade_score(*files, "--results", "r", "--resume", folder=tmp_path)
+    assert done.out.startswith("12 files: 120 cases")
+    assert (tmp_path / "r").read_bytes().startswith(kept)
+    assert len(read_results(tmp_path / "r").cases) == 120
+
+
+def test_names_of_files_are_not_obeyed_by_a_terminal(tmp_path: Path) -> None:
+    """What a file is called is data."""
+    name = "a\x1b[31m"
+    (tmp_path / name).write_text("{no\n")
+    write(tmp_path / "b", GOOD)
+
+    done = toolgrade_score(name, "b", folder=tmp_path)
+
+    assert "\x1b" not in done.err + done.out
+    assert "a\\x1b[31m:1: $: not JSON" in done.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_pipe_is_read_once(tmp_path: Path) -> None:
+    """A single file may be a pipe, and its whole content is scored."""
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, *COMMAND, "score", "pipe", "--json", "-"]
+    child = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE)
+
+    (tmp_path / "pipe").write_text(json.dumps(GOOD) + "\n" + json.dumps(BAD) + "\n")  # waits until it is read
+
+    out, _ = child.communicate(timeout=100)
+    assert [case["id"] for case in json.loads(out)["cases"]] == ["good", "bad"]
