@@ -41,12 +41,13 @@ from toolgrade import ArgumentSchemaMetric, LLMTestCase, Report, Run, ToolCall, 
 from toolgrade._internal.budget import CaseBudget
 from toolgrade.cases import ConversationalTestCase, TestCase
 from toolgrade.compat.gllm_evals import ToolCallParser
-from toolgrade.convert import read_transcripts
-from toolgrade.dataset import Golden, read_cases
+from toolgrade.dataset import Golden
 from toolgrade.errors import ToolgradeError
+from toolgrade.evaluation import read_results
 from toolgrade.expect import Expect, Schema, expectation_json, read_expectation
 from toolgrade.formats import case_from_record, read, read_traces
 from toolgrade.formats.traces.read import Traces, read_trace_documents
+from toolgrade.inputs import Reading, read_cases, read_entries
 from toolgrade.judge import Prompt, Reply
 from toolgrade.judge.openai.errors import EndpointError
 from toolgrade.judge.openai.wire import chat_reply, read_object, responses_reply
@@ -57,7 +58,6 @@ from toolgrade.metrics import ToolEfficiencyMetric, ToolErrorRate, ToolPolicyMet
 from toolgrade.report.html import render_html
 from toolgrade.report.junit import render_junit
 from toolgrade.report.markdown import render_markdown
-from toolgrade.evaluation import read_results
 from toolgrade.testing import sample_prompt
 
 
@@ -195,10 +195,24 @@ def _check_lint(data: bytes) -> None:
     lint(io.BytesIO(data), allow_nan=True)
 
 
-def _check_transcripts(data: bytes) -> None:
-    for recorded in read_transcripts(io.BytesIO(data), allow_nan=True):
-        for unit in ("cases", "conversations"):
-            for case in recorded.cases(unit):
+def _write_file(chance: random.Random) -> bytes:
+    """Return a file of any kind: one value a line, or one value on several lines."""
+    items = [{"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"}, STEPS]
+    trace = chance.choice(trace_seeds())
+    kinds = [[MESSAGES, {"messages": MESSAGES}], MESSAGES, items, [CASE, CONVERSATION, RECORD, GOLDEN], trace]
+    values = chance.choice(kinds)
+    if chance.random() < 0.8:
+        return _mutated_lines(chance, *values)
+    with _any_json():
+        return json.dumps(mutated(chance.choice([values, values[0]]), chance), indent=1).encode()
+
+
+def _check_file(data: bytes) -> None:
+    """Check that every line is a case, a conversation or a problem in each form, and that nothing disappears."""
+    for unit in ("cases", "conversations", "any"):
+        for entry in read_entries(io.BytesIO(data), Reading(unit=unit, allow_nan=True)):
+            assert bool(entry.cases) != bool(entry.problems), f"expected cases or problems, got {entry}"
+            for case in entry.cases:
                 _check_case(case)
 
 
@@ -337,8 +351,6 @@ def _write_results(chance: random.Random) -> bytes:
     changed = list(values)
     with _any_json():
         changed[place] = mutated(values[place], chance)
-        if isinstance(changed[place], dict):
-            changed[place].pop("checksum", None)  # a line without one is accepted as it is
         return lines(*changed)
 
 
@@ -411,11 +423,9 @@ GROUPS: dict[str, dict[str, Door]] = {
         "scores": Door(lambda chance: _mutated_json(chance, RECORD), _check_scores),
         "case files": Door(lambda chance: _mutated_lines(chance, RECORD, RECORD), _check_case_file),
         "lint": Door(lambda chance: _mutated_lines(chance, RECORD), _check_lint),
+        "files": Door(_write_file, _check_file),
     },
     "messages": {
-        "transcripts": Door(
-            lambda chance: _mutated_lines(chance, MESSAGES, {"messages": MESSAGES}), _check_transcripts
-        ),
         "messages": Door(lambda chance: _mutated_json(chance, chance.choice([MESSAGES, STREAM])), _check_messages),
         "recorded messages": Door(
             lambda chance: _mutated_json(chance, chance.choice(message_seeds())), _check_messages

@@ -338,6 +338,8 @@ def _read_sessions(documents: list[Document], how: Reading) -> Iterator[Entry]:
     """
     from toolgrade.formats.traces.read import read_trace_documents, session_conversation  # noqa: PLC0415
 
+    if len(documents) == 1:  # one value on any number of lines: its paths say more than its line
+        documents = [documents[0]._replace(line=None)]
     bad = [Entry(document, problems=document.problems) for document in documents if document.problems]
     good = [document for document in documents if not document.problems]
     while good:

@@ -22,7 +22,6 @@ HEAVY = {
     "toolgrade.judge",
     "toolgrade.linting",
     "toolgrade.analysis.validation",
-    "toolgrade.convert",
     "toolgrade._pytest.approval",
 }
 
@@ -30,7 +29,6 @@ COMMANDS = {path.stem for path in Path(toolgrade.cli.__path__[0]).glob("*.py")} 
     "__init__",
     "__main__",
     "annotations",
-    "goldens",
     "help",
     "inputs",
     "io",
@@ -128,29 +126,25 @@ def loaded_commands(modules: set[str]) -> set[str]:
     return {name for name in COMMANDS if f"toolgrade.cli.{name}" in modules}
 
 
-def test_scoring_by_parts_loads_no_event_loop(tmp_path: Path) -> None:
-    """Nothing waits there, and each of its processes would load it."""
-    (tmp_path / "cases.jsonl").write_text(json.dumps(CASE) + "\n", encoding="utf-8")
-    modules = loaded_modules(tmp_path, "score", "cases.jsonl", "--no-contents", "--results", "r", "--processes", "1")
-
-    assert "toolgrade.scale.files" in modules
-    assert "asyncio" not in modules
-
-
 def test_score_loads_only_what_it_needs(tmp_path: Path) -> None:
-    """`toolgrade score` loads no other command, and no feature that was not requested."""
-    (tmp_path / "cases.jsonl").write_text(json.dumps(CASE), encoding="utf-8")
+    """`toolgrade score` loads no other command, and no feature that was not requested: no event loop, for example."""
+    (tmp_path / "cases.jsonl").write_text(json.dumps(CASE) + "\n" + json.dumps(CASE) + "\n", encoding="utf-8")
 
     modules = loaded_modules(tmp_path, "score", "cases.jsonl")
+    writing = loaded_modules(tmp_path, "score", "cases.jsonl", "--results", "r", "--processes", "2")
 
     assert "toolgrade.report.terminal" in modules
     assert not modules & (HEAVY | {"toolgrade.analysis.comparison", "toolgrade.formats.traces", "rich.progress"})
-    assert {name for name in modules if name.startswith("toolgrade.scale")} == {
-        "toolgrade.scale",
-        "toolgrade.scale.detect",
+    assert {name for name in modules if name.startswith("toolgrade.evaluation.")} == {
+        f"toolgrade.evaluation.{name}"
+        for name in (
+            *("builder", "case_json", "execute", "field_paths", "files", "joining", "measuring"),
+            *("outlines", "pool", "result_json", "results_file", "rows"),
+        )
     }
-    assert loaded_commands(modules) == {"score"}
-    assert not modules & {"jinja2", "jsonschema", "sqlite3", "multiprocessing", "httpx", "pytest"}
+    assert loaded_commands(modules) == loaded_commands(writing) == {"score"}
+    for loaded in (modules, writing):
+        assert not loaded & {"asyncio", "jinja2", "jsonschema", "sqlite3", "multiprocessing", "httpx", "pytest"}
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))
@@ -161,7 +155,7 @@ def test_commands_do_not_load_each_other(tmp_path: Path, command: str) -> None:
 
     assert real is not None
     assert {f"toolgrade.cli.{name}" for name in loaded_commands(modules)} == {real.callback.__module__}
-    assert not modules & {"rich", "jinja2", "sqlite3", "multiprocessing", "toolgrade.judge", "toolgrade.scale.run"}
+    assert not modules & {"rich", "jinja2", "sqlite3", "multiprocessing", "toolgrade.judge", "toolgrade.evaluation.files"}
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from processes import ROOT
+from toolgrade import read_cases
 from toolgrade.calls import ToolCall
-from toolgrade.convert import read_transcripts
 from toolgrade.formats import read_traces
 
 FOLDER = Path(os.environ.get("TOOLGRADE_SHARED") or ROOT.parent / "shared") / "data" / "recorded"
@@ -70,12 +70,7 @@ def every(calls: list[ToolCall]) -> Iterator[ToolCall]:
 
 def read_file(path: Path) -> list[ToolCall]:
     """The calls of a file, as `toolgrade convert` reads it."""
-    return [
-        call
-        for session in read_transcripts(path)
-        for case in session.cases()
-        for call in every(getattr(case, "tools_called", None) or [])
-    ]
+    return [call for case in read_cases(path) for call in every(getattr(case, "tools_called", None) or [])]
 
 
 @pytest.mark.parametrize("path", LANGFUSE, ids=lambda path: path.stem)

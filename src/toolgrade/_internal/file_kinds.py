@@ -28,7 +28,8 @@ def unreadable_kind(line: bytes, following: bytes = b"") -> str | None:
     begin = line.lstrip()[:1]
     if begin not in b"{[" and any(separator in line for separator in (b",", b";", b"\t")):
         return "looks like CSV; write each row as a JSON object on a line of its own"
-    if begin not in b"{[" and not following.lstrip().startswith((b"{", b"[")):
+    has_json = following.lstrip().startswith((b"{", b"[")) or b"\n{" in following
+    if begin not in b"{[" and not has_json:
         return "is text without JSON; give JSON Lines, with a JSON object on each line, or a JSON array"
     return None
 

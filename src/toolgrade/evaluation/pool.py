@@ -7,7 +7,6 @@ ends, and ignore Ctrl-C, which that process handles.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -47,7 +46,8 @@ def run_jobs(work: Callable[[J], T], jobs: Iterator[J], processes: int) -> Gener
         yield from ((job, work(job)) for job in jobs)
         return
     _check_picklable(work)
-    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - only large files need it
+    import multiprocessing  # noqa: PLC0415 - only large files need it
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - as above
     from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - as above
 
     context = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
@@ -93,7 +93,9 @@ def _do(job: object) -> Any:  # noqa: ANN401 - what `work` returns
 
 
 def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
+    from multiprocessing import parent_process  # noqa: PLC0415 - as above
+
+    parent = parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
