@@ -193,7 +193,7 @@ def test_bad_lines_are_named_and_left_out(tmp_path: Path) -> None:
         (b'[\n  {"role": "user",\n', "not JSON"),
         (b"[3]", "$[0]: expected an object (a test case or a record), got int"),
         (json.dumps([[{"role": "x"}]]).encode(), "$[0][0].role: expected one of"),
-        (gzip.compress(lines([3]))[:-9], "broken gzip data"),
+        (gzip.compress(lines([3]), mtime=0)[:-9], "broken gzip data"),
         (b"{no json here\n", "not JSON: unexpected 'n' at character 2"),
         (b"{no json here", "a torn line: its writer stopped before its end"),
     ],

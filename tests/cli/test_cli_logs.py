@@ -76,30 +76,6 @@ def test_logs_are_scored_by_the_expectations_of_their_lines(data: bytes, source:
     assert (outcome.exit_code, cases) == (1, [("a", 1), ("b", 0)])
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        lines(*chat("Q1")["messages"]),
-        json.dumps(chat("Q1")["messages"], indent=1).encode(),
-        json.dumps(chat("Q1"), indent=1).encode(),
-        json.dumps(otlp(SCRIPT)).encode(),
-        json.dumps(otlp(SCRIPT), indent=1).encode(),
-        lines(
-            {"turns": [{"role": "user", "content": "Q1"}, {"role": "assistant", "content": "", "tools_called": CALLS}]}
-        ),
-    ],
-    ids=["a message a line", "list", "object", "trace", "pretty trace", "conversation"],
-)
-@pytest.mark.parametrize("source", ["file", "-"])
-def test_metrics_without_expectations_score_any_recording(data: bytes, source: str) -> None:
-    """One case, whatever the form."""
-    Path("file").write_bytes(data)
-    outcome, cases = score(source, "--metric", "tool-error-rate", data=data)
-
-    assert outcome.exit_code == 0, outcome.stderr
-    assert [score for _, score in cases] == [1]
-
-
 def test_goldens_are_joined_by_id_name_and_input() -> None:
     """The case keeps an id of its own and gets that of the golden otherwise, as a case of a trace does."""
     Path("by-id").write_bytes(lines(chat("other", id="g1"), chat("other", name="g2")))

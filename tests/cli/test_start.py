@@ -155,7 +155,14 @@ def test_commands_do_not_load_each_other(tmp_path: Path, command: str) -> None:
 
     assert real is not None
     assert {f"toolgrade.cli.{name}" for name in loaded_commands(modules)} == {real.callback.__module__}
-    assert not modules & {"rich", "jinja2", "sqlite3", "multiprocessing", "toolgrade.judge", "toolgrade.evaluation.files"}
+    assert not modules & {
+        "rich",
+        "jinja2",
+        "sqlite3",
+        "multiprocessing",
+        "toolgrade.judge",
+        "toolgrade.evaluation.files",
+    }
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))
