@@ -117,11 +117,11 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     assert (child.returncode, child.stdout) == (130, b"")
     assert b"completed before the interrupt: 50 cases" in child.stderr
     assert child.stderr.endswith(b"interrupted: 50 cases done; resume r to complete it\n")
-    kept = (tmp_path / "r").read_bytes()
+    written = (tmp_path / "r").read_bytes()
     assert read_results(tmp_path / "r").interrupted
     done = toolgrade_score(*files, "--results", "r", "--resume", folder=tmp_path)
     assert done.out.startswith("12 files: 120 cases")
-    assert (tmp_path / "r").read_bytes().startswith(kept)
+    assert (tmp_path / "r").read_bytes().startswith(written)
     assert len(read_results(tmp_path / "r").cases) == 120
 
 

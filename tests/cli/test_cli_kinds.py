@@ -43,7 +43,7 @@ ASKS = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 CHAT = [{"role": "user", "content": "Q1"}, ASKS, {"role": "tool", "tool_call_id": "c1", "content": "3"}]
 ITEMS = [{"type": "function_call", "call_id": "c1", "name": "add", "arguments": "{}"}]
 ITEMS += [{"type": "function_call_output", "call_id": "c1", "output": "3"}]
-ASKED = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Q1"}]}
+QUESTION = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Q1"}]}
 USES = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "add", "input": {}}]}
 LANGCHAIN = [
     {"type": "human", "content": "Q1"},
@@ -97,8 +97,8 @@ RECORDINGS = {
     "messages of LangChain, lists": pretty([LANGCHAIN]),
     "dumps of LangChain": lines(DUMPS),
     "dumps of LangChain, one a line": lines(*DUMPS),
-    "items after a question": pretty([ASKED, *ITEMS]),
-    "items after a question, one a line": lines(ASKED, *ITEMS),
+    "items after a question": pretty([QUESTION, *ITEMS]),
+    "items after a question, one a line": lines(QUESTION, *ITEMS),
     "request and response": lines({"request": {"messages": CHAT[:1]}, "response": {"choices": [{"message": ASKS}]}}),
     "input and output": pretty({"input": "Q1", "output": ITEMS}),
     "trace of OTLP": lines(otlp(SCRIPT)),
