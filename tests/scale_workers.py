@@ -21,6 +21,12 @@ def double(number: int) -> tuple[int, int]:
     return 2 * number, os.getpid()
 
 
+def slower_first(number: int) -> int:
+    """Take longer for even numbers."""
+    time.sleep(0.02 * (number % 2 == 0))
+    return number
+
+
 def fail(number: int) -> int:
     """Fails at 3."""
     if number == 3:

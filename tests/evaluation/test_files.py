@@ -1,7 +1,8 @@
-"""Files scored in parts: the same results as all cases at once, for any parts and processes."""
+"""Evaluation of recorded files: the same results for any parts, processes and mixture of lines."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import io
 import json
@@ -9,203 +10,220 @@ import os
 import sys
 import tracemalloc
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scale_files import after_parts, body, metrics, without_start, write_lines
-from toolgrade import ConfigurationError, DataFileError, ToolCorrectnessMetric, ToolUseMetric, evaluate, read_cases
-from toolgrade.errors import MissingPackageError, BadLineWarning
-from toolgrade.evaluation import read_results
-from toolgrade.scale import score_files
-from toolgrade.scale.partition import divide_files, number_lines, survey_part
+from judging import RuleJudge
+from scale_files import body, metrics, without_start, write_lines
+from toolgrade import (
+    ConfigurationError,
+    DataFileError,
+    Golden,
+    Report,
+    ToolCorrectnessMetric,
+    evaluate,
+    evaluate_async,
+    read_cases,
+)
+from toolgrade.errors import BadLineWarning, MissingPackageError
+from toolgrade.evaluation import files, partial_report, read_results
+from toolgrade.evaluation.execute import Options, run_evaluation
+from toolgrade.evaluation.files import divide
+from toolgrade.report.report import CaseResult
 
 CASE = b'{"id": "a", "tools_called": [], "expected_tools": []}'
+CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"to": "Z\u00fcrich"}'}}
+ASKED = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": None, "tool_calls": [CALL]}]
+TURNS = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two", "tools_called": [{"name": "look"}]}]
 
 
-def test_results_and_totals_are_those_of_evaluate(tmp_path: Path) -> None:
-    """Results file, report and totals equal those of evaluating all cases at once."""
-    files = [write_lines(tmp_path / name, number, seed) for seed, (name, number) in enumerate([("a", 50), ("b", 1)])]
-    cases = [one for file in files for one in read_cases(file)]
-    report = evaluate(cases, metrics(), results=tmp_path / "whole", show_progress=False)
-
-    totals = score_files(files, metrics(), results=tmp_path / "parts", processes=1, part_bytes=500)
-
-    assert body(tmp_path / "parts") == body(tmp_path / "whole")
-    in_parts, at_once = (read_results(tmp_path / name) for name in ("parts", "whole"))
-    assert in_parts == at_once
-    assert totals.cases == 51
-    for one, other in zip(totals.summaries, report.summaries, strict=True):
-        assert str(one) == str(other)
-        assert one.mean == other.mean
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "parts", "whole"]
+def run_line(status: str) -> bytes:
+    """The line of a run that may be interrupted, under one id."""
+    run = {"run_id": "r", "status": status, "calls": []}
+    return json.dumps({"tools_called": [], "expected_tools": [{"name": status}], "run": run}).encode()
 
 
-@pytest.mark.parametrize(("processes", "part_bytes"), [(1, 1), (1, 300), (3, 700), (2, 10**6)])
-def test_results_do_not_depend_on_parts_and_processes(tmp_path: Path, processes: int, part_bytes: int) -> None:
-    """The bytes of the results are the same, but for when they were begun."""
-    files = [write_lines(tmp_path / "a", 30, 1), write_lines(tmp_path / "b", 20, 2)]
-    alone = score_files(files, metrics(), results=tmp_path / "alone", processes=1)
+GOOD = [
+    CASE,
+    b'{"tools_called": [{"name": "look"}], "expected_tools": [{"name": "look"}]}',
+    '{"name": "caf\u00e9", "tools_called": [{"name": "caf\u00e9"}], "expected_tools": []}'.encode(),
+    b'{"query": "q", "tools_called": [{"name": "a", "arguments": "{\'x\': 1}"}], "expected_tools": []}',
+    json.dumps({"messages": ASKED, "expected_tools": [{"name": "look"}]}).encode(),
+    json.dumps(ASKED).encode(),
+    json.dumps({"turns": TURNS * 2, "id": "talk"}).encode(),
+    json.dumps({"turns": TURNS}).encode(),
+]
+"""Lines with a case; the last three have no expectations, so that a metric cannot score them."""
+RUNS = [run_line("interrupted"), run_line("ok")]
+BAD = [b"nonsense", b'{"idd": 1}', b"[1]", b"7", b"{}", b'"\xff"', CASE[:20] + b"\x18", CASE * 2, b'{"turns": []}']
 
-    totals = score_files(files, metrics(), results=tmp_path / "r", processes=processes, part_bytes=part_bytes)
 
-    assert without_start(tmp_path / "r") == without_start(tmp_path / "alone")
-    assert totals == alone == score_files(files, metrics(), processes=1, part_bytes=part_bytes)
+class Outcome(NamedTuple):
+    """Everything that an evaluation of files says."""
+
+    report: Report | None
+    error: str
+    warnings: list[tuple[type[Warning], str]]
+    results: bytes
+
+
+def outcome(
+    paths: Sequence[Path], part_bytes: int, processes: int, folder: Path, **options: Any
+) -> Outcome:
+    """Evaluate files in parts of this size."""
+    target = folder / "results.jsonl"
+    target.unlink(missing_ok=True)
+    report, error = None, ""
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        patch.setattr(files, "PART_BYTES", part_bytes)
+        try:
+            report = evaluate([*paths], metrics(), results=target, processes=processes, **options)
+        except (ConfigurationError, DataFileError) as raised:
+            error = f"{type(raised).__name__}: {raised}"
+    written = without_start(target) if target.exists() else b""
+    return Outcome(report, error, [(one.category, str(one.message)) for one in caught], written)
+
+
+def check_read_back(result: Outcome, folder: Path, *, contents: bool = True) -> None:
+    """Check that the file of results is the report, but for the contents if they are left out."""
+    if result.report is not None:
+        restored = read_results(folder / "results.jsonl")
+        plain, expected = ([_plain(case, contents) for case in report.cases] for report in (restored, result.report))
+        assert plain == expected
+        assert (restored.metrics, restored.trials) == (result.report.metrics, result.report.trials)
+        assert not restored.interrupted
+
+
+def _plain(case: CaseResult, contents: bool) -> dict[str, Any]:
+    fields = case.to_dict() | {"label": case.label, "id": case.case.id, "name": case.case.name}
+    return fields if contents else {key: fields[key] for key in fields.keys() - {"key", "run_id", "tools"}}
+
+
+_lines = st.lists(
+    st.tuples(st.sampled_from([*GOOD, *RUNS, *RUNS, *BAD, b"", b" "]), st.sampled_from([b"\n", b"\n", b"\r\n"])),
+    max_size=8,
+).map(lambda lines: b"".join(line + end for line, end in lines))
+_texts = st.tuples(
+    st.sampled_from([b"", b"", b"\xef\xbb\xbf"]), _lines, st.sampled_from([b"", b"", GOOD[1], CASE[:20], b"nul", b"\n\n"])
+).map(b"".join)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(_texts, min_size=1, max_size=3), st.integers(1, 300), st.booleans())
+def test_parts_make_no_difference(tmp_path: Path, texts: list[bytes], part_bytes: int, contents: bool) -> None:
+    """The report, the warnings, the error and the file of results, which reads as the report."""
+    paths = [tmp_path / f"{number}.jsonl" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(text)
+
+    whole = outcome(paths, 1 << 30, 1, tmp_path, contents=contents)
+    check_read_back(whole, tmp_path, contents=contents)
+    parts = outcome(paths, part_bytes, 1, tmp_path, contents=contents)
+
+    assert parts == whole
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.sampled_from([*GOOD, *RUNS, b""]), min_size=1, max_size=8), st.integers(1, 300))
+def test_good_lines_are_measured_as_their_cases(tmp_path: Path, lines: list[bytes], part_bytes: int) -> None:
+    """A file is what `read_cases` reads of it."""
+    path = tmp_path / "file.jsonl"
+    path.write_bytes(b"\n".join([*lines, GOOD[0]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = evaluate(read_cases(path), metrics())
+
+    report = outcome([path], part_bytes, 1, tmp_path).report
+
+    assert report == expected
+
+
+_some_lines = st.lists(st.sampled_from([*GOOD, *RUNS, *BAD, b""]), min_size=30, max_size=60)
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=4)
+@given(texts=st.lists(_some_lines.map(b"\n".join), min_size=1, max_size=2), part_bytes=st.integers(200, 2000))
+def test_processes_make_no_difference(tmp_path: Path, processes: int, texts: list[bytes], part_bytes: int) -> None:
+    """Nor does the order in which they finish."""
+    paths = [tmp_path / f"{number}.jsonl" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(CASE + b"\n" + text)
+
+    alone = outcome(paths, 1 << 30, 1, tmp_path)
+
+    assert outcome(paths, part_bytes, processes, tmp_path) == alone
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(st.sampled_from([b"\n", b"\r\n", b" \n", CASE + b"\n", CASE + b"\r\n", CASE * 2 + b"\n"]), max_size=9),
-    st.sampled_from([b"", CASE, b"\xef\xbb\xbf"]),
-    st.sampled_from([b"", CASE, b" "]),
-    st.integers(1, 120),
-)
-def test_every_byte_is_in_one_part(
-    tmp_path: Path, lines: list[bytes], begin: bytes, end: bytes, part_bytes: int
-) -> None:
+@given(_texts, st.integers(1, 120))
+def test_every_byte_is_in_one_part(tmp_path: Path, text: bytes, part_bytes: int) -> None:
     """The parts of a file follow each other without a gap, end at ends of lines, and know the number of their lines."""
-    data = begin + b"".join(lines) + end
     path = tmp_path / "file"
-    path.write_bytes(data)
+    path.write_bytes(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "PART_BYTES", part_bytes)
+        parts = list(divide([str(path)]))
 
-    parts = number_lines([survey_part([str(path)], True, part) for part in divide_files([str(path)], part_bytes)])
-
-    pieces = [data[part.start : part.end] for part in parts]
-    assert b"".join(pieces) == data
+    pieces = [text[part.start : part.end] for part in parts]
+    assert b"".join(pieces) == text
     assert all(piece.endswith(b"\n") for piece in pieces[:-1])
-    assert [part.lines for part in parts] == [len(io.BytesIO(piece).readlines()) for piece in pieces]
-    before = [len(io.BytesIO(data[: part.start]).readlines()) for part in parts]
-    assert [part.first for part in parts] == [number + 1 for number in before]
+    assert [part.size for part in parts] == list(map(len, pieces))
+    assert [part.first for part in parts] == [1 + text[: part.start].count(b"\n") for part in parts]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-@given(
-    st.lists(
-        st.sampled_from(
-            [CASE + b"\n", b"\n", b"{}\r\n", b"[1]\n", b'{"idd": 1}\n', b"\xff\n", CASE[:20] + b"\x18\n", b"x\n"]
-        ),
-        max_size=6,
-    ),
-    st.sampled_from([b"", CASE, CASE[:20], b"\xef\xbb\xbf"]),
-    st.sampled_from([b"", CASE, CASE[:20], b"nul"]),
-    st.integers(1, 150),
-)
-def test_every_file_is_read_as_read_cases_reads_it(
-    tmp_path: Path, lines: list[bytes], begin: bytes, end: bytes, part_bytes: int
-) -> None:
-    """Errors, torn-line warnings and results are the same for any content and any cut."""
-    path = tmp_path / "file"
-    path.write_bytes(begin + b"".join(lines) + end)
-
-    def outcome(score: bool) -> tuple[str, list[str], int]:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                if score:
-                    number = score_files([path], metrics(), processes=1, part_bytes=part_bytes).cases
-                else:
-                    number = len(read_cases(path))
-            except DataFileError as error:
-                return str(error), [], len(error.problems)
-        return "", [str(one.message) for one in caught if one.category is BadLineWarning], number
-
-    assert outcome(score=True) == outcome(score=False)
-
-
-@pytest.mark.parametrize("name", ["a.gz", "a.zst", "array"])
-def test_packed_files_and_arrays_are_read_as_a_whole(tmp_path: Path, name: str) -> None:
-    """A file that cannot be split is one part, with the same results except for generated names."""
+@pytest.mark.parametrize("name", ["a.gz", "a.zst", "a.json"])
+def test_files_that_cannot_be_divided_are_one_part(tmp_path: Path, name: str) -> None:
+    """With the same results, but for the names of cases by their place in a list."""
     plain = write_lines(tmp_path / "plain", 20, 3)
     data = plain.read_bytes()
     if name == "a.zst":
         data = pytest.importorskip("zstandard").ZstdCompressor().compress(data)
-    elif name == "array":
+    elif name == "a.json":
         data = b"\n [" + b",\n".join(line for line in data.splitlines() if line.strip()) + b"]"
     else:
         data = gzip.compress(data)
     (tmp_path / name).write_bytes(data)
 
-    score_files([plain], metrics(), results=tmp_path / "one", processes=1)
-    score_files([tmp_path / name], metrics(), results=tmp_path / "two", processes=1, part_bytes=100)
+    one = outcome([plain], 1 << 30, 1, tmp_path).report
+    two = outcome([tmp_path / name], 100, 2, tmp_path).report
 
-    packed, unpacked = (read_results(tmp_path / result) for result in ("one", "two"))
-    assert [case.results for case in packed.cases] == [case.results for case in unpacked.cases]
-    assert name == "array" or packed == unpacked
-
-
-def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
-    """In order of files and lines; nothing is written or left behind."""
-    (tmp_path / "a").write_bytes(CASE + b"\n\n" + b'{"idd": 7}\n' + CASE + b"\nnonsense\n")
-    (tmp_path / "b").write_bytes(b"")
-    (tmp_path / "c").write_bytes(gzip.compress(CASE + b"\n[]\n"))
-    (tmp_path / "d").write_bytes(b"\n \n")
-    files = [tmp_path / name for name in "abcd"]
-
-    with pytest.raises(DataFileError) as caught:
-        score_files(files, metrics(), results=tmp_path / "r", processes=1, part_bytes=20)
-
-    places = [line.removeprefix(f"{tmp_path}/").split(": ")[0] for line in str(caught.value).splitlines()]
-    assert places == ["a:3", "a:5", "b:1", "c:2", "d:1"]
-    assert [problem.line for problem in caught.value.problems] == [3, 5, 1, 2, 1]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c", "d"]
+    assert one is not None
+    assert two is not None
+    assert [case.results for case in one.cases] == [case.results for case in two.cases]
+    assert name == "a.json" or one == two
 
 
-def test_number_of_reported_problems_is_limited(tmp_path: Path) -> None:
-    """Ten are in the message and a thousand are listed; further ones are counted or not read."""
-    (tmp_path / "a").write_bytes(b"7\n" * 1500)
-    (tmp_path / "b").write_bytes(b"7\n" * 700 + CASE)
-    (tmp_path / "c").write_bytes(b"7\n" * 700 + CASE)
+def test_runs_of_one_golden_are_its_trials(tmp_path: Path) -> None:
+    """Over parts, processes and files; the file of results has them, too."""
+    goldens = [Golden(id=key, input=key, expected_tools=[{"name": key}]) for key in ("look", "pay", "unused")]
+    (tmp_path / "goldens.jsonl").write_text("".join(golden.to_json() + "\n" for golden in goldens))
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for number, path in enumerate(paths):
+        keys = ["look", "pay", "other"] * 4
+        lines = [
+            {"tools_called": [{"name": ("look", "pay")[(place + number) % 2]}], "input": "?", "metadata": {"task": key}}
+            for place, key in enumerate(keys)
+        ]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = {"goldens": str(tmp_path / "goldens.jsonl"), "golden_id": "metadata.task"}
 
-    with pytest.raises(DataFileError) as whole:
-        score_files([tmp_path / "a"], metrics(), processes=1)
-    with pytest.raises(DataFileError) as several:
-        score_files([tmp_path / "b", tmp_path / "c"], metrics(), processes=1, part_bytes=200)
+    whole = outcome(paths, 1 << 30, 1, tmp_path, **options)
+    check_read_back(whole, tmp_path)
+    parts = outcome(paths, 200, 2, tmp_path, **options)
 
-    for caught in (whole, several):
-        assert len(caught.value.problems) == 1000
-        assert len(str(caught.value).splitlines()) == 11
-    assert str(whole.value).splitlines()[-1] == "... and 1490 more"
-    assert [problem.line for problem in several.value.problems[:3]] == [1, 2, 3]
-
-
-def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
-    """Only the last line of a file may be torn, and it is reported."""
-    (tmp_path / "a").write_bytes(CASE + b"\n" + CASE[:25])
-    (tmp_path / "b").write_bytes(CASE)
-
-    with pytest.warns(BadLineWarning, match="a:2: left out a torn line"):
-        totals = score_files([tmp_path / "a", tmp_path / "b"], metrics(), processes=1, part_bytes=10)
-
-    assert totals.cases == 2
-
-
-def test_warnings_come_once(tmp_path: Path) -> None:
-    """Each warning is reported once for any number of cases and processes."""
-    path = tmp_path / "a"
-    odd = {"query": "q", "tools_called": [{"name": "a", "arguments": "{'x': 1}"}], "expected_tools": []}
-    path.write_text("".join(json.dumps(odd) + "\n" for _ in range(30)))
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        score_files([path], metrics(), processes=2, part_bytes=400)
-
-    assert len({str(one.message) for one in caught}) == len(caught)
-
-
-def test_contents_can_be_left_out(tmp_path: Path) -> None:
-    """Results without contents have the ids and names of the cases, and are a third as long."""
-    path = write_lines(tmp_path / "a", 20)
-
-    for name, contents in (("with", True), ("without", False)):
-        score_files([path], metrics(), results=tmp_path / name, processes=1, contents=contents)
-
-    full, bare = (read_results(tmp_path / name) for name in ("with", "without"))
-    assert [one.name for one in full.cases] == [one.name for one in bare.cases]
-    assert full.summaries == bare.summaries
-    assert b"sk-0123" not in (tmp_path / "with").read_bytes()
-    assert "content" not in body(tmp_path / "without")[0]
+    assert parts == whole
+    assert whole.report is not None
+    assert whole.report.trials == 8
+    assert [case.trial for case in whole.report.cases if case.golden == 0] == list(range(1, 9))
+    assert any("8 cases without a golden" in text for _, text in whole.warnings)
+    assert any("unused" in text for _, text in whole.warnings)
 
 
 def test_clusters_make_intervals_wider(tmp_path: Path) -> None:
@@ -218,51 +236,137 @@ def test_clusters_make_intervals_wider(tmp_path: Path) -> None:
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    alone, together = (
-        score_files([path], metrics(), processes=1, part_bytes=300, cluster=cluster).metrics[0]
-        for cluster in (None, "metadata.task")
-    )
+    alone, together = (outcome([path], 300, 1, tmp_path, cluster=one) for one in (None, "metadata.task"))
+    check_read_back(together, tmp_path)
 
-    assert set(together.clusters) == {"0", "1", "2", "3"}
-    assert alone.mean == together.mean == 0.5
-    narrow, wide = alone.mean_interval(), together.mean_interval()
+    assert alone.report is not None
+    assert together.report is not None
+    assert together.report.trials == 10
+    narrow, wide = (one.summaries[0].mean_interval for one in (alone.report, together.report))
     assert narrow is not None
     assert wide is not None
     assert wide[1] - wide[0] > 2 * (narrow[1] - narrow[0])
-    with pytest.raises(ConfigurationError, match=r"no case has 'metadata\.taks', the cluster"):
-        score_files([path], metrics(), processes=1, cluster="metadata.taks", results=tmp_path / "r")
-    assert not (tmp_path / "r.parts").exists()
+    wrong = outcome([path], 300, 1, tmp_path, cluster="metadata.taks")
+    assert "no case has 'metadata.taks', the cluster" in wrong.error
+    assert not (tmp_path / "results.jsonl").exists()
+
+
+def test_a_judged_metric_gives_the_same_rows(tmp_path: Path) -> None:
+    """Names, places, trials, bad lines and warnings are those of the metrics that do not wait."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\n".join([*GOOD, *RUNS, *BAD, *RUNS[:1], *GOOD[:2]]))
+    judged = ToolCorrectnessMetric(judge=RuleJudge("yes"), available_tools=[{"name": "look"}])
+
+    def run(chosen: list[Any], name: str, **options: Any) -> tuple[Report, list[str]]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            report = evaluate(path, chosen, results=tmp_path / name, **options)
+        return report, [str(one.message) for one in caught]
+
+    for number, options in enumerate([{}, {"cluster": "id"}]):
+        plain, plain_texts = run(metrics(), f"plain-{number}", **options)
+        both, both_texts = run([*metrics(), judged], f"both-{number}", **options)
+
+        assert [case.results[:2] for case in both.cases] == [case.results for case in plain.cases]
+        assert [(one.case, one.trial, one.golden) for one in both.cases] == [
+            (one.case, one.trial, one.golden) for one in plain.cases
+        ]
+        assert plain_texts == both_texts
+        assert read_results(tmp_path / f"both-{number}") == both
+        assert any(case.results[2].score is not None for case in both.cases)
+        lines = [
+            sorted(body(tmp_path / f"{name}-{number}"), key=lambda line: line["case"]) for name in ("plain", "both")
+        ]
+        for line, other in zip(*lines, strict=True):
+            assert line.pop("results") == other.pop("results")[:2]
+            assert line == other
+
+
+def test_all_bad_lines_are_named(tmp_path: Path) -> None:
+    """In order of files and lines; refused if told, or if there is nothing else, and then nothing is left behind."""
+    (tmp_path / "a").write_bytes(CASE + b"\n\n" + b'{"idd": 7}\n' + CASE + b"\nnonsense\n")
+    (tmp_path / "b").write_bytes(b"")
+    (tmp_path / "c").write_bytes(gzip.compress(CASE + b"\n[]\n"))
+    paths = [tmp_path / name for name in "abc"]
+
+    counted = outcome(paths, 20, 1, tmp_path)
+    places = [text.removeprefix(f"{tmp_path}/").split(": ")[0] for _, text in counted.warnings]
+    (tmp_path / "results.jsonl").unlink()
+    refused = outcome(paths, 20, 1, tmp_path, reject_bad_lines=True)
+    nothing = outcome([tmp_path / "b"], 20, 1, tmp_path)
+
+    assert counted.report is not None
+    assert places[:-1] == ["a:3", "a:5", "b:1", "c:2"]
+    assert counted.warnings[-1][1] == "4 lines cannot be read; each counts as a case that was not measured"
+    assert counted.report.summaries[0].errored == 4
+    assert refused.error.startswith(f"DataFileError: {tmp_path}/a:3: ")
+    assert "b:1: $: the file is empty" in nothing.error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
+
+
+def test_number_of_named_lines_is_limited(tmp_path: Path) -> None:
+    """Ten are named and the others counted."""
+    (tmp_path / "a").write_bytes(b"7\n" * 1500 + CASE)
+
+    done = outcome([tmp_path / "a"], 200, 1, tmp_path)
+
+    assert done.report is not None
+    assert len(done.report.cases) == 1501
+    assert [text for _, text in done.warnings][10:] == [
+        "... and 990 more problems",
+        "1,500 lines cannot be read; each counts as a case that was not measured",
+    ]
+
+
+def test_warnings_come_once(tmp_path: Path) -> None:
+    """For any number of cases and processes."""
+    path = tmp_path / "a"
+    path.write_bytes((GOOD[3] + b"\n") * 30)
+
+    caught = outcome([path], 400, 2, tmp_path).warnings
+
+    assert len(set(caught)) == len(caught)
+
+
+def test_contents_can_be_left_out(tmp_path: Path) -> None:
+    """Results without contents have the ids and names of the cases; no secret is in either."""
+    path = write_lines(tmp_path / "a", 20)
+
+    full = outcome([path], 300, 1, tmp_path)
+    bare = outcome([path], 300, 1, tmp_path, contents=False)
+
+    assert b"sk-0123" not in full.results
+    assert b'"api_key"' in full.results
+    assert b'"content"' not in bare.results
+    check_read_back(bare, tmp_path, contents=False)
+    assert bare.report == full.report
 
 
 WRONG = [
-    ({"files": []}, "at least one path"),
-    ({"files": "a"}, "must be a list"),
-    ({"files": ["-"]}, "standard input can be read only once"),
-    ({"files": ["a", "./a"]}, "are one file; its cases would count twice"),
-    ({"results": "a"}, "is one of the files"),
-    ({"resume": True}, "set results"),
+    ({"test_cases": ["a", "./a"]}, "are one file; its cases would count twice"),
+    ({"results": "a"}, "a is one of the files"),
+    ({"resume": True}, "resume needs results"),
+    ({"resume": "all", "results": "r"}, "resume must be one of missing, errored, failed, got 'all'"),
     ({"processes": 0}, "processes must be a whole number of at least 1, got 0"),
-    ({"part_bytes": True}, "part_bytes must be"),
     ({"metrics": []}, "metrics must be a list of at least one"),
-    ({"metrics": [ToolUseMetric(judge=lambda _prompt: "")]}, "asks a judge"),
     ({"cluster": ""}, "cluster must be a path"),
-    ({"results": "there"}, "there exists; use another file"),
-    ({"results": "there", "resume": True}, "there exists and is complete"),
+    ({"results": "there"}, "there already exists"),
+    ({"golden_id": "metadata.task"}, "golden_id needs goldens"),
+    ({"trials": 2}, "trials needs goldens and an agent"),
 ]
 
 
 @pytest.mark.parametrize(("options", "message"), WRONG)
 def test_wrong_options_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object], message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], message: str
 ) -> None:
     """What cannot be meant is an error before anything is read."""
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "a", 3)
     (tmp_path / "there").write_text("x")
-    settings = {"files": ["a"], "metrics": metrics(), **options}
 
     with pytest.raises(ConfigurationError, match=message):
-        score_files(**settings)  # type: ignore[arg-type]
+        evaluate(**{"test_cases": ["a"], "metrics": metrics(), **options})
 
     assert sorted(path.name for path in Path().iterdir()) == ["a", "there"]
     assert (tmp_path / "there").read_text() == "x"
@@ -274,43 +378,22 @@ def test_metrics_that_cannot_travel_are_refused(tmp_path: Path) -> None:
     class Local(ToolCorrectnessMetric):
         """Defined where no other process finds it."""
 
-    path = write_lines(tmp_path / "a", 3)
+    path = write_lines(tmp_path / "a", 30)
 
-    with pytest.raises(ConfigurationError, match=r"cannot be handed to other processes.*processes=1"):
-        score_files([path], [Local()], processes=2)
-    assert score_files([path], [Local()], processes=1).cases == 3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "PART_BYTES", 200)
+        with pytest.raises(ConfigurationError, match=r"cannot be handed to other processes.*processes=1"):
+            evaluate(path, [Local()], processes=2)
+        assert len(evaluate(path, [Local()], processes=1).cases) == 30
 
 
-def test_missing_file_is_an_os_error(tmp_path: Path) -> None:
+def test_missing_files_and_folders_are_os_errors(tmp_path: Path) -> None:
     """The error names the file, and nothing is left behind."""
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        score_files([tmp_path / "nowhere"], metrics(), results=tmp_path / "r")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_pipe_is_refused(tmp_path: Path) -> None:
-    """Input that can be read only once gives an error rather than an empty file."""
-    os.mkfifo(tmp_path / "pipe")
-
-    with pytest.raises(ConfigurationError, match=r"pipe is not a regular file and can be read only once"):
-        score_files([tmp_path / "pipe"], metrics(), processes=1)
+        evaluate(tmp_path / "nowhere", metrics(), results=tmp_path / "r")
     with pytest.raises(IsADirectoryError):
-        score_files([tmp_path], metrics(), processes=1)
-
-
-def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
-    """Results are of one state of a file, or there are none."""
-    path = write_lines(tmp_path / "a", 20)
-
-    def append() -> None:
-        with path.open("ab") as file:
-            file.write(CASE + b"\n")
-
-    progress = after_parts(1, append)
-    with pytest.raises(DataFileError, match="changed while it was scored"):
-        score_files([path], metrics(), results=tmp_path / "r", processes=1, part_bytes=500, progress=progress)
-    assert not (tmp_path / "r").exists()
+        evaluate(tmp_path, metrics())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_missing_zstd_package_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +402,7 @@ def test_missing_zstd_package_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "a").write_bytes(b"\x28\xb5\x2f\xfd\x00")
 
     with pytest.raises(MissingPackageError, match=r"pip install zstandard"):
-        read_cases(tmp_path / "a")
+        evaluate(tmp_path / "a", metrics())
 
 
 def test_zstd_frames_are_read_to_the_end() -> None:
@@ -333,19 +416,92 @@ def test_zstd_frames_are_read_to_the_end() -> None:
             read_cases(io.BytesIO(data))
 
 
-def test_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
-    """No case is retained: peak memory while scoring a part does not depend on the number of cases."""
+def test_memory_does_not_grow_with_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the worst cases are whole; the others are outlines, of some hundred bytes."""
+    monkeypatch.setattr(files, "PART_BYTES", 20_000)
 
     def peak(number: int) -> int:
-        path = write_lines(tmp_path / f"{number}", number)
-        results = tmp_path / f"{number}.results"
-        score_files([write_lines(tmp_path / "warm", 5)], metrics(), processes=1)
+        path = tmp_path / f"{number}"
+        path.write_bytes(write_lines(tmp_path / "some", 100).read_bytes() * (number // 100))
+        options: dict[str, Any] = {"metrics": metrics(), "processes": 1, "full": 5}
+        run_evaluation(Options(test_cases=write_lines(tmp_path / "warm", 5), **options))
         tracemalloc.start()
-        score_files([path], metrics(), processes=1, results=results)
+        run_evaluation(Options(test_cases=path, results=tmp_path / f"{number}.results", **options))
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most
 
-    few, many = peak(100), peak(1000)
+    few, many = peak(700), peak(1700)
 
-    assert many < 1.5 * few + 500_000
+    assert many - few < 1000 * 1500
+
+
+# in a running event loop
+
+
+def large_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of some hundred parts."""
+    monkeypatch.setattr(files, "PART_BYTES", 300)
+    return write_lines(path, 400)
+
+
+def test_other_tasks_run_while_files_are_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report is that of `evaluate`."""
+    path = large_file(tmp_path / "a", monkeypatch)
+
+    async def go() -> tuple[Report, int]:
+        evaluation = asyncio.ensure_future(evaluate_async(path, metrics(), processes=1))
+        steps = 0
+        while not evaluation.done():
+            await asyncio.sleep(0)
+            steps += 1
+        return await evaluation, steps
+
+    report, steps = asyncio.run(go())
+
+    assert report == evaluate(path, metrics(), processes=1)
+    assert steps > 100
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_evaluation_of_files_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int) -> None:
+    """Between two parts, with the report so far; the file of results can be resumed."""
+    path, results = large_file(tmp_path / "a", monkeypatch), tmp_path / "r"
+
+    async def go() -> BaseException:
+        evaluation = evaluate_async(path, metrics(), results=results, processes=processes)
+        task = asyncio.ensure_future(evaluation)
+        while not results.exists() or results.read_bytes().count(b"\n") < 3:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await task
+        return caught.value
+
+    report = partial_report(asyncio.run(go()))
+    written = results.read_bytes()
+
+    assert report is not None
+    assert report.interrupted
+    assert 0 < len(report.cases) < 400
+    assert read_results(results).cases == report.cases
+    whole = evaluate(path, metrics(), results=results, resume=True, processes=1)
+    assert whole == evaluate(path, metrics(), processes=1)
+    assert results.read_bytes().startswith(written)
+    assert len(body(results)) == 400
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    """As standard input is: it is one part."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)
+    os.write(writer, CASE + b"\n" + CASE + b"\n")
+
+    async def go() -> Report:
+        evaluation = asyncio.ensure_future(evaluate_async(tmp_path / "pipe", metrics()))
+        await asyncio.sleep(0.1)  # it is opened
+        os.close(writer)
+        return await evaluation
+
+    assert len(asyncio.run(go()).cases) == 2

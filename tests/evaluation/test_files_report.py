@@ -1,171 +1,89 @@
-"""A large file is scored part by part, and what comes out does not depend on who does it."""
+"""The report of a large file, of which only the worst cases are whole."""
 
 from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from scale_files import StoppedError, after_parts, case, metrics, stop, without_start
-from toolgrade import evaluate, read_cases
-from toolgrade.cli.main import main
+from scale_files import case, metrics, without_start
+from toolgrade import Report, evaluate, read_cases
+from toolgrade.evaluation import files
+from toolgrade.evaluation.execute import Options, run_evaluation
+from toolgrade.report.terminal import print_report
+from toolgrade.report.terminal.console import make_console
 from toolgrade.report.text.breakdown import breakdowns, warning_kinds
-from toolgrade.scale import detect, partition
-from toolgrade.scale.files import report_file
-from toolgrade.scale.run import in_order
-from toolgrade.scale.score_part import trim_entries
-
-RUNNER = CliRunner()
-
-
-def write(
-    path: Path, number: int, *, ends: bytes = b"\n", last: bytes = b"\n", begin: bytes = b"", warned: bool = False
-) -> Path:
-    """A file of cases with blank lines, duplicate ids, one huge line, and sometimes warnings."""
-    rng = random.Random(number)
-    lines: list[bytes] = []
-    for index in range(number):
-        plain = case(index % max(1, number - 3), rng)
-        if index == number // 2:
-            plain["input"] = "long " * 5000
-        if warned and rng.random() < 0.5:
-            plain["run"] = {"calls": [], "warnings": [f"warning {rng.randrange(3)}"]}
-        lines.append(json.dumps(plain).encode())
-        if rng.random() < 0.1:
-            lines.append(b" ")
-    path.write_bytes(begin + ends.join(lines) + last)
-    return path
 
 
 @pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file is large, and has parts of some hundred bytes."""
-    monkeypatch.setattr(detect, "LARGE_BYTES", 1)
-    monkeypatch.setattr(partition, "_MIN_BYTES", 700)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of many parts, with blank lines, duplicate ids, one huge line and warnings."""
+    monkeypatch.setattr(files, "PART_BYTES", 900)
+    rng = random.Random(7)
+    lines: list[str] = []
+    for index in range(300):
+        plain = case(index % 297, rng)
+        if index == 150:
+            plain["input"] = "long " * 5000
+        if rng.random() < 0.5:
+            plain["run"] = {"calls": [], "warnings": [f"warning {rng.randrange(3)}"]}
+        lines.append(json.dumps(plain))
+        if rng.random() < 0.1:
+            lines.append(" ")
+    (tmp_path / "a").write_text("\n".join(lines))
+    return tmp_path / "a"
 
 
-def run(*arguments: str) -> tuple[int, str, str]:
-    """Code, output and errors of a command in this process."""
-    result = RUNNER.invoke(main, arguments)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output, result.stderr if result.stderr_bytes is not None else ""
+def report_of(path: Path, full: int, **options: object) -> Report:
+    """The report with this number of worst cases by each metric."""
+    return run_evaluation(Options(test_cases=path, metrics=metrics(), full=full, **options))  # type: ignore[arg-type]
 
 
-FILES = {
-    "plain": {},
-    "carriage returns": {"ends": b"\r\n", "last": b"\r\n"},
-    "no last line end": {"last": b""},
-    "torn": {"last": b'\n{"id": "t'},
-    "bad lines": {"last": b'\nno\n[]\n{"tools_called": 3}\n'},
-    "warnings": {"warned": True},
-    "mark at the start, blank lines at the end": {"begin": b"\xef\xbb\xbf", "last": b"\n\n\n"},
-}
+def printed(report: Report, limit: int) -> str:
+    """What a terminal shows."""
+    console = make_console()
+    with console.capture() as capture:
+        print_report(report, title="it", console=console, limit=limit, details=limit)
+    return capture.get()
 
 
-@pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("number", [2, 60], ids=["few lines", "many lines"])
-@pytest.mark.parametrize("form", list(FILES))
-def test_score_does_not_depend_on_parts_and_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, number: int
-) -> None:
-    """Output, exit code and files are the same from one process, several, and the code for small files."""
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "a", number, **FILES[form])  # type: ignore[arg-type]
-    options = (
-        "--metric",
-        "tool-correctness",
-        "--metric",
-        "tool-efficiency",
-        "--max-calls",
-        "2",
-        "--details",
-        "2",
-        "--limit",
-        "2",
-    )
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_report_of_outlines_shows_the_same(path: Path, processes: int) -> None:
+    """As the whole report, up to the number of cases that are whole: numbers, warnings, breakdowns and worst cases."""
+    whole = evaluate(read_cases(path), metrics())
 
-    outputs = [
-        run("score", "a", *options, "--processes", processes, "--results", f"r{processes}") for processes in ("1", "3")
-    ]
-    page = [run("score", "a", "--processes", processes, "--md", "-") for processes in ("1", "3")]
-    monkeypatch.setattr(detect, "LARGE_BYTES", 1 << 40)
-    outputs.append(run("score", "a", *options))
-    page.append(run("score", "a", "--md", "-"))
+    short = report_of(path, 3, processes=processes)
 
-    assert outputs[0] == outputs[1] == outputs[2]
-    assert page[0] == page[1] == page[2]
-    assert outputs[0][0] == (2 if form == "bad lines" else 1)
-    assert ("worst first" in outputs[0][1]) == (form != "bad lines")
-    if form != "bad lines":
-        assert without_start(tmp_path / "r1") == without_start(tmp_path / "r3")
-
-
-@pytest.mark.parametrize("full", [0, 2])
-def test_a_report_by_parts_is_that_of_evaluate(tmp_path: Path, full: int) -> None:
-    """In full it is equal; otherwise summaries, names of warned cases and the worst results are."""
-    path = write(tmp_path / "a", 50, warned=True)
-    whole = evaluate(read_cases(path), metrics(), show_progress=False)
-
-    report = report_file(str(path), metrics(), full=full, part_bytes=900, processes=1)
-
-    assert report.summaries == whole.summaries
-    assert report.metrics == whole.metrics
-    assert (report == whole) == (full == 0)
-    assert len(report.cases) == 50
-    with_calls = sum(entry.case.tools_called is not None for entry in report.cases)
-    assert (with_calls == 50) == (full == 0)
-
-
-def test_a_report_is_resumed(tmp_path: Path) -> None:
-    """Finished parts are read again from their results, and the report is the same."""
-    path = write(tmp_path / "a", 50, warned=True)
-    options: dict[str, Any] = {"full": 0, "part_bytes": 900, "processes": 1}
-    whole = report_file(str(path), metrics(), results=str(tmp_path / "whole"), **options)
-    begun = {**options, "results": str(tmp_path / "r")}
-    with pytest.raises(StoppedError):
-        report_file(str(path), metrics(), progress=after_parts(3, stop), **begun)
-    assert len(list((tmp_path / "r.parts").glob("*.jsonl"))) >= 3
-
-    resumed = report_file(str(path), metrics(), resume=True, **begun)
-
-    assert [entry.to_dict() for entry in resumed.cases] == [entry.to_dict() for entry in whole.cases]
-    assert without_start(tmp_path / "r") == without_start(tmp_path / "whole")
-
-
-def test_only_the_worst_results_are_in_full(tmp_path: Path) -> None:
-    """Of the others a report needs scores, and the first name beside each warning."""
-    report = evaluate(read_cases(write(tmp_path / "a", 300, warned=True)), metrics(), show_progress=False)
-    cases = report.cases
-
-    short = trim_entries(cases, 3)
-
-    assert [entry.index for entry in short] == [entry.index for entry in cases]
-    in_full = [entry for entry in short if entry in cases]
-    assert 3 <= len(in_full) <= 12
-    lowest = sorted(entry.results[0].score for entry in cases if entry.results[0].score is not None)[:3]
-    assert [entry.results[0].score for entry in in_full if entry.results[0].score is not None][:1] == lowest[:1]
-    assert len({id(entry.case) for entry in short}) < 30
+    assert (short.summaries, short.metrics, short.interrupted) == (whole.summaries, whole.metrics, False)
+    assert [entry.index for entry in short.cases] == [entry.index for entry in whole.cases]
+    assert printed(short, 3) == printed(whole, 3)
     warned, expected = (
-        [(kind.title, kind.cases[0].name, len(kind.cases)) for kind in warning_kinds(one)]
-        for one in (replace(report, cases=tuple(short)), report)
+        [(kind.title, kind.cases[0].name, len(kind.cases)) for kind in warning_kinds(one)] for one in (short, whole)
     )
     assert warned == expected
-    by_tool, complete = (
-        [table.columns, *((line.tool, line.cases, line.amounts) for line in table.lines if line.cases)]
-        for table in (breakdowns(one)[0] for one in (replace(report, cases=tuple(short)), report))
+    by_tool, all_by_tool = (
+        [(line.tool, line.cases, line.amounts) for line in breakdowns(one)[0].lines if line.cases]
+        for one in (short, whole)
     )
-    assert by_tool == complete
-    assert len(complete) > 1
+    assert by_tool == all_by_tool
+    assert len(all_by_tool) > 1
+    assert 3 <= sum(entry in whole.cases for entry in short.cases) <= 12
+    assert len({id(entry.case) for entry in short.cases}) < 60
+    assert report_of(path, 0, processes=processes) == whole
 
 
-def test_outcomes_come_in_the_order_of_the_parts() -> None:
-    """Whoever finishes first, also beside parts of an earlier run."""
-    parts = [partition.Part(number=number, file=0, kind="lines", start=0, end=1) for number in range(4)]
-    finished = iter([(parts[3], "d"), (parts[0], "a"), (parts[2], "c")])
+def test_it_shows_the_same_after_resuming(path: Path, tmp_path: Path) -> None:
+    """Results that are read from the file count as those that were measured."""
+    whole = report_of(path, 3, results=tmp_path / "r")
+    data = (tmp_path / "r").read_bytes()
+    (tmp_path / "r").write_bytes(data[: len(data) // 2])
 
-    assert list(in_order(parts, finished, {1: "b"})) == list(zip(parts, "abcd", strict=True))
+    resumed = report_of(path, 3, results=tmp_path / "r", resume=True)
+    again = report_of(path, 3, results=tmp_path / "r", resume=True)
+
+    assert printed(resumed, 3) == printed(again, 3) == printed(whole, 3)
+    assert resumed.summaries == whole.summaries
+    lines = without_start(tmp_path / "r").splitlines()
+    assert [line for line in lines if b'"case"' in line] == [line for line in data.splitlines() if b'"case"' in line]

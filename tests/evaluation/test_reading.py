@@ -35,7 +35,7 @@ from toolgrade import (
     Turn,
     evaluate,
 )
-from toolgrade.errors import ToolgradeError, BadLineWarning
+from toolgrade.errors import BadLineWarning, ToolgradeError
 from toolgrade.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
@@ -45,28 +45,21 @@ from toolgrade.report.text.breakdown import problem_rows
 from toolgrade.report.text.side_by_side import rows
 from toolgrade.evaluation import read_results
 from toolgrade.evaluation.case_json import case_from_json, encode_case
-from toolgrade.results.jsonl import Header
-from toolgrade.results.layout import Row
-from toolgrade.results.writer import ResultsFile, new_header
+from toolgrade.evaluation.results_file import Header, ResultsFile, head_of, rest_of
+from toolgrade.evaluation.rows import Row, Unit
 
 CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
 
 
-def evaluated(
-    items: Sequence[object], metrics: Sequence[MetricLike], names: Sequence[str]
-) -> tuple[Header, tuple[str, ...]]:
-    """Return the header of an evaluation of cases and the fingerprints of the cases."""
-    settings = [(name, metric, metric.threshold) for name, metric in zip(names, metrics, strict=True)]
-    return new_header("cases", items, settings, None)
-
-
 def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
     """A file of results that holds a report of cases."""
-    about = evaluated([entry.case for entry in report.cases], metrics, report.metrics)
     path.unlink(missing_ok=True)
-    with ResultsFile.open(path, *about, resume=False) as file:
+    header = Header.new(report.metrics, metrics, kind="cases", cases=len(report.cases))
+    with ResultsFile(path, header, None) as file:
         for entry in report.cases:
-            file.write([Row(entry.case, entry.index, results=entry.results)], 1.5)
+            row = Row(entry.case, entry.index, results=entry.results)
+            file.write(head_of(Unit(entry.index)) + rest_of([row], "0123456789abcdef"))
+        file.complete(len(report.cases), (), 1.5)
     return path
 
 
@@ -137,19 +130,17 @@ _writable = st.one_of(
 @given(_writable)
 def test_a_case_is_written_as_its_json(case: Any) -> None:
     """The quick way to the text of a case gives the text of `to_json`; calls that a run shares are left out of one."""
-    shared, pieces = encode_case(case)
-
-    assert shared.join(pieces) == case.to_json().encode()
+    assert encode_case(case).text == case.to_json().encode()
 
 
 @pytest.mark.parametrize("text", ["calls of the case and of its run", '"calls of the case and of its run"', "\ud800é"])
 def test_no_text_of_a_case_is_taken_for_its_calls(text: str) -> None:
     """The text that stands for the calls while a case is encoded may be in the case itself."""
     case = Run(input=text, calls=[ToolCall(name="x", input_parameters={"a": text}, output=text)]).to_test_case()
-    shared, pieces = encode_case(case)
+    content = json.loads(encode_case(case).text)
 
-    assert json.loads(shared.join(pieces))["run"]["calls"][0]["output"] == text
-    assert case_from_json("case", json.loads(shared.join(pieces))) == case
+    assert content["run"]["calls"][0]["output"] == text
+    assert case_from_json("case", content) == case
 
 
 WEATHER = ToolCall(name="weather", input_parameters={"city": "Paris", "days": {"from": 1, "to": 3}}, output=[1])
@@ -265,22 +256,34 @@ def read(*parts: str) -> Report:
 
 
 def test_partial_file_is_a_report(tmp_path: Path) -> None:
-    """With any number of lines; incompleteness is reported."""
+    """With any number of lines; it is complete if its end is the last one."""
     entries = lines(tmp_path)
 
-    assert [read(*entries[:end]).interrupted for end in (1, 2, 3, 4)] == [True, True, True, False]
-    assert [len(read(*entries[:end]).cases) for end in (1, 2, 3, 4)] == [0, 1, 2, 3]
+    assert [read(*entries[:end]).interrupted for end in range(1, 6)] == [True, True, True, True, False]
+    assert [len(read(*entries[:end]).cases) for end in range(1, 6)] == [0, 1, 2, 3, 3]
     assert [case.label for case in read(entries[0], entries[3], entries[1]).cases] == ["a", "c"]
     assert read(*entries).about["seconds"] == 1.5
-    assert read(entries[0], entries[1], entries[0], entries[2]).about["seconds"] == 3
+    assert read(*entries, entries[0]).interrupted
+    assert read(*entries, entries[2]).interrupted
 
 
-@pytest.mark.parametrize("cut", [1, 5, 100])
+def test_the_last_line_of_a_case_counts(tmp_path: Path) -> None:
+    """And the last header: cases that it does not have, of an earlier session, do not count."""
+    head, one, two, three, end = lines(tmp_path)
+
+    assert [case.label for case in read(head, one, three, changed(one, id="b", content={}), end).cases][:1] == ["b"]
+    fewer = changed(head, cases=2), changed(end, cases=2, places=2)
+    report = read(head, one, two, three, *fewer)
+    assert [case.label for case in report.cases] == ["a", "b"]
+    assert not report.interrupted
+
+
+@pytest.mark.parametrize("cut", [2, 5, 100])
 def test_a_torn_line_is_left_out(tmp_path: Path, cut: int) -> None:
     """With a warning, wherever it is cut."""
     entries = lines(tmp_path)
     with pytest.warns(BadLineWarning, match="4: left out a torn line"):
-        report = read(*entries[:3], entries[3][:-cut] if cut > 1 else entries[3][:-2])
+        report = read(*entries[:3], entries[3][:-cut])
 
     assert [case.label for case in report.cases] == ["a", "b"]
     assert report.interrupted
@@ -288,34 +291,53 @@ def test_a_torn_line_is_left_out(tmp_path: Path, cut: int) -> None:
 
 def changed(line: str, **fields: Any) -> str:
     """Return a line with changed fields."""
-    plain = {**json.loads(line), **fields}
-    plain.pop("checksum", None)  # that of the line before it was changed
-    return json.dumps(plain) + "\n"
+    return json.dumps({**json.loads(line), **fields}) + "\n"
 
 
-def test_all_problems_of_a_file_are_named(tmp_path: Path) -> None:
-    """With line and path."""
-    head, one, two, three = lines(tmp_path)
+def test_bad_lines_are_named_and_their_cases_are_not_measured(tmp_path: Path) -> None:
+    """With line and path; a later line of the case makes up for it."""
+    head, one, two, three, end = lines(tmp_path)
     bad = json.loads(two)["results"][0]
     wrong = [
-        (changed(head, toolgrade_results=2), "file>:1: .*format 2 cannot be read, only 1"),
-        (head + one + one, r"file>:3: \$.place: place 0 occurs twice"),
-        (head + changed(one, place=3), "place: is 3, but there are only 3 cases"),
-        (head + changed(one, trial=1), "trial: is 1, but each is asked 1 times"),
-        (changed(head, trials=10**12) + one, "trial: is None, but each is asked 1000000000000 times"),
-        (changed(head, trials=2) + changed(one, trial=3), "trial: is 3, but each is asked 2 times"),
-        (head + changed(one, results=[]), r"results: expected one result of each metric \(tool_correctness"),
-        (head + changed(one, results=[{**bad, "score": None}]), r"\$.results\[0\].score: is required"),
-        (head + changed(one, content={"tools": 1}), "unknown field 'tools'"),
-        (head + changed(one, row=2, of=2), "row 2 of 2 is here, but row 1 is missing"),
-        (head + "{}\n" + three, r"file>:2: \$.place: is required"),
+        ("nonsense\n", r"file>:3: \$: not JSON"),
+        ("7\n", r"file>:3: \$: expected an object, got 7"),
+        ("{}\n", r"file>:3: \$: is not the line of a case"),
+        (changed(two, results=[]), r"file>:3: .*results: expected one result of each metric \(tool_correctness"),
+        (changed(two, results=[{**bad, "score": None}]), r"file>:3: \$.results\[0\].score: is required"),
+        (changed(two, content={"tools": 1}), "file>:3: .*unknown field 'tools'"),
     ]
     for text, message in wrong:
-        with pytest.raises(DataFileError, match=message) as caught:
-            read(text)
-        assert caught.value.problems
-    with pytest.raises(DataFileError, match="JSON Lines that begin with an object with 'place'"):
+        with pytest.warns(BadLineWarning, match=f"(?s){message}.*; its case is not measured"):
+            report = read(head, one, text, three, end)
+        assert [case.label for case in report.cases] == ["a", "#2", "c"]
+        assert report.cases[1].results[0].status is ResultStatus.ERRORED
+        assert "cannot be read" in str(report.cases[1].results[0].error)
+        assert [case.label for case in read(head, one, text, three, two, end).cases] == ["a", "b", "c"]
+
+
+def test_lost_lines_of_files_are_those_that_were_not_left_out(tmp_path: Path) -> None:
+    """Places of interrupted runs that were resumed are not cases."""
+    head, one, _, three, end = lines(tmp_path)
+    plain = {name: value for name, value in json.loads(head).items() if name != "cases"}
+    head = json.dumps({**plain, "kind": "files"}) + "\n"
+    end = changed(end, cases=3, places=4, left_out=[1])
+
+    report = read(head, one, three, end)
+
+    assert [case.label for case in report.cases] == ["a", "c", "#3"]
+    assert report.summaries[0].errored == 1
+
+
+def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
+    """With what they are."""
+    head, one, two, *_ = lines(tmp_path)
+
+    with pytest.raises(DataFileError, match="file>:1: .*format 1 cannot be read, only 2"):
+        read(changed(head, toolgrade_results=1), one)
+    with pytest.raises(DataFileError, match="JSON Lines that begin with an object with 'case'"):
         read(one, two)
+    with pytest.raises(DataFileError, match="a test case, which must be scored first"):
+        read('{"tools_called": []}\n{"tools_called": []}\n')
 
 
 def test_results_and_reports_can_be_compared(tmp_path: Path) -> None:

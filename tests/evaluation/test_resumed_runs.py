@@ -13,16 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from command_runner import RUNNER
-from scale_files import body, metrics, without_start
+from scale_files import metrics
 from toolgrade import Run, RunStatus, ToolCall, evaluate, read_cases
 from toolgrade.capture import JsonlSink, RunBuilder
 from toolgrade.cases import AnyCase
 from toolgrade.cli.main import main
 from toolgrade.errors import ToolgradeWarning
-from toolgrade.scale import score_files
-from toolgrade.scale.files import report_file
-from toolgrade.scale.partition import divide_files
-from toolgrade.scale.run import survey
+from toolgrade.evaluation import files, read_results
 
 IDS = ("run-1", 'é"\\run\n', "", None)
 """Ids of runs, also such that JSON text can spell in several ways."""
@@ -54,17 +51,24 @@ def read_quietly(path: Path) -> list[AnyCase]:
         return list(read_cases(path))
 
 
+def ids_of(paths: Path | list[Path], **options: Any) -> list[str | None]:
+    """Return the ids of the cases of a report of files."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ToolgradeWarning)
+        return [case.case.id for case in evaluate(paths, metrics(), **options).cases]
+
+
 run_lists = st.lists(
     st.tuples(st.sampled_from(IDS), st.sampled_from([status.value for status in RunStatus])), min_size=1, max_size=12
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
-@given(runs=run_lists, styles=st.integers(0, 3), part_bytes=st.integers(1, 900))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(runs=run_lists, styles=st.integers(0, 3), part_bytes=st.integers(1, 900), share=st.floats(0, 1))
 def test_every_reader_leaves_out_the_same_runs(
-    tmp_path: Path, runs: list[tuple[str | None, str]], styles: int, part_bytes: int
+    tmp_path: Path, runs: list[tuple[str | None, str]], styles: int, part_bytes: int, share: float
 ) -> None:
-    """Lists, compressed lines, one array and byte ranges have the cases that the rule names."""
+    """Lists, compressed lines, one array, byte ranges and several files have the cases that the rule names."""
     lines = [
         line(run_id, status, number, camel=bool(styles & 1), ascii=bool(styles & 2))
         for number, (run_id, status) in enumerate(runs)
@@ -76,80 +80,62 @@ def test_every_reader_leaves_out_the_same_runs(
     array.write_text(f"[{','.join(lines)}]", encoding="utf-8")
     ids = remaining(runs)
 
-    for path in (plain, packed, array):
-        assert [case.id for case in read_quietly(path)] == ids
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ToolgradeWarning)
-            assert score_files([path], metrics(), processes=1, part_bytes=part_bytes).cases == len(ids)
-            report = report_file(path, metrics(), full=0, processes=1)
-        assert [case.case.id for case in report.cases] == ids
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "PART_BYTES", part_bytes)
+        for path in (plain, packed, array):
+            assert [case.id for case in read_quietly(path)] == ids
+            assert ids_of(path, processes=1) == ids
+    cut = round(share * len(lines))
+    halves = [tmp_path / name for name, part in (("a", lines[:cut]), ("b", lines[cut:])) if part]
+    for path, part in zip(halves, filter(None, (lines[:cut], lines[cut:])), strict=True):
+        path.write_text("\n".join(part), encoding="utf-8")
+    assert ids_of(halves) == ids
 
 
-def write_runs(path: Path, number: int) -> int:
-    """Write runs of which every third was interrupted, its end far away, and one that never resumed."""
-    lines = [line(f"r{place}", "interrupted" if place % 3 == 0 else "ok", place) for place in range(number)]
-    lines += [line(f"r{place}", "ok", number + place) for place in range(0, number, 3)]
-    lines.append(line("never", "interrupted", 2 * number))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return number + 1
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(runs=run_lists, begun=st.integers(1, 12), part_bytes=st.integers(1, 900))
+def test_a_file_that_has_grown_is_resumed(
+    tmp_path: Path, runs: list[tuple[str | None, str]], begun: int, part_bytes: int
+) -> None:
+    """A run that was scored as interrupted, and was resumed since, counts once in the file of results, too."""
+    path, results = tmp_path / "runs.jsonl", tmp_path / "results.jsonl"
+    results.unlink(missing_ok=True)
+    lines = [line(run_id, status, number) for number, (run_id, status) in enumerate(runs)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "PART_BYTES", part_bytes)
+        path.write_text("\n".join(lines[:begun]) + "\n", encoding="utf-8")
+        ids_of(path, results=results)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        ids = ids_of(path, results=results, resume=True)
+
+    assert ids == remaining(runs)
+    assert [case.case.id for case in read_results(results).cases] == ids
 
 
-@pytest.mark.parametrize(("processes", "part_bytes"), [(1, 300), (2, 2_000), (3, 10**6)])
-def test_results_do_not_depend_on_parts_and_processes(tmp_path: Path, processes: int, part_bytes: int) -> None:
-    """The results have the bytes of one part, and those of evaluating the cases of the file at once."""
-    path = tmp_path / "runs.jsonl"
-    cases = write_runs(path, 30)
-    left_out = "runs.jsonl: left out 10 interrupted runs: a later line has the same run, resumed"
-    with pytest.warns(ToolgradeWarning, match=left_out):
-        alone = score_files([path], metrics(), results=tmp_path / "alone", processes=1)
-    with pytest.warns(ToolgradeWarning, match=left_out) as caught:
-        totals = score_files([path], metrics(), results=tmp_path / "parts", processes=processes, part_bytes=part_bytes)
-    assert len(caught) == 1
-    assert totals == alone
-    assert totals.cases == cases
-    assert without_start(tmp_path / "parts") == without_start(tmp_path / "alone")
-    with pytest.warns(ToolgradeWarning, match=left_out):
-        evaluate(read_cases(path), metrics(), results=tmp_path / "whole", show_progress=False)
-    assert body(tmp_path / "parts") == body(tmp_path / "whole")
+def test_they_are_counted_by_file(tmp_path: Path) -> None:
+    """In one warning a file."""
+    path, other = tmp_path / "runs.jsonl", tmp_path / "other.jsonl"
+    lines = [line(f"r{place}", "interrupted" if place % 3 == 0 else "ok", place) for place in range(30)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    lines = [line(f"r{place}", "ok", 30 + place) for place in range(0, 30, 3)]
+    other.write_text("\n".join([*lines, line("never", "interrupted", 99)]), encoding="utf-8")
+
+    with pytest.warns(ToolgradeWarning) as caught:
+        report = evaluate([path, other], metrics())
+
+    assert len(report.cases) == 31
+    assert [str(one.message).rpartition("/")[2] for one in caught] == [
+        "runs.jsonl: left out 10 interrupted runs: a later line has the same run, resumed"
+    ]
 
 
-def test_the_status_is_found_at_the_edge_of_two_pieces(tmp_path: Path) -> None:
-    """The byte search of a part finds a status of which each piece that is read has one half."""
-    path = tmp_path / "runs.jsonl"
-    first, second = line("r", "interrupted", 0), line("r", "ok", 1)
-    for shift in range(-20, 2):
-        place = first.rindex('"interrupted"', 0, first.index('"metadata"'))
-        before = '{"input": "%s"}\n' % ("x" * ((1 << 20) - place + shift - len('{"input": ""}\n')))
-        path.write_text(f"{before}{first}\n{second}\n", encoding="utf-8")
-        (part,) = survey([str(path)], list(divide_files([str(path)], 1 << 30)), 1)
-        assert part.replaced == (2,)
-
-
-def test_a_file_without_interrupted_runs_is_not_searched_again(tmp_path: Path) -> None:
-    """Its parts say nothing about replaced lines, so they are those of a file without runs."""
-    path = tmp_path / "runs.jsonl"
-    path.write_text('{"id": "a", "tools_called": [], "expected_tools": [], "run": {"run_id": "r"}}\n')
-    (part,) = survey([str(path)], list(divide_files([str(path)], 1 << 30)), 1)
-    assert part.replaced is None
-    assert "replaced" not in part.to_dict()
-
-
-def test_several_files_are_separate(tmp_path: Path) -> None:
-    """A run of another file replaces nothing."""
-    first, second = tmp_path / "a", tmp_path / "b"
-    first.write_text(line("r", "interrupted", 0) + "\n", encoding="utf-8")
-    second.write_text(line("r", "ok", 1) + "\n", encoding="utf-8")
-    assert score_files([first, second], metrics(), processes=1).cases == 2
-
-
-def test_a_broken_later_line_is_an_error_and_a_torn_one_replaces_nothing(tmp_path: Path) -> None:
+def test_a_torn_later_line_replaces_nothing(tmp_path: Path) -> None:
     """Only a line that can be read replaces an earlier one."""
     path = tmp_path / "runs.jsonl"
-    torn = line("r", "ok", 1)[:-1]
-    path.write_text(line("r", "interrupted", 0) + "\n" + torn, encoding="utf-8")
+    path.write_text(line("r", "interrupted", 0) + "\n" + line("r", "ok", 1)[:-1], encoding="utf-8")
+
     assert [case.id for case in read_quietly(path)] == ["c0"]
-    with pytest.warns(ToolgradeWarning, match="a torn line"):
-        assert score_files([path], metrics(), processes=1).cases == 1
+    assert ids_of(path) == ["c0", None]
 
 
 def test_a_resumed_run_of_a_sink_is_one_case(tmp_path: Path) -> None:

@@ -73,12 +73,12 @@ class Checks:
             ConfigurationError: There is no metric.
         """
         __tracebackhide__ = True
-        return passed_results(self.evaluate([test_case], metrics), remedy)
+        return passed_results(self.evaluate(iter([test_case]), metrics), remedy)
 
     async def a_assert_test(self, test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
         """Do what `assert_test` does, inside a running event loop."""
         __tracebackhide__ = True
-        return passed_results(await self.a_evaluate([test_case], metrics))
+        return passed_results(await self.a_evaluate(iter([test_case]), metrics))
 
     def evaluate(
         self,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
 from toolgrade._internal.version import installed_version
 from toolgrade.errors import ConfigurationError
-from toolgrade.evaluation.results_file import ResultsFile, head_of, rest_of
+from toolgrade.evaluation.results_file import ResultsFile, head_of
 from toolgrade.evaluation.rows import Row, Unit, report_table
 from toolgrade.report import Report
+from toolgrade.report.report import case_names
 
 
 class ReportBuilder:
@@ -54,25 +55,40 @@ class ReportBuilder:
         """Return whether a unit is done."""
         return unit in self._rows
 
-    def resume(self, unit: Unit, digest: str) -> bool:
-        """Take a unit from the file if it has one with this hash, and return whether it has."""
+    def resume(self, hashes: Mapping[Unit, str]) -> None:
+        """Take the units from the file that it has with the hash of their golden or case."""
         if self.file is None:
-            return False
-        stored = self.file.find(digest, unit)
-        rows = None if stored is None else self.file.rows(stored)
-        if stored is None or rows is None:
-            return False
-        if stored.unit != unit:
-            self.file.write(head_of(unit) + self.file.rest(stored))
-            rows = [replace(row, place=unit.place) for row in rows]
-        self._rows[unit] = rows
-        return True
+            return
+        moved: list[bytes] = []
+        for unit, digest in hashes.items():
+            stored = self.file.find(digest, unit)
+            rows = None if stored is None else self.file.rows(stored)
+            if stored is None or rows is None:
+                continue
+            if stored.unit != unit:
+                moved.append(head_of(unit) + self.file.rest(stored))
+                rows = [replace(row, place=unit.place, trial=unit.trial) for row in rows]
+            self._rows[unit] = rows
+        if moved:  # at once, since a line may take the place of one that moves elsewhere
+            self.file.write(b"".join(moved))
 
-    def store(self, unit: Unit, rows: list[Row], digest: str = "") -> None:
-        """Take the rows of a unit, and write them with the hash of its case or golden."""
-        if self.file is not None:
-            golden = rows[0].golden if rows else None
-            self.file.write(head_of(unit, golden) + rest_of(rows, digest, contents=self.contents))
+    def resumed(self, row: Row, digest: str) -> tuple[Row, bool] | None:
+        """Return a row of a recorded case with its results from the file, and whether it has a line there already.
+
+        Equal cases have equal results, wherever they are.
+        """
+        stored = None if self.file is None else self.file.find(digest, row.unit, reuse=True)
+        rows = None if self.file is None or stored is None else self.file.rows(stored)
+        if not rows:
+            return None
+        before, *_ = rows
+        is_there = (before.unit, before.golden) == (row.unit, row.golden)
+        return replace(row, results=before.results), is_there and case_names(before.case) == case_names(row.case)
+
+    def store(self, unit: Unit, rows: list[Row], rest: bytes = b"") -> None:
+        """Take the rows of a unit, and write them if the rest of their line is given."""
+        if self.file is not None and rest:
+            self.file.write(head_of(unit, rows[0].golden if rows else None) + rest)
         self._rows[unit] = rows
         self.advance()
 
@@ -91,8 +107,7 @@ class ReportBuilder:
         if not self.names and not any(row.component for row in rows):
             raise _nothing_to_score(rows)
         if self.file is not None:
-            count = len({unit.place for unit in self._rows})
-            self.file.complete(count, count, self.seconds)
+            self.file.complete(len({unit.place for unit in self._rows}), (), self.seconds)
         return self.report()
 
     def report(self, *, interrupted: bool = False) -> Report:
@@ -103,7 +118,8 @@ class ReportBuilder:
     def file_report(self, rows: Sequence[Row], places: int, *, interrupted: bool = False) -> Report:
         """Write the end of the file, unless interrupted, and return the report of rows of recorded files."""
         if self.file is not None and not interrupted:
-            self.file.complete(len(rows), places, self.seconds)
+            left_out = sorted({*range(places)} - {row.place for row in rows}) if places > len(rows) else []
+            self.file.complete(len(rows), left_out, self.seconds)
         report = ranked_report(rows, self.names)
         return replace(report, interrupted=interrupted, about={**self._about, "seconds": self.seconds})
 

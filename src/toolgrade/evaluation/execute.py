@@ -192,7 +192,8 @@ def _begun_session(
     names = unique_labels([metric.label for metric in metrics])
     counts: dict[str, Any] = {}
     if source.recorded is None:
-        counts = {"cases": len(source.items), "trials": options.trials}
+        kind = "goldens" if source.runs_agent else "cases"
+        counts = {"kind": kind, "cases": len(source.items), "trials": options.trials}
         counts |= {} if options.agents is None else {"agents": list(options.agents)}
     with _builder(options, names, metrics, **counts) as builder:
         limit = options.max_concurrency

@@ -25,7 +25,7 @@ from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, R
 from toolgrade.dataset import BLANK, BOM, BadLines, Document, read_line, source_name
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.evaluation.builder import ReportBuilder
-from toolgrade.evaluation.case_json import encode_case
+from toolgrade.evaluation.case_json import EncodedCase, encode_case
 from toolgrade.evaluation.field_paths import value_at
 from toolgrade.evaluation.joining import GoldenSet
 from toolgrade.evaluation.measuring import measure_in_thread
@@ -128,18 +128,27 @@ class Item(NamedTuple):
     case: AnyCase
     bare: AnyCase
 
+    def encoded(self) -> EncodedCase:
+        """Return the JSON text that the file of results has and that is hashed; or why there is none."""
+        return encode_case(str(self.tag.error) if self.tag.problems else self.bare)
+
+    def rest(self, row: Row, digest: str, encoded: EncodedCase, *, contents: bool) -> bytes:
+        """Return the end of its line in the file of results."""
+        return rest_of([row], digest, contents=contents and not self.tag.problems, encoded=[encoded])
+
 
 class Outcome(NamedTuple):
     """Outcome of one item, as a process sends it.
 
-    `row` has the place 0. It has no results if the file of results may have some for the case. `digest` and `rest` are
-    the hash and the end of its line.
+    `row` has the place 0. It has no results if the file of results may have some for the case; `item` is then the
+    whole. `digest` and `rest` are the hash and the end of its line.
     """
 
     tag: Tag
     row: Row
-    digest: str
-    rest: bytes
+    digest: str = ""
+    rest: bytes = b""
+    item: Item | None = None
 
 
 class PartOutcome(NamedTuple):
@@ -286,17 +295,15 @@ class _Work:
         return PartOutcome([one._replace(row=row) for one, row in zip(outcomes, rows.rows, strict=True)], [*texts])
 
     def _outcome(self, item: Item) -> Outcome:
-        plan, problems = self.plan, item.tag.problems
-        digest, rest, encoded = "", b"", None
-        if plan.hashes is not None:
-            encoded = encode_case(str(item.tag.error) if problems else item.bare)
-            digest = hash_of(encoded)
-        # A case that the file of results may have stays as it is, in case its line there is wrong.
-        results = () if plan.hashes and digest in plan.hashes else measure_item(item.tag, item.case, plan)
-        row = Row(item.case, 0, results=results)
-        if encoded is not None and results:
-            rest = rest_of([row], digest, contents=plan.contents and not problems, encoded=[encoded])
-        return Outcome(item.tag, row, digest, rest)
+        plan = self.plan
+        if plan.hashes is None:
+            return Outcome(item.tag, Row(item.case, 0, results=measure_item(item.tag, item.case, plan)))
+        encoded = item.encoded()
+        digest = hash_of(encoded)
+        if digest in plan.hashes:  # it stays as it is, in case its line there is wrong
+            return Outcome(item.tag, Row(item.case, 0), digest, item=item)
+        row = Row(item.case, 0, results=measure_item(item.tag, item.case, plan))
+        return Outcome(item.tag, row, digest, item.rest(row, digest, encoded, contents=plan.contents))
 
 
 class Intake(Generic[T]):
@@ -395,11 +402,17 @@ class FileEvaluation:
 
     async def run(self) -> None:
         """Do the same in a thread, part by part, so that it can be cancelled."""
-        from asyncio import to_thread  # noqa: PLC0415 - needed only inside an event loop
+        import asyncio  # noqa: PLC0415 - needed only inside an event loop
 
         with closing(self.steps()) as steps:
-            while not await to_thread(next, steps, True):
-                pass
+            is_done = False
+            while not is_done:
+                step = asyncio.ensure_future(asyncio.to_thread(next, steps, True))
+                try:
+                    is_done = await asyncio.shield(step)
+                except asyncio.CancelledError:
+                    await asyncio.wait([step])  # a thread cannot be cancelled
+                    raise
 
     def steps(self) -> Generator[bool, None, None]:
         """Evaluate a part at each step.
@@ -439,8 +452,10 @@ class FileEvaluation:
         """Take outcomes, and write their lines unless the file of results has them."""
         lines: list[bytes] = []
         for unit, golden, outcome in accepted:
-            row, rest = (outcome.row, outcome.rest) if outcome.row.results else self._stored(outcome, unit)
-            self._rows.add(replace(row, place=unit.place, trial=unit.trial, golden=golden))
+            row, rest = replace(outcome.row, place=unit.place, trial=unit.trial, golden=golden), outcome.rest
+            if outcome.item is not None:
+                row, rest = self._resumed(row, outcome.item, outcome.digest)
+            self._rows.add(row)
             if rest:
                 lines.append(head_of(unit, golden) + rest)
         if self._rejects and self._intake.bad.count:
@@ -448,16 +463,13 @@ class FileEvaluation:
         if lines and self._builder.file is not None:
             self._builder.file.write(b"".join(lines))
 
-    def _stored(self, outcome: Outcome, unit: Unit) -> tuple[Row, bytes]:
+    def _resumed(self, row: Row, item: Item, digest: str) -> tuple[Row, bytes]:
         """Return the row of a case that the file of results has, and the end of its line if it is written again."""
-        file = self._builder.file
-        stored = None if file is None else file.find(outcome.digest, unit, reuse=True)
-        rows = None if file is None or stored is None else file.rows(stored)
-        if file is None or stored is None or not rows:
-            row = replace(outcome.row, results=measure_item(outcome.tag, outcome.row.case, self.plan))
-            return row, rest_of([row], outcome.digest, contents=self.plan.contents)
-        row = replace(outcome.row, results=rows[0].results)
-        return row, b"" if stored.unit == unit else file.rest(stored)
+        resumed = self._builder.resumed(row, digest)
+        if resumed is None:  # its line is wrong
+            resumed = replace(row, results=measure_item(item.tag, item.case, self.plan)), False
+        row, is_there = resumed
+        return row, b"" if is_there else item.rest(row, digest, item.encoded(), contents=self.plan.contents)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from toolgrade.cases import LLMTestCase
 from toolgrade.evaluation.rows import Row
+from toolgrade.report.report import error_of
 from toolgrade.report.text.ordering import severity
 from toolgrade.result import Finding, MetricResult
 
@@ -38,8 +39,10 @@ class WorstRows:
         self._reported: set[str] = set()
 
     def add(self, row: Row) -> None:
-        """Add a row; one that is an outline already stays as it is."""
-        if self._full and row.results and not row.is_outline:
+        """Add a row; one that is an outline already is one of a part, with which it shares its results."""
+        if row.is_outline:
+            row = replace(row, results=self._shared(row.results))
+        elif self._full and row.results:
             self._whole.append(len(self.rows))
         self.rows.append(row)
         if len(self._whole) > _ROOM + 4 * self._full * len(row.results):
@@ -54,17 +57,19 @@ class WorstRows:
         self._whole = sorted(worst)
 
     def _worst(self) -> set[int]:
-        """Return the positions of the worst rows by each metric, and of the worst ones with findings."""
+        """Return the positions of the worst rows by each metric, of the worst ones with findings, and of the error."""
         worst: set[int] = set()
         results = {place: self.rows[place].results for place in self._whole}
         for metric in range(max(map(len, results.values()), default=0)):
             # Results without a score come first among the worst, but only results with findings are shown side by side.
             for group in (self._whole, [place for place in self._whole if results[place][metric].findings]):
                 worst.update(nsmallest(self._full, group, key=lambda place: severity(results[place][metric])))
+            errors = [(text, place) for place in self._whole if (text := error_of(results[place][metric]))]
+            worst.update(place for _, place in nsmallest(1, errors))  # the one that a summary shows
         return worst
 
     def _outline(self, row: Row) -> Row:
-        """Return a row without what makes it large. Of findings their kinds, tools and places stay, which are counted.
+        """Return a row without what makes it large.
 
         The case of the first row with a warning keeps its id and name, since a report names it.
         """
@@ -73,11 +78,15 @@ class WorstRows:
         if not texts <= self._reported:
             case = LLMTestCase(id=row.case.id, name=row.case.name)
             self._reported |= texts
-        places = tuple(tuple(map(_values_of, one.findings)) for one in row.results)
-        key = (places, tuple((one.status, one.score, one.passed, one.warnings) for one in row.results))
+        return replace(row, case=case, results=self._shared(row.results), is_outline=True)
+
+    def _shared(self, results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:
+        """Return outlines of results. Of findings their kinds, tools and places stay, which are counted."""
+        places = tuple(tuple(map(_values_of, one.findings)) for one in results)
+        key = (places, tuple((one.status, one.score, one.passed, one.warnings) for one in results))
         if key not in self._outlines:
-            self._outlines[key] = tuple(map(_outline, row.results, places))
-        return replace(row, case=case, results=self._outlines[key], is_outline=True)
+            self._outlines[key] = tuple(map(_outline, results, places))
+        return self._outlines[key]
 
 
 def _outline(result: MetricResult, places: Sequence[Sequence[Any]]) -> MetricResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Annotated, Any
@@ -160,18 +160,21 @@ def _report_of_lines(data: bytes, name: str) -> Report:
         raise file_error(name, [Problem("$", "the file is empty", 1)])
     metrics = [metric.metric for metric in header.metrics]
     rows: list[Row] = []
+    left_out = frozenset(() if content.end is None else content.end.left_out)
     for stored in content.stored.values():
-        if _is_current(stored.unit, content):
+        if _is_current(stored.unit, content, left_out):
             try:
                 rows += read_rows(data[stored.start : stored.start + stored.size], metrics)
             except InvalidDataError as error:
                 line = data.count(b"\n", 0, stored.start) + 1
                 bad += [Problem(one.path, one.message, line) for one in problems_of(error)]
-    for problem in bad[:_MAX_NAMED]:
-        warnings.warn(f"{placed_text(name, problem)}; its case is not measured", BadLineWarning, stacklevel=3)
+    lost = _lost_rows(rows, content, header)
+    if lost or content.end is None:  # else each of their cases has a later line, of a session that resumed the file
+        for problem in bad[:_MAX_NAMED]:
+            warnings.warn(f"{placed_text(name, problem)}; its case is not measured", BadLineWarning, stacklevel=3)
     if content.torn is not None:
         warnings.warn(torn_text(name, content.torn), BadLineWarning, stacklevel=3)
-    rows += _lost_rows(rows, content, header)
+    rows += lost
     about = {**header.about, **({} if content.end is None else {"seconds": content.end.seconds})}
     if header.cases is None:
         return replace(ranked_report(rows, metrics), interrupted=content.end is None, about=about)
@@ -179,15 +182,14 @@ def _report_of_lines(data: bytes, name: str) -> Report:
     return Report(names, cases, header.trials, content.end is None, about)
 
 
-def _is_current(unit: Unit, content: Content) -> bool:
-    """Return whether a unit is one of the last session: an earlier one may have had more goldens or trials."""
+def _is_current(unit: Unit, content: Content, left_out: Collection[int]) -> bool:
+    """Return whether a unit is one of the last session: an earlier one may have had more cases or trials."""
     header, end = content.header, content.end
     if header is None or header.cases is None:
-        return header is not None and (end is None or unit.place < end.places)
-    if unit.agent not in (header.agents or NO_AGENTS):
+        return header is not None and (end is None or (unit.place < end.places and unit.place not in left_out))
+    if unit.agent not in (header.agents or NO_AGENTS) or (unit.trial is None) != (header.trials is None):
         return False
-    trial = 1 if unit.trial is None and header.trials is None else unit.trial
-    return unit.place < header.cases and trial is not None and trial <= (header.trials or 1)
+    return unit.place < header.cases and (unit.trial or 1) <= (header.trials or 1)
 
 
 def _lost_rows(rows: Sequence[Row], content: Content, header: Header) -> list[Row]:
@@ -196,9 +198,8 @@ def _lost_rows(rows: Sequence[Row], content: Content, header: Header) -> list[Ro
     if content.end is None:
         return []
     if header.cases is None:
-        places = {unit.place for unit in existing}
-        missing = [Unit(place) for place in range(content.end.places) if place not in places]
-        missing = missing[: content.end.cases - len(existing)]
+        others = {unit.place for unit in existing}.union(content.end.left_out)
+        missing = [Unit(place) for place in range(content.end.places) if place not in others]
     else:
         trials = [None] if header.trials is None else range(1, header.trials + 1)
         units = (Unit(*one) for one in product(range(header.cases), trials, header.agents or NO_AGENTS))

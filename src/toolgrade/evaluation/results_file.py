@@ -5,7 +5,8 @@
     {"complete": true, "cases": 1, "places": 1, "seconds": 2.1}
 
 `case` is the position of the case, or of the golden that an agent answered. The file is only appended to: of several
-lines of one case, trial and agent, the last one counts, and so does the last header. `hash` is that of the golden for
+lines of one case, trial and agent, the last one counts, and so does the last header. A case of a file has one line,
+whatever its trial: the runs of a golden are counted anew in each session. `hash` is that of the golden for
 an agent, of the case with what its golden expects for recorded runs: a case whose hash has changed is measured again.
 An evaluation is complete if an end is the last line. A line that cannot be read is named, and its case is not measured.
 """
@@ -18,10 +19,12 @@ import platform
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from pydantic import BaseModel, Field, JsonValue
@@ -71,13 +74,18 @@ class WrittenMetric(Written):
 
 
 class Header(Written):
-    """Header of a session: the evaluation and its environment; `cases` is their number, where it is known."""
+    """Header of a session: the evaluation and its environment.
+
+    `kind` is what was measured: the cases of a list, the answers of agents to goldens, or the cases of files. `cases`
+    is the number of cases or goldens; that of files is known at the end.
+    """
 
     toolgrade_results: int
     toolgrade: str
     python: str
     started_at: str
     metrics: list[WrittenMetric]
+    kind: Literal["cases", "goldens", "files"] = "files"
     cases: Position | None = None
     trials: Annotated[int, Field(ge=1)] | None = None
     agents: list[str] | None = None
@@ -100,6 +108,11 @@ class Header(Written):
         )
 
     @property
+    def counts(self) -> tuple[object, ...]:
+        """What says which lines count."""
+        return self.cases, self.trials, self.agents
+
+    @property
     def about(self) -> dict[str, Any]:
         """Versions and time, as in a report."""
         return {name: getattr(self, name) for name in ("toolgrade", "python", "started_at")}
@@ -108,12 +121,14 @@ class Header(Written):
 class End(Written):
     """The last line of a complete evaluation.
 
-    `places` is larger than the number of `cases` of a file that has interrupted runs and, later, the same runs resumed.
+    `left_out` are those of the `places` in recorded files that are not `cases`: interrupted runs that a later line has
+    again, resumed.
     """
 
     complete: Literal[True]
     cases: Position
     places: Position
+    left_out: list[Position] = Field(default_factory=list[int])
     seconds: float = 0.0
 
 
@@ -226,7 +241,10 @@ def _take(value: object, content: Content, size: int) -> Iterator[Problem]:
         return
     try:
         if is_header(value):
-            content.header, content.end = _read_header(value), None
+            header = _read_header(value)
+            if content.header is not None and content.header.kind != header.kind:
+                content.stored.clear()
+            content.header, content.end = header, None
         elif content.header is None:
             yield Problem("$", f"the first line must be a header, an object with {RESULTS_MARK!r}")
         elif "complete" in value:
@@ -238,7 +256,8 @@ def _take(value: object, content: Content, size: int) -> Iterator[Problem]:
             if not isinstance(digest, str) or type(value["case"]) is not int:
                 yield Problem("$", "case must be a number and hash a text")
                 return
-            content.stored[unit] = Stored(unit, digest, content.size, size, _status(value))
+            key = Unit(unit.place) if content.header.kind == "files" else unit
+            content.stored[key] = Stored(unit, digest, content.size, size, _status(value))
     except InvalidDataError as error:
         yield from problems_of(error)
     except (KeyError, TypeError, AttributeError) as error:
@@ -295,6 +314,7 @@ class ResultsFile:
         """
         self.path = os.fspath(path)
         self.content = Content()
+        self.is_new = self._is_begun = False
         self._header = header
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY
         refuse_foreign_link(Path(path))
@@ -317,7 +337,7 @@ class ResultsFile:
     def _begin(self) -> None:
         with os.fdopen(self._file, "rb", closefd=False) as file:
             file.seek(0)
-            self.is_new = not file.read(1)
+            self.is_new = not file.read(1) and S_ISREG(os.fstat(self._file).st_mode)
             file.seek(0)
             self.content = Content() if self.is_new else scan(file, printable(self.path))
             end = file.seek(0, os.SEEK_END)
@@ -327,7 +347,6 @@ class ResultsFile:
             self._needs_break = self.content.size > 0 and file.read(1) != b"\n"
         if self.content.header is not None:
             _check_same(self.path, self.content.header, self._header)
-        self._is_begun = False
 
     @property
     def hashes(self) -> frozenset[str]:
@@ -343,8 +362,11 @@ class ResultsFile:
         lines = self._by_hash.get(digest, {})
         if reuse:
             return lines.get(unit) or next(iter(lines.values()), None)
-        same = unit if unit in lines else next((one for one in lines if one[1:] == unit[1:]), None)
-        return None if same is None else lines.pop(same)
+        if unit in lines:
+            return lines.pop(unit)
+        wanted = (unit.trial or 1, unit.agent)  # a golden that was asked once has its first trial
+        other = next((one for one in lines if (one.trial or 1, one.agent) == wanted), None)
+        return None if other is None else lines.pop(other)
 
     def rows(self, stored: Stored) -> list[Row] | None:
         """Return the rows of a stored line, `None` if it is wrong, so that its case must be measured again."""
@@ -377,18 +399,26 @@ class ResultsFile:
         if written < len(lines):
             raise OSError(f"{self.path}: only {written} of {len(lines)} bytes could be written; is the disk full?")
 
-    def complete(self, cases: int, places: int, seconds: float) -> None:
-        """Write the end, unless the file has it and nothing was written."""
-        end = self.content.end
-        if self._is_begun or end is None or (end.cases, end.places) != (cases, places):
-            line = {"complete": True, "cases": cases, "places": places, "seconds": seconds}
-            self.write(json_text(line).encode() + b"\n")
+    def complete(self, cases: int, left_out: Sequence[int], seconds: float) -> None:
+        """Write the end, unless the file has it and nothing has changed."""
+        places = cases + len(left_out)
+        line: dict[str, Any] = {"complete": True, "cases": cases, "places": places}
+        line |= {"left_out": left_out} if left_out else {}
+        header, end = self.content.header, self.content.end
+        is_same = header is not None and header.counts == self._header.counts
+        is_same &= end is not None and (end.cases, end.left_out) == (cases, [*left_out])
+        if self._is_begun or not is_same:
+            self.write(json_text({**line, "seconds": seconds}).encode() + b"\n")
 
     def close(self) -> None:
         """Close the file; remove it if it is new and nothing was written."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        if self._file < 0:
+            return
+        if self.is_new and not self._is_begun:
+            with suppress(OSError):  # Windows does not remove an open file
+                Path(self.path).unlink()
+        os.close(self._file)
+        self._file = -1
 
     def __enter__(self) -> Self:
         """Return this file."""
@@ -483,8 +513,13 @@ def _check_same(path: str, before: Header, now: Header) -> None:
     """Check that a file was written with the same metrics; another version of toolgrade is a warning.
 
     Raises:
-        ConfigurationError: The metrics or their options differ; the message lists the differences.
+        ConfigurationError: The metrics or their options differ; the message lists the differences. Or the cases of the
+            file are from elsewhere: equal ones would be taken over although they were measured otherwise.
     """
+    if before.kind != now.kind:
+        raise ConfigurationError(
+            f"{printable(path)} has results of {_KINDS[before.kind]}, not of {_KINDS[now.kind]}; choose another path"
+        )
     old, new = map(_metric_texts, (before, now))
     if old != new:
         raise ConfigurationError(
@@ -495,6 +530,9 @@ def _check_same(path: str, before: Header, now: Header) -> None:
     if before.toolgrade != now.toolgrade:
         message = f"{printable(path)} was written by toolgrade {before.toolgrade}, and this is {now.toolgrade}"
         warnings.warn(message, ToolgradeWarning, stacklevel=2)
+
+
+_KINDS: Final = {"cases": "test cases", "goldens": "goldens", "files": "recorded files"}
 
 
 def _metric_texts(header: Header) -> list[str]:

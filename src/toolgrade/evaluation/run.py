@@ -245,7 +245,8 @@ def assert_test(test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[Metr
         1 matched / 1 expected = 1 (passed at 0.5).
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
-    return passed_results(evaluate([test_case], metrics, show_progress=False))
+    # Not in a list: a list of texts names files.
+    return passed_results(evaluate(iter([test_case]), metrics, show_progress=False))
 
 
 def passed_results(report: Report, remedy: str = "") -> tuple[MetricResult, ...]:

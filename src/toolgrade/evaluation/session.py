@@ -21,7 +21,7 @@ from toolgrade.evaluation.case_json import encode_case
 from toolgrade.evaluation.files import Item
 from toolgrade.evaluation.measuring import checked_result, is_batched, measure_in_thread, waits
 from toolgrade.evaluation.observed_app import ObservedApp, Pending
-from toolgrade.evaluation.results_file import hash_of
+from toolgrade.evaluation.results_file import hash_of, rest_of
 from toolgrade.evaluation.rows import Row, Unit
 from toolgrade.metrics import Metric, MetricLike
 from toolgrade.report import Report
@@ -34,14 +34,14 @@ class Source:
 
     `items` are the cases or goldens, and `agents` the names of the agents, or only `None`. `prepare` returns what to
     measure for a unit; for a golden, it runs the agent first. `runs_agent` says whether it does. `recorded` has the
-    units of the cases of files, in order, and the place of the first case of their golden or cluster.
+    units of the cases of files, in order, with the place of the first case of their golden or cluster.
     """
 
     items: Mapping[int, Any] | Sequence[Any]
     prepare: Callable[[Unit], Awaitable[Sequence[Pending]]]
     runs_agent: bool = True
     agents: Sequence[str | None] = (None,)
-    recorded: Mapping[Unit, int | None] | None = None
+    recorded: Mapping[Unit, tuple[int | None, Item]] | None = None
 
 
 def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike]) -> Source:
@@ -55,17 +55,13 @@ def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike]) -> Sour
 
 def recorded_source(accepted: Iterable[tuple[Unit, int | None, Item]], metrics: Sequence[MetricLike]) -> Source:
     """Return the source of the cases of files."""
-    items: dict[int, Item] = {}
-    units: dict[Unit, int | None] = {}
-    for unit, golden, item in accepted:
-        items[unit.place] = item
-        units[unit] = golden
+    recorded = {unit: (golden, item) for unit, golden, item in accepted}
 
     async def prepare(unit: Unit) -> Sequence[Pending]:
-        tag, case, _ = items[unit.place]
+        _, (tag, case, _) = recorded[unit]
         return [Pending(case, metrics, error=tag.error if tag.problems else None)]
 
-    return Source({place: item.bare for place, item in items.items()}, prepare, recorded=units)
+    return Source({unit.place: item.case for unit, (_, item) in recorded.items()}, prepare, recorded=recorded)
 
 
 def agent_source(
@@ -120,12 +116,22 @@ class Session:
             ]
         )
         self._hashes: dict[int, str] = {}
-        if self.builder.file is not None:
+        if self.builder.file is not None and source.recorded is not None:
+            self._hashes = {unit.place: hash_of(item.encoded()) for unit, (_, item) in source.recorded.items()}
+            self._resume_recorded(source.recorded)
+        elif self.builder.file is not None:
             self._hashes = {unit.place: hash_of(encode_case(source.items[unit.place])) for unit in self.units}
-        self.remaining = self.units
-        if self._hashes:
-            self.remaining = [one for one in self.units if not self.builder.resume(one, self._hashes[one.place])]
+            self.builder.resume({unit: self._hashes[unit.place] for unit in self.units})
+        self.remaining = [unit for unit in self.units if unit not in self.builder]
         self._metric_lock = asyncio.Lock()
+
+    def _resume_recorded(self, recorded: Mapping[Unit, tuple[int | None, Item]]) -> None:
+        for unit, (golden, item) in recorded.items():
+            row = Row(item.case, unit.place, unit.trial, golden=golden)
+            resumed = self.builder.resumed(row, self._hashes[unit.place])
+            if resumed is not None:
+                row, is_there = resumed
+                self.builder.store(unit, [row], b"" if is_there else self._rest(unit, [row]))
 
     def measure_immediate(self) -> bool:
         """Measure existing cases in this thread, with the metrics that do not wait.
@@ -228,14 +234,24 @@ class Session:
         names = self.builder.names if component is None else unique_labels([one.label for one in pending.metrics])
         renamed = tuple(results[index].renamed(name) for index, name in enumerate(names))
         if component is None:
-            golden = (self.source.recorded or {}).get(unit)
+            golden, _ = (self.source.recorded or {}).get(unit, (None, None))
             return Row(pending.case, unit.place, unit.trial, results=renamed, agent=unit.agent, golden=golden)
         thresholds = ", ".join(f"{result.metric} {result.threshold:g}" for result in renamed)
         source = f"{component.source} ({thresholds})"
         return Row(pending.case, unit.place, unit.trial, component.name, source, renamed, unit.agent)
 
     def _store(self, unit: Unit, rows: list[Row]) -> None:
-        self.builder.store(unit, rows, self._hashes.get(unit.place, ""))
+        self.builder.store(unit, rows, self._rest(unit, rows))
+
+    def _rest(self, unit: Unit, rows: list[Row]) -> bytes:
+        """Return the end of the line of a unit in the file of results, if there is one."""
+        if not self._hashes:
+            return b""
+        digest, contents = self._hashes[unit.place], self.builder.contents
+        if self.source.recorded is None:
+            return rest_of(rows, digest, contents=contents)
+        _, item = self.source.recorded[unit]
+        return item.rest(rows[0], digest, item.encoded(), contents=contents)
 
     def report(self, *, interrupted: bool = False) -> Report:
         """Return the report, complete or of the units that are done."""
