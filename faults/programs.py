@@ -18,16 +18,16 @@ from pathlib import Path
 
 from faults.starting import Copy, Starter, Text, start_new, wait_for_groups
 from processes import environment
-from scale_files import without_start, write_lines
-from toolgrade.dataset import read_cases
-from toolgrade.errors import DataFileError, TornLineWarning
+from scale_files import write_lines
+from toolgrade.errors import BadLineWarning, DataFileError
+from toolgrade.evaluation import read_results
+from toolgrade.inputs import read_cases
 from toolgrade.judge import Judge
 from toolgrade.judge.openai import OpenAIJudge
-from toolgrade.evaluation import read_results
 from toolgrade.testing import FakeOpenAI, ReceivedRequest, Reply, sample_prompt
-from victims import EVALUATION, SINK_WRITER, times_written
+from victims import EVALUATION, SCORE, SINK_WRITER, times_written
 
-PRELOAD = "toolgrade.cli.main,toolgrade.cli.score,toolgrade.cli.convert,toolgrade.scale.files"
+PRELOAD = "toolgrade.cli.main,toolgrade.cli.score,toolgrade.cli.convert,toolgrade.evaluation.files"
 """Modules that are loaded before a program counts as started, so that faults hit its work and not its imports."""
 
 COMMAND = "from toolgrade.cli.main import run; run()"
@@ -171,7 +171,7 @@ class ResultsProgram(Program):
         self.written = data[: data.rfind(b"\n") + 1]
         check(all(times == 1 for times in times_written(self.path).values()), f"{self.name}: a case stands there twice")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TornLineWarning)
+            warnings.simplefilter("ignore", BadLineWarning)
             try:
                 read_results(self.path)
             except DataFileError:
@@ -182,20 +182,26 @@ class Score(ResultsProgram):
     """`toolgrade score` of one file."""
 
     name = "score"
-    CASES = 300
     done_codes = (0, 1)
+    program = COMMAND
+    options: tuple[str, ...] = ()
 
     def prepare(self) -> None:
         """Write cases, and the results of a run without faults."""
-        write_lines(self.input / "cases.jsonl", self.CASES, 1)
+        self.files = self.write_files()
         self.fresh()
         self.start_copy().communicate()
         self.expected = self._lines()
-        check(len(self.expected) == self.CASES, "score: the run without faults has not scored all cases")
+        check(len(self.expected) >= 300, f"{self.name}: the run without faults has not scored all cases")
+
+    def write_files(self) -> list[Path]:
+        """Write the files that are scored."""
+        return [write_lines(self.input / "cases.jsonl", 300, 1)]
 
     def arguments(self) -> Text:
         """Score, and resume."""
-        return COMMAND, ["score", str(self.input / "cases.jsonl"), "--results", self.results, "--resume"]
+        words = ["score", *map(str, self.files), "--results", self.results, "--resume", *self.options]
+        return self.program, words
 
     def piped_arguments(self) -> Text:
         """Print all cases."""
@@ -203,46 +209,26 @@ class Score(ResultsProgram):
         return program, [*words, "-v", "--limit", "0"]
 
     def check_complete(self) -> None:
-        """The lines are those of the run without faults, in their order."""
-        check(self._lines() == self.expected, "score: other results")
+        """The lines are those of the run without faults, in their order, and the reader has each case once."""
+        check(self._lines() == self.expected, f"{self.name}: other results")
+        report = read_results(self.path)
+        check(not report.interrupted, f"{self.name}: the results are incomplete")
+        check(len(report.cases) == len(self.expected), f"{self.name}: a case is lost or stands there twice")
 
     def _lines(self) -> list[bytes]:
-        """Return the bytes of each case, without the time when it was scored, which the checksum covers."""
-        lines = self.path.read_bytes().splitlines()
-        return [line.partition(b', "seconds": ')[0] for line in lines if line.startswith(b'{"place"')]
+        return [line for line in self.path.read_bytes().splitlines() if line.startswith(b'{"case"')]
 
 
-class ScoreParts(Program):
+class ScoreParts(Score):
     """`toolgrade score --processes 2` of several files, part by part."""
 
     name = "score-processes"
-    done_codes = (0, 1)
-    refusals = ("exists and is complete",)
-    disk_share = 2.5  # the results stand there twice for a moment
+    program = SCORE
+    options = ("--processes", "2")
 
-    def prepare(self) -> None:
-        """Write six files, and the results of a run without faults."""
-        self.files = [write_lines(self.input / f"{number}.jsonl", 60, number) for number in range(6)]
-        self.path = self.output / "r.jsonl"
-        self.start_copy().communicate()
-        self.expected = without_start(self.path)
-        check(
-            self.expected.count(b"\n") == 1 + 6 * 60, "score-processes: the run without faults has not scored all cases"
-        )
-
-    def arguments(self) -> Text:
-        """Score, and resume."""
-        options = ["--results", "r.jsonl", "--resume", "--processes", "2"]
-        return COMMAND, ["score", *map(str, self.files), *options]
-
-    def check_partial(self) -> None:
-        """The results are complete or not there."""
-        if self.path.exists():
-            check(without_start(self.path) == self.expected, "score-processes: incomplete results")
-
-    def check_complete(self) -> None:
-        """The bytes are those of the run without faults, but for the time in the header."""
-        check(without_start(self.path) == self.expected, "score-processes: other results")
+    def write_files(self) -> list[Path]:
+        """Write six files of some parts each."""
+        return [write_lines(self.input / f"{number}.jsonl", 60, number) for number in range(6)]
 
 
 class Evaluation(ResultsProgram):
@@ -250,7 +236,7 @@ class Evaluation(ResultsProgram):
 
     name = "evaluate"
     is_command = False
-    modules = "toolgrade,toolgrade.evaluation,toolgrade.results"
+    modules = "toolgrade,toolgrade.evaluation.session,toolgrade.evaluation.results_file"
     agents_at_once = 3
 
     def prepare(self) -> None:

@@ -48,8 +48,8 @@ def times_written(results: Path) -> Counter[tuple[int, int]]:
     """How often each case (or golden and trial) stands in a file of results, without a torn last line."""
     times: Counter[tuple[int, int]] = Counter()
     for line in results.read_bytes().splitlines(keepends=True):
-        if line.endswith(b"\n") and "place" in (entry := json.loads(line)):
-            times[entry["place"], entry.get("trial", 0)] += 1
+        if line.endswith(b"\n") and "case" in (entry := json.loads(line)):
+            times[entry["case"], entry.get("trial", 0)] += 1
     return times
 
 
@@ -63,3 +63,13 @@ def processes_with(setting: str) -> list[str]:
         except OSError:
             continue
     return ids
+
+
+SCORE = """
+import sys
+from toolgrade.evaluation import files
+files.PART_BYTES = 4000
+from toolgrade.cli.main import run
+run()
+"""
+"""The command line, for which files are large."""

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import sys
+import threading
 import tracemalloc
 import warnings
 from collections.abc import Sequence
@@ -25,12 +26,13 @@ from toolgrade import (
     DataFileError,
     Golden,
     Report,
+    ToolCall,
     ToolCorrectnessMetric,
     evaluate,
     evaluate_async,
     read_cases,
 )
-from toolgrade.errors import BadLineWarning, MissingPackageError
+from toolgrade.errors import MissingPackageError
 from toolgrade.evaluation import files, partial_report, read_results
 from toolgrade.evaluation.execute import Options, run_evaluation
 from toolgrade.evaluation.files import divide
@@ -39,7 +41,10 @@ from toolgrade.report.report import CaseResult
 CASE = b'{"id": "a", "tools_called": [], "expected_tools": []}'
 CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"to": "Z\u00fcrich"}'}}
 ASKED = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": None, "tool_calls": [CALL]}]
-TURNS = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two", "tools_called": [{"name": "look"}]}]
+TURNS = [
+    {"role": "user", "content": "one"},
+    {"role": "assistant", "content": "two", "tools_called": [{"name": "look"}]},
+]
 
 
 def run_line(status: str) -> bytes:
@@ -72,9 +77,7 @@ class Outcome(NamedTuple):
     results: bytes
 
 
-def outcome(
-    paths: Sequence[Path], part_bytes: int, processes: int, folder: Path, **options: Any
-) -> Outcome:
+def outcome(paths: Sequence[Path], part_bytes: int, processes: int, folder: Path, **options: Any) -> Outcome:
     """Evaluate files in parts of this size."""
     target = folder / "results.jsonl"
     target.unlink(missing_ok=True)
@@ -110,7 +113,9 @@ _lines = st.lists(
     max_size=8,
 ).map(lambda lines: b"".join(line + end for line, end in lines))
 _texts = st.tuples(
-    st.sampled_from([b"", b"", b"\xef\xbb\xbf"]), _lines, st.sampled_from([b"", b"", GOOD[1], CASE[:20], b"nul", b"\n\n"])
+    st.sampled_from([b"", b"", b"\xef\xbb\xbf"]),
+    _lines,
+    st.sampled_from([b"", b"", GOOD[1], CASE[:20], b"nul", b"\n\n"]),
 ).map(b"".join)
 
 
@@ -202,7 +207,7 @@ def test_files_that_cannot_be_divided_are_one_part(tmp_path: Path, name: str) ->
 
 def test_runs_of_one_golden_are_its_trials(tmp_path: Path) -> None:
     """Over parts, processes and files; the file of results has them, too."""
-    goldens = [Golden(id=key, input=key, expected_tools=[{"name": key}]) for key in ("look", "pay", "unused")]
+    goldens = [Golden(id=key, input=key, expected_tools=[ToolCall(name=key)]) for key in ("look", "pay", "unused")]
     (tmp_path / "goldens.jsonl").write_text("".join(golden.to_json() + "\n" for golden in goldens))
     paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for number, path in enumerate(paths):
@@ -471,8 +476,8 @@ def test_evaluation_of_files_can_be_cancelled(tmp_path: Path, monkeypatch: pytes
     async def go() -> BaseException:
         evaluation = evaluate_async(path, metrics(), results=results, processes=processes)
         task = asyncio.ensure_future(evaluation)
-        while not results.exists() or results.read_bytes().count(b"\n") < 3:
-            await asyncio.sleep(0)
+        while not results.exists() or results.read_bytes().count(b"\n") < 3:  # noqa: ASYNC110 - it waits for a file
+            await asyncio.sleep(0.005)
         task.cancel()
         with pytest.raises(asyncio.CancelledError) as caught:
             await task
@@ -494,14 +499,10 @@ def test_evaluation_of_files_can_be_cancelled(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     """As standard input is: it is one part."""
-    os.mkfifo(tmp_path / "pipe")
-    writer = os.open(tmp_path / "pipe", os.O_RDWR)
-    os.write(writer, CASE + b"\n" + CASE + b"\n")
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=[CASE + b"\n" + CASE + b"\n"])
+    writer.start()
 
-    async def go() -> Report:
-        evaluation = asyncio.ensure_future(evaluate_async(tmp_path / "pipe", metrics()))
-        await asyncio.sleep(0.1)  # it is opened
-        os.close(writer)
-        return await evaluation
-
-    assert len(asyncio.run(go()).cases) == 2
+    assert len(evaluate(path, metrics()).cases) == 2
+    writer.join()

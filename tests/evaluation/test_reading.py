@@ -36,6 +36,10 @@ from toolgrade import (
     evaluate,
 )
 from toolgrade.errors import BadLineWarning, ToolgradeError
+from toolgrade.evaluation import read_results
+from toolgrade.evaluation.case_json import case_from_json, encode_case
+from toolgrade.evaluation.results_file import Header, ResultsFile, head_of, rest_of
+from toolgrade.evaluation.rows import Row, Unit
 from toolgrade.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
@@ -43,10 +47,6 @@ from toolgrade.report.terminal import print_report
 from toolgrade.report.terminal.console import make_console
 from toolgrade.report.text.breakdown import problem_rows
 from toolgrade.report.text.side_by_side import rows
-from toolgrade.evaluation import read_results
-from toolgrade.evaluation.case_json import case_from_json, encode_case
-from toolgrade.evaluation.results_file import Header, ResultsFile, head_of, rest_of
-from toolgrade.evaluation.rows import Row, Unit
 
 CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
 
@@ -332,7 +332,7 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
     """With what they are."""
     head, one, two, *_ = lines(tmp_path)
 
-    with pytest.raises(DataFileError, match="file>:1: .*format 1 cannot be read, only 2"):
+    with pytest.raises(DataFileError, match=r"file>:1: .*format 1 cannot be read, only 2"):
         read(changed(head, toolgrade_results=1), one)
     with pytest.raises(DataFileError, match="JSON Lines that begin with an object with 'case'"):
         read(one, two)

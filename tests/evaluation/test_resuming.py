@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,7 +15,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judging import RuleJudge
 from processes import HEEDS_INTERRUPTS, environment, toolgrade_score
+from scale_files import body, write_lines
 from strategies import few
 from toolgrade import (
     ConfigurationError,
@@ -28,6 +33,7 @@ from toolgrade import (
     Golden,
     LLMTestCase,
     Report,
+    ResultStatus,
     Run,
     ToolCall,
     ToolCorrectnessMetric,
@@ -39,10 +45,10 @@ from toolgrade import (
 )
 from toolgrade.agents import Conversation
 from toolgrade.compat.deepeval.tracing import update_current_span
-from toolgrade.errors import BadLineWarning
-from toolgrade.evaluation import partial_report
-from toolgrade.evaluation import read_results
-from victims import EVALUATION, times_written
+from toolgrade.errors import BadLineWarning, ToolgradeWarning
+from toolgrade.evaluation import files, partial_report, read_results
+from toolgrade.report.report import CaseResult
+from victims import EVALUATION, SCORE, processes_with, times_written
 
 METRICS = [ToolCorrectnessMetric(), ToolEfficiencyMetric()]
 LOOKUP = ToolCall(name="lookup")
@@ -72,7 +78,7 @@ def ask(agent: Any, path: Path | None = None, **more: Any) -> Report:
 def plain(report: Report) -> dict[str, Any]:
     """A report as JSON values, without the times and the ids of runs, which are new in each run."""
     fields = report.to_dict()
-    assert fields.pop("about").keys() == {"toolgrade", "python", "started_at", "seconds"}
+    assert fields.pop("about").keys() <= {"toolgrade", "python", "started_at", "seconds"}
     for case in fields["cases"]:
         case.pop("run_id", None)
     return fields
@@ -87,32 +93,35 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Report]:
 
 
 def test_the_file_is_the_report(whole: tuple[bytes, Report], tmp_path: Path) -> None:
-    """A header, and one line with content for each trial of each golden."""
+    """A header, one line with content for each trial of each golden, and an end."""
     data, report = whole
     (tmp_path / "r.jsonl").write_bytes(data)
-    head, *entries = [json.loads(line) for line in data.splitlines()]
+    head, *entries, end = [json.loads(line) for line in data.splitlines()]
 
     assert plain(read_results(tmp_path / "r.jsonl")) == plain(report) == plain(ask(Agent()))
-    assert (head["toolgrade_results"], head["kind"], head["count"], head["trials"]) == (1, "goldens", 3, 2)
-    assert sorted((entry["place"], entry["trial"]) for entry in entries) == [(p, t) for p in range(3) for t in (1, 2)]
+    assert (head["toolgrade_results"], head["kind"], head["cases"], head["trials"]) == (2, "goldens", 3, 2)
+    assert sorted((entry["case"], entry["trial"]) for entry in entries) == [(p, t) for p in range(3) for t in (1, 2)]
     assert {entry["content"]["actual_output"] for entry in entries} == {"an answer"}
+    assert (end["complete"], end["cases"]) == (True, 3)
     assert read_results(tmp_path / "r.jsonl") == report
     assert not report.interrupted
 
 
 @settings(few)
-@given(share=st.floats(0, 1))
+@given(share=st.floats(0, 1), zeros=st.booleans())
 def test_any_part_of_the_file_can_be_resumed(
-    whole: tuple[bytes, Report], tmp_path_factory: pytest.TempPathFactory, share: float
+    whole: tuple[bytes, Report], tmp_path_factory: pytest.TempPathFactory, share: float, zeros: bool
 ) -> None:
-    """Cut anywhere: the report is complete, and only unfinished trials run again."""
+    """Cut anywhere, also filled with zeros: the report is complete, and only unfinished trials run again."""
     data, report = whole
     prefix = data[: round(share * len(data))]
     folder = tmp_path_factory.mktemp("cut")
     path = folder / "r.jsonl"
-    path.write_bytes(prefix)
+    path.write_bytes(prefix + bytes(100 * (zeros and prefix.count(b"\n") > 0 and not prefix.endswith(b"\n"))))
     agent = Agent()
-    done = max(0, len([line for line in prefix.splitlines(keepends=True) if _is_json(line)]) - 1)
+    done = sum("case" in json.loads(line) for line in prefix.splitlines() if _is_json(line))
+    if zeros and prefix and not prefix.endswith(b"\n") and _is_json(prefix.splitlines()[-1]):
+        done -= "case" in json.loads(prefix.splitlines()[-1])
     resumed = ask(agent, path, resume=True)
 
     assert plain(resumed) == plain(report)
@@ -146,51 +155,243 @@ def test_lines_come_while_it_runs(tmp_path: Path) -> None:
 
     ask(looks, path, max_concurrency=1)
 
-    assert counts == [1, 2, 3, 4, 5, 6]
+    assert counts == [0, 2, 3, 4, 5, 6]
 
 
-def test_goldens_may_be_added_at_the_end(tmp_path: Path) -> None:
-    """They run in all trials; the others do not run again."""
-    path = tmp_path / "r.jsonl"
-    ask(Agent(), path)
-    agent = Agent()
-    more = [*GOLDENS, Golden(input="q7", expected_tools=[])]
-    resumed = ask(agent, path, resume=True, goldens=more)
+class Unsure:
+    """An agent that succeeds, fails or breaks as it is told, in the order in which it is asked."""
 
-    assert agent.questions == ["q7", "q7"]
-    assert plain(resumed) == plain(ask(Agent(), goldens=more)) == plain(read_results(path))
-    with pytest.raises(ConfigurationError, match="goldens: 4 in the file, 3 now"):
-        ask(agent, path, resume=True)
+    def __init__(self, outcomes: Sequence[str], answer: str) -> None:
+        """Without outcomes it succeeds."""
+        self.outcomes = itertools.cycle(outcomes or ["passed"])
+        self.answer = answer
+        self.questions: Counter[str] = Counter()
+
+    async def __call__(self, question: str, _conversation: Conversation) -> Run:
+        """Answer."""
+        self.questions[question] += 1
+        outcome = next(self.outcomes)
+        if outcome == "errored":
+            raise ConnectionError(question)
+        return Run(input=question, calls=[LOOKUP] * (outcome == "passed"), actual_output=self.answer)
+
+
+POOL = [
+    *(Golden(input=question, id=f"g-{question}", expected_tools=[LOOKUP]) for question in "abc"),
+    *(Golden(input=question, expected_tools=[LOOKUP]) for question in "ad"),
+    Golden(input="a", id="g-a", expected_tools=[LOOKUP], expected_output="changed"),
+]
+"""Goldens with and without ids, and some that an edit makes of others."""
+_goldens = st.lists(st.sampled_from(POOL), min_size=1, max_size=6)
+_trials = st.sampled_from([None, 1, 2, 3])
+TAKEN = {"missing": {"passed", "failed", "errored"}, "errored": {"passed", "failed"}, "failed": {"passed"}}
+
+
+def status_of(case: CaseResult) -> str:
+    """How a case went."""
+    if any(result.status is ResultStatus.ERRORED for result in case.results) or case.case.run.error:  # type: ignore[union-attr]
+        return "errored"
+    return "passed" if all(result.passed for result in case.results) else "failed"
+
+
+@given(
+    before=_goldens,
+    now=_goldens,
+    trials=st.tuples(_trials, _trials),
+    outcomes=st.lists(st.sampled_from(["passed", "failed", "errored"]), max_size=6),
+    share=st.floats(0.2, 1.5),
+    mode=st.sampled_from(["missing", "errored", "failed"]),
+)
+def test_what_is_asked_again(
+    tmp_path_factory: pytest.TempPathFactory,
+    before: list[Golden],
+    now: list[Golden],
+    trials: tuple[int | None, int | None],
+    outcomes: list[str],
+    share: float,
+    mode: Any,
+) -> None:
+    """Each line stands for one trial of an equal golden, wherever it is in the list; nothing else is asked."""
+    path = tmp_path_factory.mktemp("again") / "r.jsonl"
+    options: dict[str, Any] = {"metrics": METRICS, "max_concurrency": 1, "results": path}
+    first = evaluate(goldens=before, agent=Unsure(outcomes, "first"), trials=trials[0], **options)
+    by_unit = {(case.index // (trials[0] or 1), case.trial): status_of(case) for case in first.cases}
+    data = path.read_bytes()
+    path.write_bytes(data[: max(data.index(b"\n") + 1, round(share * len(data)))])
+
+    # The obvious way: a multiset of what is there, from which each trial takes its own.
+    written = [json.loads(line) for line in path.read_bytes().splitlines() if _is_json(line)]
+    left = [
+        (before[line["case"]], line.get("trial") or 1)
+        for line in written
+        if "case" in line and by_unit[line["case"], line.get("trial")] in TAKEN[mode]
+    ]
+    expected: Counter[str] = Counter()
+    taken = 0
+    for trial, golden in itertools.product(range(1, (trials[1] or 1) + 1), now):
+        if (golden, trial) in left:
+            left.remove((golden, trial))
+            taken += 1
+        else:
+            expected[golden.input] += 1
+
+    agent = Unsure([], "second")
+    report = evaluate(goldens=now, agent=agent, trials=trials[1], resume=mode, **options)
+
+    assert agent.questions == expected
+    answers = [case.case.run.actual_output for case in report.cases]  # type: ignore[union-attr]
+    assert answers.count("second") == len(answers) - taken
+    assert [case.case.id for case in report.cases] == [golden.id for golden in now for _ in range(trials[1] or 1)]
+    assert plain(read_results(path)) == plain(report)
+    if share > 1:
+        assert plain(evaluate(goldens=now, agent=forbidden, trials=trials[1], resume=True, **options)) == plain(report)
+
+
+def test_what_broke_is_asked_again(tmp_path: Path) -> None:
+    """An agent that did not answer for a while: only what it did not answer."""
+    options: dict[str, Any] = {
+        "goldens": POOL[:3] * 2,
+        "metrics": METRICS,
+        "results": tmp_path / "r",
+        "max_concurrency": 1,
+    }
+    evaluate(agent=Unsure(["passed"] * 3 + ["errored"] * 3, "first"), **options)
+    agent = Unsure([], "second")
+
+    assert evaluate(agent=agent, resume="errored", **options).passed
+    assert agent.questions == Counter("abc")
+
+
+@pytest.mark.parametrize("kept", [["one"], ["two", "one"], ["one", "two", "three"]])
+def test_agents_are_added_and_removed(tmp_path: Path, kept: list[str]) -> None:
+    """Each agent has its own lines; only a new one is asked."""
+    agents: dict[str, Any] = {name: Unsure([], name) for name in ("one", "two")}
+    options: dict[str, Any] = {"goldens": GOLDENS, "metrics": METRICS, "trials": 2, "results": tmp_path / "r"}
+    evaluate(agents=agents, **options)
+    now = {name: Unsure([], name) for name in kept}
+
+    report = evaluate(agents=now, resume=True, **options)
+
+    assert [name for name, agent in now.items() if agent.questions] == [name for name in kept if name == "three"]
+    assert list(dict.fromkeys(case.agent for case in report.cases)) == kept
+    assert plain(read_results(tmp_path / "r")) == plain(report)
+
+
+def worst_status(results: list[dict[str, Any]]) -> str:
+    """How the case of a line went."""
+    if any(result["status"] == "errored" for result in results):
+        return "errored"
+    return "passed" if all(result["passed"] for result in results) else "failed"
+
+
+FILE_LINES = [
+    json.dumps(
+        {
+            "tools_called": [{"name": name}],
+            "expected_tools": [{"name": "a"}],
+            "metadata": {"task": task},
+            "input": "?",
+            **more,
+        }
+    )
+    for name, task, more in [("a", 1, {}), ("b", 1, {}), ("a", 2, {"id": "x"}), ("c", 2, {"name": "n"}), ("d", 3, {})]
+] + ["", "nonsense", '{"torn": ']
+
+
+@settings(few)
+@given(
+    before=st.lists(st.sampled_from(FILE_LINES), max_size=6),
+    now=st.lists(st.sampled_from(FILE_LINES), max_size=6),
+    clusters=st.tuples(*[st.sampled_from([None, "metadata.task"])] * 2),
+    part_bytes=st.sampled_from([1, 150, 1 << 20]),
+    share=st.floats(0.3, 1.5),
+    is_judged=st.booleans(),
+    mode=st.sampled_from(["missing", "errored", "failed"]),
+)
+def test_files_that_have_changed_are_resumed(
+    tmp_path_factory: pytest.TempPathFactory,
+    before: list[str],
+    now: list[str],
+    clusters: tuple[str | None, str | None],
+    part_bytes: int,
+    share: float,
+    is_judged: bool,
+    mode: Any,
+) -> None:
+    """The report and the file are those of the new file, and the judge is asked about new cases alone."""
+    folder = tmp_path_factory.mktemp("files")
+    path, results = folder / "f.jsonl", folder / "r.jsonl"
+    judge = RuleJudge("yes")
+
+    def run(lines: Sequence[str], cluster: str | None, **options: Any) -> Report:
+        path.write_text("\n".join([*lines, FILE_LINES[0]]), encoding="utf-8")
+        judged = ToolCorrectnessMetric(judge=judge, available_tools=[{"name": "a"}], threshold=0.01)
+        metrics: list[Any] = [METRICS[0], *([judged] if is_judged else [])]
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("ignore", BadLineWarning)
+            patch.setattr(files, "PART_BYTES", part_bytes)
+            return evaluate(path, metrics, processes=1, cluster=cluster, max_concurrency=1, **options)
+
+    run(before, clusters[0], results=results)
+    data = results.read_bytes()
+    results.write_bytes(data[: max(data.index(b"\n") + 1, round(share * len(data)))])
+    stored = [json.loads(line) for line in results.read_bytes().splitlines() if _is_json(line)]
+    is_enough = {"passed": True, "failed": mode != "failed", "errored": False}  # bad lines are never asked about
+    known = {
+        json.dumps(line["content"], sort_keys=True)
+        for line in stored
+        if "case" in line and is_enough[worst_status(line["results"])]
+    }
+    contents = [json.dumps(json.loads(line), sort_keys=True) for line in [*now, FILE_LINES[0]] if line.endswith("}")]
+    judge.questions.clear()
+
+    report = run(now, clusters[1], results=results, resume=mode)
+    asked = len(judge.questions)
+    judge.questions.clear()
+
+    assert [case.case for case in read_results(results).cases] == [case.case for case in report.cases]
+    assert plain(read_results(results)) == plain(report)
+    assert plain(report) == plain(run(now, clusters[1]))
+    per_case = len(judge.questions) // len(contents)
+    assert asked == per_case * sum(content not in known for content in contents)
+    shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"trials": 3}, "trials: 2 in the file, 3 now"),
-        ({"metrics": METRICS[:1]}, "metrics: .*tool_efficiency.* in the file, others now"),
+        ({"metrics": METRICS[:1]}, "tool_efficiency.* in the file, others now"),
         (
             {"metrics": [ToolCorrectnessMetric(threshold=0.7), METRICS[1]]},
             r"threshold 0.5.* in the file, .*threshold 0.7.* now",
         ),
         ({"metrics": [ToolCorrectnessMetric(include_reason=False), METRICS[1]]}, "'include_reason': False.* now"),
-        ({"goldens": [GOLDENS[0], Golden(input="q1", id="g1"), GOLDENS[2]]}, r"goldens: position 1 \(from"),
-        ({"goldens": GOLDENS[::-1]}, "goldens: position 0"),
     ],
-    ids=["trials", "metrics", "threshold", "options", "golden", "order"],
+    ids=["metrics", "threshold", "options"],
 )
-def test_another_evaluation_does_not_go_on(
+def test_other_metrics_do_not_go_on(
     whole: tuple[bytes, Report], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     """The difference is named, and the file stays unchanged."""
     path = tmp_path / "r.jsonl"
     path.write_bytes(whole[0])
-    with pytest.raises(ConfigurationError, match="(?s)r.jsonl was written by a different evaluation.*" + message):
+    with pytest.raises(ConfigurationError, match="(?s)r.jsonl has results of other metrics.*" + message):
         ask(Agent(), path, resume=True, **change)
     cases = [LLMTestCase(tools_called=[], expected_tools=[])] * 3
-    with pytest.raises(ConfigurationError, match="kind: goldens in the file, cases now"):
+    with pytest.raises(ConfigurationError, match=r"r\.jsonl has results of goldens, not of test cases"):
         evaluate(cases, METRICS, results=path, resume=True)
 
     assert path.read_bytes() == whole[0]
+
+
+def test_another_version_is_a_warning(whole: tuple[bytes, Report], tmp_path: Path) -> None:
+    """Its results are taken over."""
+    path = tmp_path / "r.jsonl"
+    head, _, rest = whole[0].partition(b"\n")
+    path.write_bytes(json.dumps({**json.loads(head), "toolgrade": "0.9"}).encode() + b"\n" + rest)
+
+    with pytest.warns(ToolgradeWarning, match=r"r\.jsonl was written by toolgrade 0\.9, and this is"):
+        assert plain(ask(forbidden, path, resume=True)) == plain(whole[1])
 
 
 def test_no_file_is_overwritten(tmp_path: Path) -> None:
@@ -199,7 +400,7 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
     path.write_text("mine", encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"r.jsonl already exists: resume it or choose another path"):
         ask(Agent(), path)
-    with pytest.raises(DataFileError, match=r"r\.jsonl is text without JSON"):
+    with pytest.raises(DataFileError, match=r"r\.jsonl: the first line must be the header"):
         ask(Agent(), path, resume=True)
     with pytest.raises(ConfigurationError, match="resume needs results"):
         ask(Agent(), None, resume=True)
@@ -234,7 +435,7 @@ def test_evaluation_of_cases_can_be_resumed(tmp_path: Path) -> None:
 
     assert again == report
     assert again.about == read_results(path).about
-    assert path.read_bytes().count(b"\n") == 5  # with the header of the second session
+    assert path.read_bytes().count(b"\n") == 6  # with the header of the second session, and the end
     assert compare(path, report).in_both == 3
 
 
@@ -278,7 +479,7 @@ def test_evaluation_of_components_can_be_resumed(tmp_path: Path, metrics: list[A
         path.write_bytes(b"".join(lines[:end]))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BadLineWarning)
-            assert not end or len(read_results(path).cases) <= end
+            assert not end or read_results(path).interrupted == (end < len(lines))
         resumed = evaluate(observed_callback=app, results=path, resume=True, **options)
         assert plain(resumed) == plain(report) == plain(read_results(path))
 
@@ -311,7 +512,7 @@ def lines_in(path: Path) -> int:
 def test_killed_again_and_again(tmp_path: Path) -> None:
     """Every trial stands there once, and what stands there was asked once; the report is the whole one."""
     path = tmp_path / "r.jsonl"
-    for stop_at in (1, 4, 9, 15):
+    for stop_at in (1, 4, 7, 10, 13, 16):
         program = start(tmp_path)
         wait_until(lambda at=stop_at: lines_in(path) >= at, program)  # type: ignore[misc]
         program.kill()
@@ -329,9 +530,35 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     assert set(done.values()) == {1}
     assert len(done) == 20
     assert all(times >= 2 for times in times_asked.values())
-    assert sum(times_asked.values()) <= 20 + 4 * 3  # trials that were running when it was killed run again
+    assert sum(times_asked.values()) <= 20 + 6 * 3  # trials that were running when it was killed run again
     assert (tmp_path / "report.json").read_text() == (whole / "report.json").read_text()
     assert read_results(path).about["seconds"] > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="which processes live is read from the system")
+def test_scoring_is_killed_again_and_again(tmp_path: Path) -> None:
+    """Every case stands there once, and no process lives on."""
+    paths = [write_lines(tmp_path / name, 100, seed) for seed, name in enumerate("ab")]
+    command = [sys.executable, "-c", SCORE, "score", *map(str, paths), "--processes", "2", "--resume", "--results"]
+    settings = environment(KILLED_IN=str(tmp_path))
+
+    def score(name: str, stop_at: float = math.inf) -> int:
+        path = tmp_path / name
+        program = subprocess.Popen([*command, str(path)], env=settings, stdout=subprocess.DEVNULL)
+        wait_until(lambda: program.poll() is not None or lines_in(path) >= stop_at)
+        program.kill()
+        return program.wait()
+
+    assert score("whole") == 1
+    for stop_at in (1, 40, 80, 120, 160, 200):
+        score("r", stop_at)
+    assert score("r") == 1
+
+    report = read_results(tmp_path / "r")
+    assert report == read_results(tmp_path / "whole")
+    assert not report.interrupted
+    assert body(tmp_path / "r") == body(tmp_path / "whole")
+    wait_until(lambda: not processes_with(f"KILLED_IN={tmp_path}"))
 
 
 # stopped by Ctrl-C
@@ -364,6 +591,35 @@ def test_ctrl_c_reports_finished_results(tmp_path: Path) -> None:
     again = start(tmp_path)
     assert again.communicate(timeout=100) == ("", "")
     assert not read_results(tmp_path / "r.jsonl").interrupted
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="which processes live is read from the system")
+def test_ctrl_c_while_files_are_scored(tmp_path: Path) -> None:
+    """All processes of the command get it, as from a terminal; what it has done is reported and resumed."""
+    cases, path = write_lines(tmp_path / "cases", 300), tmp_path / "r"
+    command = [sys.executable, "-c", f"{HEEDS_INTERRUPTS}\n{SCORE}", "score", str(cases), "--results", str(path)]
+    running = subprocess.Popen(
+        [*command, "--processes", "2"],
+        env=environment(KILLED_IN=str(tmp_path)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_until(lambda: lines_in(path) >= 10, running)
+    os.killpg(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=100)
+
+    assert (running.returncode, out) == (130, "")
+    assert "completed before the interrupt" in err
+    assert re.search(r"interrupted: \d+ cases done; resume .*r to complete it", err)
+    assert "Traceback" not in err
+    wait_until(lambda: not processes_with(f"KILLED_IN={tmp_path}"))
+    partial = read_results(path)
+    assert partial.interrupted
+    assert 0 < len(partial.cases) < 300
+    assert evaluate(cases, [ToolCorrectnessMetric()], results=path, resume=True).cases[: len(partial.cases)]
+    assert len(body(path)) == 300
 
 
 STUBBORN = EVALUATION.replace(
@@ -487,7 +743,7 @@ def test_score_writes_and_resumes_results(tmp_path: Path) -> None:
     assert (refused.code, nowhere.code, other.code) == (2, 2, 2)
     assert "r.jsonl already exists: resume it" in refused.err
     assert nowhere.err == "error: cannot write no/r.jsonl: there is no folder no\n"
-    assert "was written by a different evaluation" in other.err
+    assert "has results of other metrics" in other.err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
@@ -507,4 +763,5 @@ def test_an_interrupted_command_says_so_by_its_code(tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=100)
 
-    assert (running.returncode, err) == (130, b"")
+    assert running.returncode == 130
+    assert err.decode().strip() == "interrupted: 0 cases done; to be able to resume, name a file of results"

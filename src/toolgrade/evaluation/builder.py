@@ -29,10 +29,12 @@ class ReportBuilder:
         trials: int | None = None,
         file: ResultsFile | None = None,
         *,
+        agents: Sequence[str] = (),
         contents: bool = True,
     ) -> None:
         self.names = names
         self.trials = trials
+        self.agents = agents
         self.file = file
         self.contents = contents
         self.advance: Callable[[], None] = lambda: None
@@ -92,10 +94,9 @@ class ReportBuilder:
         self._rows[unit] = rows
         self.advance()
 
-    @property
-    def seconds(self) -> float:
-        """Duration of all sessions that were completed, and of this one so far."""
-        return round(self._seconds_before + time.monotonic() - self._began, 3)
+    def _about_now(self) -> dict[str, Any]:
+        """Return versions, and the duration of all sessions that were completed and of this one so far."""
+        return {**self._about, "seconds": round(self._seconds_before + time.monotonic() - self._began, 3)}
 
     def complete(self) -> Report:
         """Write the end of the file, and return the report.
@@ -106,22 +107,24 @@ class ReportBuilder:
         rows = self.rows
         if not self.names and not any(row.component for row in rows):
             raise _nothing_to_score(rows)
+        about = self._about_now()
         if self.file is not None:
-            self.file.complete(len({unit.place for unit in self._rows}), (), self.seconds)
-        return self.report()
+            self.file.complete(len({unit.place for unit in self._rows}), (), about["seconds"])
+        return replace(self.report(), about=about)
 
     def report(self, *, interrupted: bool = False) -> Report:
         """Return the report of the units that are done, in the order of agents, cases and trials."""
-        names, cases = report_table(self.rows, self.names, self.trials)
-        return Report(names, cases, self.trials, interrupted, {**self._about, "seconds": self.seconds})
+        names, cases = report_table(self.rows, self.names, self.trials, agents=self.agents)
+        return Report(names, cases, self.trials, interrupted, self._about_now())
 
     def file_report(self, rows: Sequence[Row], places: int, *, interrupted: bool = False) -> Report:
         """Write the end of the file, unless interrupted, and return the report of rows of recorded files."""
+        about = self._about_now()
         if self.file is not None and not interrupted:
             left_out = sorted({*range(places)} - {row.place for row in rows}) if places > len(rows) else []
-            self.file.complete(len(rows), left_out, self.seconds)
+            self.file.complete(len(rows), left_out, about["seconds"])
         report = ranked_report(rows, self.names)
-        return replace(report, interrupted=interrupted, about={**self._about, "seconds": self.seconds})
+        return replace(report, interrupted=interrupted, about=about)
 
     @property
     def rows(self) -> list[Row]:

@@ -212,8 +212,9 @@ def _builder(
     **counts: Any,  # noqa: ANN401 - fields of the header
 ) -> Generator[ReportBuilder, None, None]:
     """Open the file of results, if there is one."""
+    agents = list(options.agents or ())
     if options.results is None:
-        yield ReportBuilder(names, options.trials)
+        yield ReportBuilder(names, options.trials, agents=agents)
         return
     from toolgrade.evaluation.results_file import Header, ResultsFile  # noqa: PLC0415 - most evaluations have none
 
@@ -221,7 +222,7 @@ def _builder(
         raise ConfigurationError(f"{printable(os.fspath(options.results))} is one of the files that are evaluated")
     resume: Resume | None = "missing" if options.resume is True else options.resume or None
     with ResultsFile(options.results, Header.new(names, metrics, **counts), resume) as file:
-        yield ReportBuilder(names, options.trials, file, contents=options.contents)
+        yield ReportBuilder(names, options.trials, file, agents=agents, contents=options.contents)
 
 
 def _plan(options: Options, metrics: Sequence[MetricLike]) -> Plan:

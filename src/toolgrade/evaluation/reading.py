@@ -20,8 +20,8 @@ from toolgrade.dataset import Source, file_error, placed_text, problems_of, read
 from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
 from toolgrade.evaluation.builder import ranked_report
 from toolgrade.evaluation.result_json import Position, Written, WrittenResult, results_contradictions
-from toolgrade.evaluation.results_file import NO_AGENTS, Content, Header, WrittenMetric, is_header, read_rows, scan
-from toolgrade.evaluation.rows import Row, Unit, report_table
+from toolgrade.evaluation.results_file import Content, Header, WrittenMetric, is_header, read_rows, scan
+from toolgrade.evaluation.rows import NO_AGENTS, Row, Unit, report_table
 from toolgrade.report import CaseResult, Report
 from toolgrade.result import MetricResult, ResultStatus, errored_result
 
@@ -178,7 +178,7 @@ def _report_of_lines(data: bytes, name: str) -> Report:
     about = {**header.about, **({} if content.end is None else {"seconds": content.end.seconds})}
     if header.cases is None:
         return replace(ranked_report(rows, metrics), interrupted=content.end is None, about=about)
-    names, cases = report_table(rows, metrics, header.trials)
+    names, cases = report_table(rows, metrics, header.trials, agents=header.agents or ())
     return Report(names, cases, header.trials, content.end is None, about)
 
 

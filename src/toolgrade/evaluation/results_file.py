@@ -56,11 +56,9 @@ Resume: TypeAlias = Literal["missing", "errored", "failed"]
 """What a resumed evaluation measures: cases without results; also those that could not be measured or whose agent
 broke; also those below a threshold."""
 
-NO_AGENTS: Final[Sequence[str | None]] = (None,)
-"""The agents of an evaluation without several."""
-
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _DIGITS = 16
+_BEGINNING: Final = b'{"%b"' % RESULTS_MARK.encode()
 _REST: Final = b', "hash": "'
 """What follows the place of a case in its line."""
 
@@ -222,7 +220,11 @@ def scan(file: BinaryIO, name: str) -> Content:
             content.size += len(raw)
             continue
         document = read_line(raw, number)
-        if document.torn:
+        if content.header is None and raw[: len(_BEGINNING)] != _BEGINNING[: len(raw)]:
+            message = "the first line must be the header of a file of results"
+            raise DataFileError(f"{name}: {message}", [Problem("$", message, number)])
+        # A computer that loses power may leave zeros.
+        if document.torn or (document.problems and content.header is not None and not raw.endswith(b"\n")):
             content.torn = document.problems[0]
             break
         problems = document.problems or tuple(_take(document.value, content, len(raw)))
@@ -230,7 +232,7 @@ def scan(file: BinaryIO, name: str) -> Content:
         content.size += len(raw)
         if content.header is None:
             listed = "\n".join(placed_text(name, problem) for problem in content.bad)
-            raise DataFileError(listed or f"{name} is not a file of results", content.bad)
+            raise DataFileError(listed, content.bad)
     return content
 
 
@@ -246,7 +248,7 @@ def _take(value: object, content: Content, size: int) -> Iterator[Problem]:
                 content.stored.clear()
             content.header, content.end = header, None
         elif content.header is None:
-            yield Problem("$", f"the first line must be a header, an object with {RESULTS_MARK!r}")
+            yield Problem("$", "the header cannot be read")
         elif "complete" in value:
             content.end = End.model_validate(value)
         else:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from toolgrade._internal.text import unique_labels
 from toolgrade.cases import AnyCase, RunStatus
 from toolgrade.report import CaseResult
 from toolgrade.result import MetricResult, ResultStatus
+
+NO_AGENTS: Final[Sequence[str | None]] = (None,)
+"""The agents of an evaluation without several."""
 
 
 class Unit(NamedTuple):
@@ -59,23 +62,28 @@ class Row:
 
 
 def report_table(
-    rows: Sequence[Row], metrics: Sequence[str], trials: int | None, *, are_ranked: bool = False
+    rows: Sequence[Row],
+    metrics: Sequence[str],
+    trials: int | None,
+    *,
+    agents: Sequence[str] = (),
+    are_ranked: bool = False,
 ) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
-    """Return the names of the columns and the rows of a report.
+    """Return the names of the columns and the rows of a report, in the order of `agents`, if there are several.
 
     `metrics` are the unique names of the metrics of whole answers; the rows of one unit are already in order. If they
     `are_ranked`, the index of a case is its rank; else it is that of its unit, of which some may be missing.
     """
-    agents = {agent: number for number, agent in enumerate(dict.fromkeys(row.agent for row in rows))}
+    numbers = {agent: number for number, agent in enumerate(agents or NO_AGENTS)}
     # In a file, trials are numbers of runs; elsewhere a place has several.
-    ordered = sorted(rows, key=lambda row: (agents[row.agent], row.place, row.trial or 0))
+    ordered = sorted(rows, key=lambda row: (numbers[row.agent], row.place, row.trial or 0))
     if any(row.component is not None for row in ordered):
         columns = _columns(ordered)
         names = tuple(column.name for column in columns)
         return names, tuple(_component_result(index, row, columns) for index, row in enumerate(ordered))
     places = 1 + max((row.place for row in ordered), default=0)
     indexes = [
-        rank if are_ranked else (agents[row.agent] * places + row.place) * (trials or 1) + (row.trial or 1) - 1
+        rank if are_ranked else (numbers[row.agent] * places + row.place) * (trials or 1) + (row.trial or 1) - 1
         for rank, row in enumerate(ordered)
     ]
     return tuple(metrics), tuple(_case_result(index, row, metrics) for index, row in zip(indexes, ordered, strict=True))
