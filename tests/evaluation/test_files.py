@@ -369,9 +369,10 @@ def test_wrong_options_are_refused(
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "a", 3)
     (tmp_path / "there").write_text("x")
+    chosen: dict[str, Any] = {"test_cases": ["a"], "metrics": metrics()}
 
     with pytest.raises(ConfigurationError, match=message):
-        evaluate(**{"test_cases": ["a"], "metrics": metrics(), **options})
+        evaluate(**(chosen | options))
 
     assert sorted(path.name for path in Path().iterdir()) == ["a", "there"]
     assert (tmp_path / "there").read_text() == "x"

@@ -35,6 +35,7 @@ from toolgrade import (
     Turn,
     evaluate,
 )
+from toolgrade.calls import Execution
 from toolgrade.errors import BadLineWarning, ToolgradeError
 from toolgrade.evaluation import read_results
 from toolgrade.evaluation.case_json import case_from_json, encode_case
@@ -381,7 +382,7 @@ def test_unwritable_content_is_reported_without_losing_results(tmp_path: Path) -
     """A too deep case keeps its results without content; a non-JSON value is its repr."""
     call = ToolCall(name="deep")
     for _ in range(150):
-        call = ToolCall(name="outer", execution={"executed": True, "children": [call]})
+        call = ToolCall(name="outer", execution=Execution(executed=True, children=[call]))
     deep, flat = LLMTestCase(id="deep", tools_called=[call], expected_tools=[]), LLMTestCase(id="flat")
     findings = [Finding("unexpected", "odd", "tool", called_value=complex(1, 2))]
 

@@ -71,7 +71,7 @@ class Agent:
 
 def ask(agent: Any, path: Path | None = None, **more: Any) -> Report:
     """An evaluation of two trials."""
-    options = {"goldens": GOLDENS, "metrics": METRICS, "trials": 2, **more}
+    options: dict[str, Any] = {"goldens": GOLDENS, "metrics": METRICS, "trials": 2, **more}
     return evaluate(agent=agent, results=path, **options)
 
 

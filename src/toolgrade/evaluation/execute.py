@@ -80,9 +80,12 @@ class Options:
         cases = self.test_cases
         if isinstance(cases, (str, os.PathLike)):
             return (os.fspath(cases),)
-        if isinstance(cases, Sequence) and cases and all(isinstance(one, (str, os.PathLike)) for one in cases):
-            return tuple(map(os.fspath, cases))
-        return ()
+        paths: list[str] = []
+        for one in cases if isinstance(cases, Sequence) else ():
+            if not isinstance(one, (str, os.PathLike)):
+                return ()
+            paths.append(os.fspath(one))
+        return tuple(paths)
 
     def check(self) -> None:
         """Check which arguments are combined.
