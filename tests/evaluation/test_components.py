@@ -466,7 +466,7 @@ def test_the_goldens_rows_are_those_without_components(plan: list[list[tuple[boo
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"observed_callback": observed_app, "metrics": [METRIC]}, "goldens must be a list"),
+        ({"observed_callback": observed_app, "metrics": [METRIC]}, "observed_callback needs goldens"),
         ({"observed_callback": observed_app, "metrics": [METRIC], "goldens": []}, "goldens must not be empty"),
         (
             {"observed_callback": 3, "metrics": [METRIC], "goldens": [Golden(input="a")]},

@@ -230,7 +230,7 @@ def test_the_two_are_two_sides(trials: int, passes: int, k: int) -> None:
         ("scored", None, None),
         ("scored", 0.5, None),
         ("skipped", 0.5, None),
-        ("failed", None, False),
+        ("errored", None, False),
         ("scored", float("nan"), True),
     ],
 )

@@ -99,8 +99,10 @@ class Options:
                 raise ConfigurationError(message)
         if self.agent is not None and self.agents is not None:
             raise ConfigurationError("agent and agents cannot be combined; pass all agents as agents")
-        has_agent = any(one is not None for one in (self.agent, self.agents, self.observed_callback))
-        self._check_goldens(has_agent=has_agent)
+        askers = [name for name in ("agent", "agents", "observed_callback") if getattr(self, name) is not None]
+        if askers and self.goldens is None:
+            raise ConfigurationError(f"{askers[0]} needs goldens, its questions")
+        self._check_goldens(has_agent=bool(askers))
         for name in ("golden_id", "cluster"):
             if getattr(self, name) is not None and not self.files:
                 raise ConfigurationError(f"{name} is a path in the cases of files; pass files as test_cases")
@@ -114,8 +116,6 @@ class Options:
     def _check_goldens(self, *, has_agent: bool) -> None:
         if self.test_cases is not None and (has_agent or (self.goldens is not None and not self.files)):
             raise ConfigurationError("test_cases and goldens cannot be combined; evaluate them separately")
-        if has_agent and self.goldens is None:
-            raise ConfigurationError("agent needs goldens, its questions")
         if self.goldens is not None and not has_agent and self.test_cases is None:
             raise ConfigurationError("goldens need an agent to ask, such as as_agent(agent)")
         if not has_agent and self.trials is not None:
