@@ -40,7 +40,7 @@ from toolgrade.report.report import CaseResult
 
 CASE = b'{"id": "a", "tools_called": [], "expected_tools": []}'
 CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"to": "Z\u00fcrich"}'}}
-ASKED = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": None, "tool_calls": [CALL]}]
+MESSAGES = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": None, "tool_calls": [CALL]}]
 TURNS = [
     {"role": "user", "content": "one"},
     {"role": "assistant", "content": "two", "tools_called": [{"name": "look"}]},
@@ -58,8 +58,8 @@ GOOD = [
     b'{"tools_called": [{"name": "look"}], "expected_tools": [{"name": "look"}]}',
     '{"name": "caf\u00e9", "tools_called": [{"name": "caf\u00e9"}], "expected_tools": []}'.encode(),
     b'{"query": "q", "tools_called": [{"name": "a", "arguments": "{\'x\': 1}"}], "expected_tools": []}',
-    json.dumps({"messages": ASKED, "expected_tools": [{"name": "look"}]}).encode(),
-    json.dumps(ASKED).encode(),
+    json.dumps({"messages": MESSAGES, "expected_tools": [{"name": "look"}]}).encode(),
+    json.dumps(MESSAGES).encode(),
     json.dumps({"turns": TURNS * 2, "id": "talk"}).encode(),
     json.dumps({"turns": TURNS}).encode(),
 ]

@@ -184,7 +184,7 @@ POOL = [
 """Goldens with and without ids, and some that an edit makes of others."""
 _goldens = st.lists(st.sampled_from(POOL), min_size=1, max_size=6)
 _trials = st.sampled_from([None, 1, 2, 3])
-TAKEN = {"missing": {"passed", "failed", "errored"}, "errored": {"passed", "failed"}, "failed": {"passed"}}
+REUSED = {"missing": {"passed", "failed", "errored"}, "errored": {"passed", "failed"}, "failed": {"passed"}}
 
 
 def status_of(case: CaseResult) -> str:
@@ -224,14 +224,14 @@ def test_what_is_asked_again(
     left = [
         (before[line["case"]], line.get("trial") or 1)
         for line in written
-        if "case" in line and by_unit[line["case"], line.get("trial")] in TAKEN[mode]
+        if "case" in line and by_unit[line["case"], line.get("trial")] in REUSED[mode]
     ]
     expected: Counter[str] = Counter()
-    taken = 0
+    reused = 0
     for trial, golden in itertools.product(range(1, (trials[1] or 1) + 1), now):
         if (golden, trial) in left:
             left.remove((golden, trial))
-            taken += 1
+            reused += 1
         else:
             expected[golden.input] += 1
 
@@ -240,7 +240,7 @@ def test_what_is_asked_again(
 
     assert agent.questions == expected
     answers = [case.case.run.actual_output for case in report.cases]  # type: ignore[union-attr]
-    assert answers.count("second") == len(answers) - taken
+    assert answers.count("second") == len(answers) - reused
     assert [case.case.id for case in report.cases] == [golden.id for golden in now for _ in range(trials[1] or 1)]
     assert plain(read_results(path)) == plain(report)
     if share > 1:
@@ -262,18 +262,18 @@ def test_what_broke_is_asked_again(tmp_path: Path) -> None:
     assert agent.questions == Counter("abc")
 
 
-@pytest.mark.parametrize("kept", [["one"], ["two", "one"], ["one", "two", "three"]])
-def test_agents_are_added_and_removed(tmp_path: Path, kept: list[str]) -> None:
+@pytest.mark.parametrize("names", [["one"], ["two", "one"], ["one", "two", "three"]])
+def test_agents_are_added_and_removed(tmp_path: Path, names: list[str]) -> None:
     """Each agent has its own lines; only a new one is asked."""
     agents: dict[str, Any] = {name: Unsure([], name) for name in ("one", "two")}
     options: dict[str, Any] = {"goldens": GOLDENS, "metrics": METRICS, "trials": 2, "results": tmp_path / "r"}
     evaluate(agents=agents, **options)
-    now = {name: Unsure([], name) for name in kept}
+    now = {name: Unsure([], name) for name in names}
 
     report = evaluate(agents=now, resume=True, **options)
 
-    assert [name for name, agent in now.items() if agent.questions] == [name for name in kept if name == "three"]
-    assert list(dict.fromkeys(case.agent for case in report.cases)) == kept
+    assert [name for name, agent in now.items() if agent.questions] == [name for name in names if name == "three"]
+    assert list(dict.fromkeys(case.agent for case in report.cases)) == names
     assert plain(read_results(tmp_path / "r")) == plain(report)
 
 
@@ -337,7 +337,7 @@ def test_files_that_have_changed_are_resumed(
     results.write_bytes(data[: max(data.index(b"\n") + 1, round(share * len(data)))])
     stored = [json.loads(line) for line in results.read_bytes().splitlines() if _is_json(line)]
     is_enough = {"passed": True, "failed": mode != "failed", "errored": False}  # bad lines are never asked about
-    known = {
+    measured = {
         json.dumps(line["content"], sort_keys=True)
         for line in stored
         if "case" in line and is_enough[worst_status(line["results"])]
@@ -346,16 +346,16 @@ def test_files_that_have_changed_are_resumed(
     judge.questions.clear()
 
     report = run(now, clusters[1], results=results, resume=mode)
-    asked = len(judge.questions)
+    count = len(judge.questions)
 
     assert [case.case for case in read_results(results).cases] == [case.case for case in report.cases]
     assert plain(read_results(results)) == plain(report)
     assert plain(report) == plain(run(now, clusters[1]))
     judge.questions.clear()
-    new = [LLMTestCase.from_json(content) for content in contents if content not in known]
+    new = [LLMTestCase.from_json(content) for content in contents if content not in measured]
     if new and is_judged:
         evaluate(new, [ToolCorrectnessMetric(judge=judge, available_tools=[{"name": "a"}])])
-    assert asked == len(judge.questions)
+    assert count == len(judge.questions)
     shutil.rmtree(folder)
 
 
@@ -387,7 +387,7 @@ def test_other_metrics_do_not_go_on(
 
 
 def test_another_version_is_a_warning(whole: tuple[bytes, Report], tmp_path: Path) -> None:
-    """Its results are taken over."""
+    """Its results are reused."""
     path = tmp_path / "r.jsonl"
     head, _, rest = whole[0].partition(b"\n")
     path.write_bytes(json.dumps({**json.loads(head), "toolgrade": "0.9"}).encode() + b"\n" + rest)

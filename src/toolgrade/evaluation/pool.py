@@ -12,7 +12,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from pickle import PicklingError, dumps
@@ -67,8 +67,9 @@ def run_jobs(work: Callable[[J], T], jobs: Iterator[J], processes: int) -> Gener
             "script that is run itself must call this under `if __name__ == '__main__':`"
         ) from None
     finally:
-        for process in list(getattr(pool, "_processes", None) or {}):
-            os.kill(process, signal.SIGTERM)
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            with suppress(ProcessLookupError):  # it has ended already
+                process.terminate()
         pool.shutdown(cancel_futures=True)
 
 

@@ -366,8 +366,8 @@ class ResultsFile:
             return lines.get(unit) or next(iter(lines.values()), None)
         if unit in lines:
             return lines.pop(unit)
-        wanted = (unit.trial or 1, unit.agent)  # a golden that was asked once has its first trial
-        other = next((one for one in lines if (one.trial or 1, one.agent) == wanted), None)
+        asker = (unit.trial or 1, unit.agent)  # a golden that was asked once has its first trial
+        other = next((one for one in lines if (one.trial or 1, one.agent) == asker), None)
         return None if other is None else lines.pop(other)
 
     def rows(self, stored: Stored) -> list[Row] | None:
