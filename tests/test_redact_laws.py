@@ -16,8 +16,8 @@ import strategies
 from toolgrade import LLMTestCase, ToolCall, ToolgradeWarning
 from toolgrade._internal.json import json_text
 from toolgrade.errors import ConfigurationError
-from toolgrade.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor, may_hold_secret
 from toolgrade.evaluation.case_json import encode_model
+from toolgrade.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor, may_hold_secret
 
 M = REDACTED
 TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

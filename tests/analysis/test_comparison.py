@@ -29,9 +29,9 @@ from toolgrade import (
     evaluate,
     validate,
 )
+from toolgrade.evaluation import read_results
 from toolgrade.metrics import MetricLike
 from toolgrade.report.report import content_key
-from toolgrade.evaluation import read_results
 from toolgrade.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
 
 METRICS = (ToolCorrectnessMetric(),)

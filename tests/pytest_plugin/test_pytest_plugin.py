@@ -19,8 +19,8 @@ from toolgrade import LLMTestCase, MetricAssertionError, Report, ToolCall, ToolC
 from toolgrade import pytest_plugin as plugin
 from toolgrade._pytest import fixtures
 from toolgrade._pytest.fixtures import file_name
-from toolgrade.report.markdown import render_markdown
 from toolgrade.evaluation import read_results
+from toolgrade.report.markdown import render_markdown
 
 CASES = """
 from toolgrade import LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, assert_test

@@ -19,10 +19,10 @@ from toolgrade import (
     compare,
     evaluate,
 )
+from toolgrade.evaluation.reading import report_of
 from toolgrade.report import CaseResult
 from toolgrade.report.junit import render_junit
 from toolgrade.report.text.agent_table import GoldenRow, agent_table
-from toolgrade.evaluation.reading import report_of
 
 AGENTS = {
     "gpt-4o": {"refund": "p", "parcel": "f", "hello": "p", "weather": "e"},
