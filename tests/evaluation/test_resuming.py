@@ -324,7 +324,7 @@ def test_files_that_have_changed_are_resumed(
     judge = RuleJudge("yes")
 
     def run(lines: Sequence[str], cluster: str | None, **options: Any) -> Report:
-        path.write_text("\n".join([*lines, FILE_LINES[0]]), encoding="utf-8")
+        path.write_text("\n".join([FILE_LINES[0], *lines]), encoding="utf-8")
         judged = ToolCorrectnessMetric(judge=judge, available_tools=[{"name": "a"}], threshold=0.01)
         metrics: list[Any] = [METRICS[0], *([judged] if is_judged else [])]
         with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
