@@ -318,7 +318,7 @@ def test_number_of_named_lines_is_limited(tmp_path: Path) -> None:
     assert done.report is not None
     assert len(done.report.cases) == 1501
     assert [text for _, text in done.warnings][10:] == [
-        "... and 990 more problems",
+        "... and 1490 more",
         "1,500 lines cannot be read; each counts as a case that was not measured",
     ]
 

@@ -8,6 +8,7 @@ here: runs that were interrupted and resumed, and the runs of one golden.
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
 from collections import Counter
@@ -16,13 +17,22 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
-from toolgrade._internal.compression import GZIP, ZSTD, TooLargeError, lines_of
+from toolgrade._internal.compression import (
+    CORRUPTION_ERRORS,
+    GZIP,
+    ZSTD,
+    TooLargeError,
+    corruption_message,
+    lines_of,
+    max_record_bytes,
+    read_whole,
+)
 from toolgrade._internal.json import canonical_json, to_json_value
 from toolgrade._internal.text import printable
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus
-from toolgrade.dataset import BLANK, BOM, BadLines, Document, read_line, source_name
+from toolgrade.dataset import BLANK, BOM, BadLines, Document, open_source, read_line, source_name
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.case_json import EncodedCase, encode_case
@@ -53,15 +63,25 @@ Progress: TypeAlias = Callable[[int, int, int], None]
 
 @dataclass(frozen=True)
 class Part:
-    """Part of the input: some lines of a file, or a whole file (`end` is `None`)."""
+    """Part of the input: some lines of a file, or a whole file.
+
+    Attributes:
+        file: Position of the file, from 0.
+        size: Number of bytes in the file.
+        first: Number of the first line, from 1; `None` for a whole file.
+        start: First byte of lines in a plain file.
+        end: First byte after them.
+        data: Content of what can be read only once, or is packed.
+        problem: Why it cannot be read.
+    """
 
     file: int
-    """Position of the file, from 0."""
-    start: int
-    end: int | None
-    first: int
-    """Number of the first line, from 1."""
     size: int
+    first: int | None = None
+    start: int = 0
+    end: int = 0
+    data: bytes | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -182,19 +202,14 @@ def divide(paths: Sequence[str]) -> Iterator[Part]:
     """Yield the parts of all files, in their order; lines are counted on the way.
 
     Raises:
+        MissingPackageError: A file is zstd data, and zstandard is not installed.
         OSError: A file cannot be opened or read.
     """
     for number, path in enumerate(paths):
-        size = size_of(path)
-        if size <= PART_BYTES or not _is_divisible(path):
-            yield Part(number, 0, None, 1, size)
-            continue
-        with Path(path).open("rb") as file:
-            start, first = 0, 1
-            while piece := file.read(PART_BYTES):
-                piece += file.readline()
-                yield Part(number, start, start + len(piece), first, len(piece))
-                start, first = start + len(piece), first + piece.count(b"\n")
+        if size_of(path) and not _is_packed(path):
+            yield from _plain_parts(number, path)
+        else:
+            yield from _stream_parts(number, path)
 
 
 def size_of(path: str) -> int:
@@ -202,40 +217,76 @@ def size_of(path: str) -> int:
     return Path(path).stat().st_size if path != "-" and Path(path).is_file() else 0
 
 
-def _is_divisible(path: str) -> bool:
-    """Return whether a file is plain JSON Lines of cases or conversations, by its first line that is not blank."""
+def _is_packed(path: str) -> bool:
     with Path(path).open("rb") as file:
-        if file.read(len(ZSTD)).startswith((GZIP, ZSTD)):
-            return False
-        file.seek(0)
-        try:
-            first = next((line for line in lines_of(file) if line.removeprefix(BOM).strip()), b"").removeprefix(BOM)
-        except TooLargeError:
-            return False
-        document = read_line(first, 1, allow_nan=True)
-        is_alone = first.lstrip().startswith(b"[") and not file.read(1)
+        return file.read(len(ZSTD)).startswith((GZIP, ZSTD))
+
+
+def _plain_parts(number: int, path: str) -> Iterator[Part]:
+    """Yield the parts of a plain file, whose lines the processes read."""
+    with Path(path).open("rb") as file:
+        start, first = 0, 1
+        while piece := file.read(PART_BYTES):
+            if not start and (len(piece) < PART_BYTES or not _are_lines(piece, file)):
+                yield Part(number, size_of(path))
+                return
+            piece += file.readline()
+            end = start + len(piece)
+            yield Part(number, len(piece), first, start, end)
+            start, first = end, first + piece.count(b"\n")
+
+
+def _stream_parts(number: int, path: str) -> Iterator[Part]:
+    """Yield the parts of what is packed, or can be read only once; they bring their content along."""
+    size, first = size_of(path), 1
+    try:
+        with open_source(path) as file:
+            while piece := file.read(PART_BYTES):
+                if first == 1 and (len(piece) < PART_BYTES or not _are_lines(piece, file)):
+                    yield Part(number, size) if size else Part(number, 0, data=piece + read_whole(file))
+                    return
+                piece += file.readline(max_record_bytes())  # packed data may unpack to any size
+                yield Part(number, 0, first, data=piece)
+                first += piece.count(b"\n")
+            yield Part(number, size, first, data=b"") if first > 1 else Part(number, size)
+    except CORRUPTION_ERRORS as error:
+        yield Part(number, size, first, problem=corruption_message(error))
+
+
+def _are_lines(piece: bytes, file: BinaryIO) -> bool:
+    """Return whether a large file is JSON Lines of cases or conversations, by the first line that is not blank."""
+    lines = piece.removeprefix(BOM).lstrip(BLANK)
+    first, _, rest = lines.partition(b"\n")
+    document = read_line(first + b"\n", 1, allow_nan=True)
+    is_alone = first.startswith(b"[") and not rest.strip(BLANK) and not cast("io.BufferedReader", file).peek(1)
     return not document.problems and not is_alone and kind_of(document.value) in {"case", "messages"}
 
 
 def entries_of(part: Part, paths: Sequence[str], reading: Reading) -> Iterator[Entry]:
     """Yield the entries of a part."""
     path = paths[part.file]
-    if part.end is None:
-        return read_entries(path, reading)
+    if part.first is None:
+        return read_entries(path if part.data is None else io.BytesIO(part.data), reading)
     return read_each(_documents(part, path, reading), reading)
 
 
 def _documents(part: Part, path: str, reading: Reading) -> Iterator[Document]:
-    number = part.first
-    with Path(path).open("rb") as file:
+    """Yield the documents of some lines of a file."""
+    number = part.first or 1
+    if part.problem is not None:
+        yield Document(line=number, problems=(Problem("$", part.problem, number),))
+        return
+    with Path(path).open("rb") if part.data is None else io.BytesIO(part.data) as file:
         file.seek(part.start)
+        size = part.end - part.start if part.data is None else len(part.data)
         try:
-            for raw in lines_of(file, (part.end or 0) - part.start):
-                line = raw if part.start else raw.removeprefix(BOM)
+            for raw in lines_of(file, size):
+                size -= len(raw)
+                line = raw.removeprefix(BOM) if number == 1 else raw
                 if line.strip(BLANK):
                     yield read_line(line, number, allow_nan=reading.allow_nan)
                 number += 1
-            if file.tell() < (part.end or 0):
+            if size:
                 problem = Problem("$", "the file became shorter while it was read", number)
                 yield Document(line=number, problems=(problem,))
         except TooLargeError as error:
