@@ -69,7 +69,7 @@ class ReportBuilder:
                 continue
             if stored.unit != unit:
                 moved.append(head_of(unit) + self.file.rest(stored))
-                rows = [replace(row, place=unit.place, trial=unit.trial) for row in rows]
+                rows = [row._replace(place=unit.place, trial=unit.trial) for row in rows]
             self._rows[unit] = rows
         if moved:  # at once, since a line may take the place of one that moves elsewhere
             self.file.write(b"".join(moved))
@@ -85,7 +85,7 @@ class ReportBuilder:
             return None
         before, *_ = rows
         is_there = (before.unit, before.golden) == (row.unit, row.golden)
-        return replace(row, results=before.results), is_there and case_names(before.case) == case_names(row.case)
+        return row._replace(results=before.results), is_there and case_names(before.case) == case_names(row.case)
 
     def store(self, unit: Unit, rows: list[Row], rest: bytes = b"") -> None:
         """Take the rows of a unit, and write them if the rest of their line is given."""
@@ -138,9 +138,9 @@ def ranked_report(rows: Sequence[Row], names: Sequence[str]) -> Report:
     rows = sorted(rows, key=lambda row: row.place)
     ranks = {row.place: rank for rank, row in enumerate(rows)}  # interrupted runs that were resumed have no row
     if trials == 1:
-        rows = [replace(row, trial=None, golden=None) for row in rows]
+        rows = [row if row.trial is None else row._replace(trial=None, golden=None) for row in rows]
     else:
-        rows = [row if row.golden is None else replace(row, golden=ranks.get(row.golden, row.golden)) for row in rows]
+        rows = [row if row.golden is None else row._replace(golden=ranks.get(row.golden, row.golden)) for row in rows]
     metrics, cases = report_table(rows, names, None, are_ranked=True)
     return Report(metrics, cases, None if trials == 1 else trials)
 

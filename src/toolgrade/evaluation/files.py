@@ -14,7 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar, cast
@@ -503,7 +503,7 @@ class FileEvaluation:
         """Take outcomes, and write their lines unless the file of results has them."""
         lines: list[bytes] = []
         for unit, golden, outcome in accepted:
-            row, rest = replace(outcome.row, place=unit.place, trial=unit.trial, golden=golden), outcome.rest
+            row, rest = outcome.row._replace(place=unit.place, trial=unit.trial, golden=golden), outcome.rest
             if outcome.item is not None:
                 row, rest = self._resumed(row, outcome.item, outcome.digest)
             self._rows.add(row)
@@ -518,7 +518,7 @@ class FileEvaluation:
         """Return the row of a case that the file of results has, and the end of its line if it is written again."""
         resumed = self._builder.resumed(row, digest)
         if resumed is None:  # its line is wrong
-            resumed = replace(row, results=measure_item(item.tag, item.case, self.plan)), False
+            resumed = row._replace(results=measure_item(item.tag, item.case, self.plan)), False
         row, is_there = resumed
         return row, b"" if is_there else item.rest(row, digest, item.encoded(), contents=self.plan.contents)
 

@@ -41,7 +41,7 @@ class WorstRows:
     def add(self, row: Row) -> None:
         """Add a row; one that is an outline already is one of a part, with which it shares its results."""
         if row.is_outline:
-            row = replace(row, results=self._shared(row.results))
+            row = row._replace(results=self._shared(row.results))
         elif self._full and row.results:
             self._whole.append(len(self.rows))
         self.rows.append(row)
@@ -78,7 +78,7 @@ class WorstRows:
         if not texts <= self._reported:
             case = LLMTestCase(id=row.case.id, name=row.case.name)
             self._reported |= texts
-        return replace(row, case=case, results=self._shared(row.results), is_outline=True)
+        return row._replace(case=case, results=self._shared(row.results), is_outline=True)
 
     def _shared(self, results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:
         """Return outlines of results. Of findings their kinds, tools and places stay, which are counted."""

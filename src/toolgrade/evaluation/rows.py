@@ -29,8 +29,7 @@ class Unit(NamedTuple):
     agent: str | None = None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Row:
+class Row(NamedTuple):
     """A case that was measured, with a result for each metric that applies to it.
 
     `place` is the position of the case or golden in the evaluation, from 0, and `trial` counts from 1; `agent` is the
