@@ -30,17 +30,13 @@ from toolgrade.calls import AvailableTools
 from toolgrade.cases import (
     ConversationalTestCase,
     Identifier,
-    LLMTestCase,
     Metadata,
-    MLLMTestCase,
     StoredText,
     StoredTexts,
     TestCase,
 )
 from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
 from toolgrade.expect import ExpectedOutput, ExpectedTools
-from toolgrade.formats.document_kind import has_calls, is_one_conversation, kind_of
-from toolgrade.formats.records import case_from_record, looks_like_record
 
 __all__ = ["Golden", "write_cases"]
 
@@ -169,6 +165,8 @@ def read_bytes(source: Source) -> bytes:
 
 def read_goldens(source: Source, *, allow_nan: bool = False) -> list[Golden]:
     """Return the goldens of a file, in its order; see `Golden.load`."""
+    from toolgrade.formats.document_kind import is_one_conversation  # noqa: PLC0415 - not loaded without a file
+
     goldens: list[Golden] = []
     problems: list[Problem] = []
     for document in read_documents(source, allow_nan=allow_nan, is_one=is_one_conversation):
@@ -189,6 +187,8 @@ def read_goldens(source: Source, *, allow_nan: bool = False) -> list[Golden]:
 
 def _other_content(value: object, name: str) -> str | None:
     """Return what a JSON value holds instead of a golden, and what to do; `None` if that is unknown."""
+    from toolgrade.formats.document_kind import has_calls, kind_of  # noqa: PLC0415 - as above
+
     if kind_of(value) == "results":
         return "has results, not goldens; name the file that says which calls are expected"
     if has_calls(value):
@@ -272,22 +272,6 @@ class Document(NamedTuple):
 def problems_of(error: InvalidDataError) -> tuple[Problem, ...]:
     """Return the problems of an error, or the error as the only one."""
     return error.problems or (Problem("$", str(error)),)
-
-
-@within_limits
-def read_case(value: object) -> TestCase:
-    """Return the test case or the record that a JSON value holds.
-
-    Raises `InvalidDataError`, whose `problems` has every wrong place.
-    """
-    value = without_schema(value)
-    if not isinstance(value, dict):
-        raise InvalidDataError.of(f"expected an object (a test case or a record), got {type(value).__name__}")
-    if "turns" in value:
-        message = "is a conversation; only single cases can be read here, one for each question of the user"
-        raise InvalidDataError(message, [Problem("$.turns", message)])
-    model = MLLMTestCase if isinstance(value.get("input"), list) else LLMTestCase
-    return case_from_record(value) if looks_like_record(value) else model.model_validate(value)
 
 
 def read_documents(

@@ -24,13 +24,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from toolgrade._internal.json import within_limits
 from toolgrade._internal.model import set_fields
 from toolgrade._internal.text import plural
-from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, RunStatus, TestCase
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, RunStatus, TestCase
 from toolgrade.dataset import (
     BadLines,
     Document,
     Source,
     problems_of,
-    read_case,
     read_documents,
     source_name,
     torn_text,
@@ -38,7 +37,7 @@ from toolgrade.dataset import (
 )
 from toolgrade.errors import BadLineWarning, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
-from toolgrade.formats.records import case_from_record
+from toolgrade.formats.records import case_from_record, looks_like_record
 
 Unit: TypeAlias = Literal["cases", "conversations", "any"]
 """Form of a conversation of several turns: a case for each question, one conversation, or as it is in the file."""
@@ -275,11 +274,15 @@ def _read_document(document: Document, how: Reading) -> Entry:
 @within_limits
 def _read_cases(value: object, document: Document, unit: Unit) -> Sequence[AnyCase]:
     """Return the case of a JSON value, or a case for each question of the conversation that it holds."""
-    if not isinstance(value, dict) or "turns" not in value:
+    value = without_schema(value)
+    if not isinstance(value, dict):
+        raise InvalidDataError.of(f"expected an object (a test case or a record), got {type(value).__name__}")
+    if "turns" not in value:
         if unit == "conversations":
             raise InvalidDataError.of("is a case, which cannot become a conversation; use --as cases")
-        return [read_case(value)]
-    conversation = ConversationalTestCase.model_validate(without_schema(value))
+        model = MLLMTestCase if isinstance(value.get("input"), list) else LLMTestCase
+        return [case_from_record(value) if looks_like_record(value) else model.model_validate(value)]
+    conversation = ConversationalTestCase.model_validate(value)
     if unit != "cases":
         return [conversation]
     cases = conversation.model_copy(update=_label(conversation, document)).to_test_cases()

@@ -245,6 +245,19 @@ def read(*parts: str) -> Report:
     return read_results(io.BytesIO("".join(parts).encode()))
 
 
+def test_a_file_that_has_lost_most_lines_is_refused(tmp_path: Path) -> None:
+    """Also if its header names a number of cases that no memory holds."""
+    path = tmp_path / "results.jsonl"
+    evaluate([LLMTestCase(tools_called=[], expected_tools=[])] * 3, [ToolCorrectnessMetric()], results=path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"cases": 3', f'"cases": {10**30}'), encoding="utf-8")
+
+    with pytest.raises(
+        DataFileError, match="000 cases, and has 3; restore it"
+    ):
+        read_results(path)
+
+
 def test_partial_file_is_a_report(tmp_path: Path) -> None:
     """With any number of lines; it is complete if its end is the last one."""
     entries = lines(tmp_path)

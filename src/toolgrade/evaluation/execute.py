@@ -27,7 +27,6 @@ from toolgrade.errors import ConfigurationError, DataFileError
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.field_paths import value_at
 from toolgrade.evaluation.measuring import checked_metrics, waits
-from toolgrade.inputs import Reading
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
 from toolgrade.stats.number_checks import check_positive
@@ -237,6 +236,7 @@ def _plan(options: Options, metrics: Sequence[MetricLike]) -> Plan:
     """
     from toolgrade.evaluation.files import Plan, check_files  # noqa: PLC0415 - most evaluations have no files
     from toolgrade.evaluation.joining import GoldenSet  # noqa: PLC0415 - as above
+    from toolgrade.inputs import Reading  # noqa: PLC0415 - as above
 
     if options.processes is not None:
         check_positive(options.processes, "processes")

@@ -28,6 +28,9 @@ from toolgrade.result import MetricResult, ResultStatus, errored_result
 _MAX_NAMED = 10
 """Lines that cannot be read and are named in warnings."""
 
+_MOST_LOST = 1000
+"""Lines that a small file may have lost; a large one may have lost half."""
+
 
 class WrittenTools(Written):
     """Names of the tools of a case: those that were called, and unless it has a plan, those that were expected."""
@@ -197,12 +200,17 @@ def _lost_rows(rows: Sequence[Row], content: Content, header: Header) -> list[Ro
     existing = {row.unit for row in rows}
     if content.end is None:
         return []
+    agents = header.agents or NO_AGENTS
+    expected = content.end.places if header.cases is None else header.cases * (header.trials or 1) * len(agents)
+    if expected > _MOST_LOST + 2 * (len(existing) + len(content.end.left_out)):  # do not make rows of any number
+        message = f"the file must have lines of {expected:,} cases, and has {len(existing):,}; restore it"
+        raise DataFileError.of(message)
     if header.cases is None:
         others = {unit.place for unit in existing}.union(content.end.left_out)
         missing = [Unit(place) for place in range(content.end.places) if place not in others]
     else:
         trials = [None] if header.trials is None else range(1, header.trials + 1)
-        units = (Unit(*one) for one in product(range(header.cases), trials, header.agents or NO_AGENTS))
+        units = (Unit(*one) for one in product(range(header.cases), trials, agents))
         missing = [unit for unit in units if unit not in existing]
     error = InvalidDataError("the line with its results cannot be read")
     case = LLMTestCase()
