@@ -252,9 +252,7 @@ def test_a_file_that_has_lost_most_lines_is_refused(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('"cases": 3', f'"cases": {10**30}'), encoding="utf-8")
 
-    with pytest.raises(
-        DataFileError, match="000 cases, and has 3; restore it"
-    ):
+    with pytest.raises(DataFileError, match="000 cases, and has 3; restore it"):
         read_results(path)
 
 

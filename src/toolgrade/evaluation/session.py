@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgrade._internal.sync_bridge import run_interruptible
 from toolgrade._internal.text import unique_labels
@@ -18,7 +18,6 @@ from toolgrade.cases import AnyCase
 from toolgrade.dataset import Golden
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.case_json import encode_case
-from toolgrade.evaluation.files import Item
 from toolgrade.evaluation.measuring import checked_result, is_batched, measure_in_thread, waits
 from toolgrade.evaluation.observed_app import ObservedApp, Pending
 from toolgrade.evaluation.results_file import hash_of, rest_of
@@ -26,6 +25,9 @@ from toolgrade.evaluation.rows import Row, Unit
 from toolgrade.metrics import Metric, MetricLike
 from toolgrade.report import Report
 from toolgrade.result import MetricResult, errored_result
+
+if TYPE_CHECKING:
+    from toolgrade.evaluation.files import Item
 
 
 @dataclass(frozen=True)
