@@ -92,18 +92,18 @@ def test_only_present_fields_are_written() -> None:
     assert Finding("wrong_output", "m", "a", called_value=None).to_dict()["called_value"] is None
 
 
-def test_a_errored_result() -> None:
-    """A failed result has an error and no score, and float() says why."""
+def test_an_errored_result() -> None:
+    """An errored result has an error and no score, and float() says why."""
     one = errored_result("tool_correctness", 0.5, MissingFieldError("needs tools_called"))
     assert one.to_dict() == {
         "metric": "tool_correctness",
-        "status": "failed",
+        "status": "errored",
         "threshold": 0.5,
         "reason": "Not measured: needs tools_called",
         "error": "MissingFieldError: needs tools_called",
     }
     assert (one.status, one.score, one.passed) == (ResultStatus.ERRORED, None, None)
-    with pytest.raises(NotMeasuredError, match="has no score: it was failed"):
+    with pytest.raises(NotMeasuredError, match="has no score: it was errored"):
         float(one)
 
 

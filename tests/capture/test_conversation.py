@@ -10,7 +10,7 @@ from typing import Any
 from toolgrade.calls import Execution, ToolCall, ToolSpec
 from toolgrade.capture import conversation, conversations
 from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
-from toolgrade.dataset import read_cases
+from toolgrade.inputs import read_cases
 
 
 def run(text: str | None = "1+2?", answer: str | None = "three", **more: Any) -> Run:

@@ -15,7 +15,7 @@ from toolgrade import ToolCall, ToolCallParams, ToolCorrectnessMetric, Toolgrade
 from toolgrade.capture import JsonlSink, Sink
 from toolgrade.cases import Run
 from toolgrade.cli.main import main
-from toolgrade.dataset import read_cases
+from toolgrade.inputs import read_cases
 from toolgrade.redact import OFF, REDACTED
 
 SECRET = "hunter2"
@@ -95,7 +95,7 @@ def test_the_command_line_reads_the_file(tmp_path: Path) -> None:
 
     done = CliRunner().invoke(main, ["score", str(path), "--json", "-"])
 
-    assert "runs.jsonl:2: left out a torn line" in done.output
+    assert "runs.jsonl:2: $: a torn line" in done.output
     assert "needs expected_tools" in done.output
 
 

@@ -15,8 +15,8 @@ import toolgrade
 from toolgrade._internal.markers import CANCEL_MARK
 from toolgrade.capture.sinks import JsonlSink
 from toolgrade.cases import Run
-from toolgrade.dataset import read_cases
 from toolgrade.errors import DataFileError, ToolgradeWarning
+from toolgrade.inputs import read_cases
 from victims import SINK_WRITER
 
 SECRET = "hunter2"

@@ -102,11 +102,11 @@ def test_totals_do_not_depend_on_how_rows_are_divided(cuts: list[int], rng: rand
     assert sum((totals_of([part], metrics()) for part in results), Totals()) == expected
 
 
-@pytest.mark.parametrize("made", [pa.table, pa.record_batch])
-def test_a_batch_gives_a_batch_and_a_table_a_table(made: Any) -> None:
+@pytest.mark.parametrize("form", [pa.table, pa.record_batch])
+def test_a_batch_gives_a_batch_and_a_table_a_table(form: Any) -> None:
     """Spark takes only record batches, Ray Data only tables; both may be empty."""
     for column in ([GOOD, "no"], []):
-        batch = made({"case": pa.array(column, pa.string())})
+        batch = form({"case": pa.array(column, pa.string())})
         results = score_batch(batch, metrics())
 
         assert type(results) is type(batch)

@@ -15,7 +15,7 @@ from types import ModuleType
 from processes import ROOT
 from toolgrade.capture import conversations
 from toolgrade.cases import ConversationalTestCase, LLMTestCase
-from toolgrade.dataset import read_cases
+from toolgrade.inputs import read_cases
 from toolgrade.testing import AdapterContract, Recorded, Scene
 
 Converse = Callable[[str, list[Scene]], ConversationalTestCase]

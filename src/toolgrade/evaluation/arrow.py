@@ -177,16 +177,16 @@ def _text_column(schema: Any) -> str:  # noqa: ANN401 - pyarrow has no types
     Raises:
         DataFileError: There is not one, or it does not hold texts.
     """
-    found = [name for name in schema.names if name in {"case", "messages"}]
-    if len(found) != 1:
+    names = [name for name in schema.names if name in {"case", "messages"}]
+    if len(names) != 1:
         columns = ", ".join(map(repr, schema.names))
         raise DataFileError.of(f"the batch must have one column 'case' or 'messages' with JSON texts, got {columns}")
-    kind = schema.field(found[0]).type
+    kind = schema.field(names[0]).type
     if not _is_text(kind):
         is_nested = _arrow().types.is_nested(kind)
         reason = ", because absent keys would become null in a nested column" if is_nested else ""
-        raise DataFileError.of(f"the column {found[0]!r} must hold texts, got {kind}; write JSON text{reason}")
-    return str(found[0])
+        raise DataFileError.of(f"the column {names[0]!r} must hold texts, got {kind}; write JSON text{reason}")
+    return str(names[0])
 
 
 def _is_text(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types

@@ -54,9 +54,9 @@ class Totals:
         """
         if not self.metrics or not other.metrics:
             return Totals(self.metrics or other.metrics)
-        ours, theirs = (", ".join(map(str, one.metrics)) for one in (self, other))
-        if ours != theirs:
-            raise InvalidDataError(f"totals must be of the same metrics to be added, got {ours} and {theirs}")
+        names, other_names = (", ".join(map(str, one.metrics)) for one in (self, other))
+        if names != other_names:
+            raise InvalidDataError(f"totals must be of the same metrics to be added, got {names} and {other_names}")
         return Totals(tuple(one.plus(another) for one, another in zip(self.metrics, other.metrics, strict=True)))
 
     def report(self) -> Report:
