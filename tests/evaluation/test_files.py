@@ -85,6 +85,7 @@ def outcome(paths: Sequence[Path], part_bytes: int, processes: int, folder: Path
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         patch.setattr(files, "PART_BYTES", part_bytes)
+        patch.setattr(files, "WORTH_A_PROCESS", 1)
         try:
             report = evaluate([*paths], metrics(), results=target, processes=processes, **options)
         except (ConfigurationError, DataFileError) as raised:
@@ -174,6 +175,7 @@ def test_every_byte_is_in_one_part(tmp_path: Path, text: bytes, part_bytes: int)
     path.write_bytes(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "PART_BYTES", part_bytes)
+        patch.setattr(files, "WORTH_A_PROCESS", 1)
         parts = list(divide([str(path)]))
 
     pieces = [text if part.first is None else text[part.start : part.end] for part in parts]
@@ -392,6 +394,7 @@ def test_metrics_that_cannot_travel_are_refused(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "PART_BYTES", 200)
+        patch.setattr(files, "WORTH_A_PROCESS", 1)
         with pytest.raises(ConfigurationError, match=r"cannot be handed to other processes.*processes=1"):
             evaluate(path, [Local()], processes=2)
         assert len(evaluate(path, [Local()], processes=1).cases) == 30
@@ -429,6 +432,7 @@ def test_zstd_frames_are_read_to_the_end() -> None:
 def test_memory_does_not_grow_with_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the worst cases are whole; the others are outlines, of some hundred bytes."""
     monkeypatch.setattr(files, "PART_BYTES", 20_000)
+    monkeypatch.setattr(files, "WORTH_A_PROCESS", 1)
 
     def peak(number: int) -> int:
         path = tmp_path / f"{number}"
@@ -452,6 +456,7 @@ def test_memory_does_not_grow_with_the_cases(tmp_path: Path, monkeypatch: pytest
 def large_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of some hundred parts."""
     monkeypatch.setattr(files, "PART_BYTES", 300)
+    monkeypatch.setattr(files, "WORTH_A_PROCESS", 1)
     return write_lines(path, 400)
 
 

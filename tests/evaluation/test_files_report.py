@@ -21,6 +21,7 @@ from toolgrade.report.text.breakdown import breakdowns, warning_kinds
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of many parts, with blank lines, duplicate ids, one huge line and warnings."""
     monkeypatch.setattr(files, "PART_BYTES", 900)
+    monkeypatch.setattr(files, "WORTH_A_PROCESS", 1)
     rng = random.Random(7)
     lines: list[str] = []
     for index in range(300):

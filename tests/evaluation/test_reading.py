@@ -60,7 +60,7 @@ def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
         for entry in report.cases:
             row = Row(entry.case, entry.index, results=entry.results)
             file.write(head_of(Unit(entry.index)) + rest_of([row], "0123456789abcdef"))
-        file.complete(len(report.cases), (), 1.5)
+        file.complete(len(report.cases), 1.5)
     return path
 
 
@@ -269,14 +269,18 @@ def test_partial_file_is_a_report(tmp_path: Path) -> None:
 
 
 def test_the_last_line_of_a_case_counts(tmp_path: Path) -> None:
-    """And the last header: cases that it does not have, of an earlier session, do not count."""
+    """And the last session: of an earlier one, only the cases count that it keeps."""
     head, one, two, three, end = lines(tmp_path)
+    kept = json.dumps({"kept": [[0, 0], [1, 10**9]]}) + "\n"
 
     assert [case.label for case in read(head, one, three, changed(one, id="b", content={}), end).cases][:1] == ["b"]
-    fewer = changed(head, cases=2), changed(end, cases=2, places=2)
-    report = read(head, one, two, three, *fewer)
-    assert [case.label for case in report.cases] == ["a", "b"]
-    assert not report.interrupted
+    assert [case.label for case in read(head, one, two, three, head, kept, end).cases] == ["a", "b", "c"]
+    report = read(head, one, two, three, end, head, two)
+    assert [case.label for case in report.cases] == ["b"]
+    assert (report.interrupted, report.passed) == (True, False)
+    with pytest.warns(BadLineWarning, match="is the header of another evaluation"):
+        other = read(head, one, two, three, end, changed(head, metrics=[{"metric": "m", "threshold": 0.5}]))
+    assert (other.cases, other.passed) == ((), False)
 
 
 @pytest.mark.parametrize("cut", [2, 5, 100])
@@ -316,12 +320,12 @@ def test_bad_lines_are_named_and_their_cases_are_not_measured(tmp_path: Path) ->
         assert [case.label for case in read(head, one, text, three, two, end).cases] == ["a", "b", "c"]
 
 
-def test_lost_lines_of_files_are_those_that_were_not_left_out(tmp_path: Path) -> None:
-    """Places of interrupted runs that were resumed are not cases."""
+def test_lost_lines_of_files_are_counted(tmp_path: Path) -> None:
+    """Places of interrupted runs that were resumed are not cases, so only the number is known."""
     head, one, _, three, end = lines(tmp_path)
     plain = {name: value for name, value in json.loads(head).items() if name != "cases"}
     head = json.dumps({**plain, "kind": "files"}) + "\n"
-    end = changed(end, cases=3, places=4, left_out=[1])
+    end = changed(end, cases=3)
 
     report = read(head, one, three, end)
 

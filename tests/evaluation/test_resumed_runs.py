@@ -82,6 +82,7 @@ def test_every_reader_leaves_out_the_same_runs(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "PART_BYTES", part_bytes)
+        patch.setattr(files, "WORTH_A_PROCESS", 1)
         for path in (plain, packed, array):
             assert [case.id for case in read_quietly(path)] == ids
             assert ids_of(path, processes=1) == ids
@@ -103,6 +104,7 @@ def test_a_file_that_has_grown_is_resumed(
     lines = [line(run_id, status, number) for number, (run_id, status) in enumerate(runs)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "PART_BYTES", part_bytes)
+        patch.setattr(files, "WORTH_A_PROCESS", 1)
         path.write_text("\n".join(lines[:begun]) + "\n", encoding="utf-8")
         ids_of(path, results=results)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

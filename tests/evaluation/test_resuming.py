@@ -47,6 +47,7 @@ from toolgrade.agents import Conversation
 from toolgrade.compat.deepeval.tracing import update_current_span
 from toolgrade.errors import BadLineWarning, ToolgradeWarning
 from toolgrade.evaluation import files, partial_report, read_results
+from toolgrade.expect import Expect, Plan, Predicate
 from toolgrade.report.report import CaseResult
 from victims import EVALUATION, SCORE, processes_with, times_written
 
@@ -155,7 +156,54 @@ def test_lines_come_while_it_runs(tmp_path: Path) -> None:
 
     ask(looks, path, max_concurrency=1)
 
-    assert counts == [0, 2, 3, 4, 5, 6]
+    assert counts == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_golden_with_a_predicate_is_asked_again(tmp_path: Path) -> None:
+    """The code of a predicate has no text, so that a change cannot be seen."""
+    path = tmp_path / "r.jsonl"
+    asked: list[str] = []
+
+    async def pays(question: str, _: Conversation) -> Run:
+        asked.append(question)
+        return Run(input=question, calls=[ToolCall(name="pay", input_parameters={"n": 5})])
+
+    for limit in (1, 100):
+        plan = Plan([Expect("pay", {"n": Predicate(lambda value, limit=limit: value > limit)})])
+        goldens = [Golden(id="a", input="q", expected_tools=plan)]
+        metrics = [ToolCorrectnessMetric(evaluation_params=["input_parameters"])]
+        report = evaluate(goldens=goldens, agent=pays, metrics=metrics, results=path, resume=True)
+
+    assert asked == ["q", "q"]
+    assert report.summaries[0].mean == 0
+
+
+@pytest.mark.parametrize("answers", [0, 2])
+def test_results_of_changed_goldens_do_not_count_in_an_unfinished_session(tmp_path: Path, answers: int) -> None:
+    """Also if it is stopped before its first result: what an earlier session measured says nothing of them."""
+    path = tmp_path / "r.jsonl"
+    asked: list[str] = []
+
+    async def agent(question: str, _: Conversation) -> Run:
+        asked.append(question)
+        if len(asked) == 4 + answers + 1:
+            raise KeyboardInterrupt
+        return Run(input=question, calls=[ToolCall(name="a")])
+
+    def run(tool: str) -> Report:
+        goldens = [Golden(id=key, input=key, expected_tools=[ToolCall(name=tool)]) for key in "abcd"]
+        options: dict[str, Any] = {"results": path, "resume": True, "max_concurrency": 1}
+        return evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], **options)
+
+    assert run("a").passed
+    with pytest.raises(KeyboardInterrupt):
+        run("b")
+    report = read_results(path)
+
+    assert (report.interrupted, report.passed, len(report.cases)) == (True, False, answers)
+    assert not any(summary.passed for summary in report.summaries)
+    assert run("a").passed  # nothing of the first session is lost
+    assert len(asked) == 4 + answers + 1
 
 
 class Unsure:
@@ -330,6 +378,7 @@ def test_files_that_have_changed_are_resumed(
         with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
             warnings.simplefilter("ignore", BadLineWarning)
             patch.setattr(files, "PART_BYTES", part_bytes)
+            patch.setattr(files, "WORTH_A_PROCESS", 1)
             return evaluate(path, metrics, processes=1, cluster=cluster, max_concurrency=1, **options)
 
     run(before, clusters[0], results=results)
@@ -446,7 +495,9 @@ def test_evaluation_of_cases_can_be_resumed(tmp_path: Path) -> None:
 
     assert again == report
     assert again.about == read_results(path).about
-    assert path.read_bytes().count(b"\n") == 6  # with the header of the second session, and the end
+    assert (
+        path.read_bytes().count(b"\n") == 7
+    )  # with the header of the second session, the case that it keeps, and the end
     assert compare(path, report).in_both == 3
 
 

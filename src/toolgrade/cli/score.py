@@ -56,7 +56,7 @@ _golden_option = options_in("Expectations")
 @click.option(
     "--results",
     type=Target(dir_okay=False),
-    help="Write each case with its results as soon as it is scored, as JSON Lines without secrets.",
+    help="Write each case with its results, part by part, as JSON Lines without secrets.",
 )
 @click.option(
     "--resume",

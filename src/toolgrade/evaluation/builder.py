@@ -61,18 +61,20 @@ class ReportBuilder:
         """Take the units from the file that it has with the hash of their golden or case."""
         if self.file is None:
             return
+        kept: list[Unit] = []
         moved: list[bytes] = []
         for unit, digest in hashes.items():
             stored = self.file.find(digest, unit)
             rows = None if stored is None else self.file.rows(stored)
             if stored is None or rows is None:
                 continue
-            if stored.unit != unit:
+            if self.file.is_there(stored, unit):
+                kept.append(unit)
+            else:
                 moved.append(head_of(unit) + self.file.rest(stored))
                 rows = [row._replace(place=unit.place, trial=unit.trial) for row in rows]
             self._rows[unit] = rows
-        if moved:  # at once, since a line may take the place of one that moves elsewhere
-            self.file.write(b"".join(moved))
+        self.file.begin(kept, b"".join(moved), len(hashes))
 
     def resumed(self, row: Row, digest: str) -> tuple[Row, bool] | None:
         """Return a row of a recorded case with its results from the file, and whether it has a line there already.
@@ -81,10 +83,10 @@ class ReportBuilder:
         """
         stored = None if self.file is None else self.file.find(digest, row.unit, reuse=True)
         rows = None if self.file is None or stored is None else self.file.rows(stored)
-        if not rows:
+        if not rows or stored is None or self.file is None:
             return None
         before, *_ = rows
-        is_there = (before.unit, before.golden) == (row.unit, row.golden)
+        is_there = self.file.is_there(stored, row.unit) and before.golden == row.golden
         return row._replace(results=before.results), is_there and case_names(before.case) == case_names(row.case)
 
     def store(self, unit: Unit, rows: list[Row], rest: bytes = b"") -> None:
@@ -109,7 +111,7 @@ class ReportBuilder:
             raise _nothing_to_score(rows)
         about = self._about_now()
         if self.file is not None:
-            self.file.complete(len({unit.place for unit in self._rows}), (), about["seconds"])
+            self.file.complete(len({unit.place for unit in self._rows}), about["seconds"])
         return replace(self.report(), about=about)
 
     def report(self, *, interrupted: bool = False) -> Report:
@@ -117,12 +119,11 @@ class ReportBuilder:
         names, cases = report_table(self.rows, self.names, self.trials, agents=self.agents)
         return Report(names, cases, self.trials, interrupted, self._about_now())
 
-    def file_report(self, rows: Sequence[Row], places: int, *, interrupted: bool = False) -> Report:
+    def file_report(self, rows: Sequence[Row], *, interrupted: bool = False) -> Report:
         """Write the end of the file, unless interrupted, and return the report of rows of recorded files."""
         about = self._about_now()
         if self.file is not None and not interrupted:
-            left_out = sorted({*range(places)} - {row.place for row in rows}) if places > len(rows) else []
-            self.file.complete(len(rows), left_out, about["seconds"])
+            self.file.complete(len(rows), about["seconds"])
         report = ranked_report(rows, self.names)
         return replace(report, interrupted=interrupted, about=about)
 

@@ -51,8 +51,11 @@ from toolgrade.result import MetricResult, errored_result
 
 T = TypeVar("T")
 
-PART_BYTES = 4 << 20
-"""Bytes of a part: a second of work, so that a killed process loses little, and that all cores are busy to the end."""
+PART_BYTES = 1 << 20
+"""Bytes of a part: below a second of work, so that a killed process loses little, and all cores are busy to the end."""
+
+WORTH_A_PROCESS = 4 << 20
+"""Bytes that justify starting one more process."""
 
 _MAX_WARNINGS = 1000
 """Most distinct warnings that are stored; further ones are only counted."""
@@ -477,7 +480,7 @@ class FileEvaluation:
         paths = self.plan.paths
         total, done = sum(map(size_of, paths)), 0
         self._progress(done, total, 0)
-        workers = min(self._processes, 1 + total // PART_BYTES)
+        workers = min(self._processes, 1 + total // WORTH_A_PROCESS)
         with closing(run_jobs(_Work(self.plan), divide(paths), workers)) as outcomes:
             for part, outcome in outcomes:
                 self._take(one for item in outcome.items for one in self._intake.take(item.tag, item))
@@ -497,11 +500,12 @@ class FileEvaluation:
     def report(self, *, interrupted: bool = False) -> Report:
         """Return the report of the cases that are done."""
         self._rows.trim()
-        return self._builder.file_report(self._rows.rows, self._intake.places, interrupted=interrupted)
+        return self._builder.file_report(self._rows.rows, interrupted=interrupted)
 
     def _take(self, accepted: Iterable[tuple[Unit, int | None, Outcome]]) -> None:
         """Take outcomes, and write their lines unless the file of results has them."""
         lines: list[bytes] = []
+        kept: list[Unit] = []
         for unit, golden, outcome in accepted:
             row, rest = outcome.row._replace(place=unit.place, trial=unit.trial, golden=golden), outcome.rest
             if outcome.item is not None:
@@ -509,10 +513,12 @@ class FileEvaluation:
             self._rows.add(row)
             if rest:
                 lines.append(head_of(unit, golden) + rest)
+            else:
+                kept.append(unit)
         if self._rejects and self._intake.bad.count:
             raise self._intake.bad.error()
-        if lines and self._builder.file is not None:
-            self._builder.file.write(b"".join(lines))
+        if (lines or kept) and self._builder.file is not None:
+            self._builder.file.write(b"".join(lines), kept)
 
     def _resumed(self, row: Row, item: Item, digest: str) -> tuple[Row, bytes]:
         """Return the row of a case that the file of results has, and the end of its line if it is written again."""

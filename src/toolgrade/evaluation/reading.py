@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Annotated, Any
@@ -163,14 +163,12 @@ def _report_of_lines(data: bytes, name: str) -> Report:
         raise file_error(name, [Problem("$", "the file is empty", 1)])
     metrics = [metric.metric for metric in header.metrics]
     rows: list[Row] = []
-    left_out = frozenset(() if content.end is None else content.end.left_out)
     for stored in content.stored.values():
-        if _is_current(stored.unit, content, left_out):
-            try:
-                rows += read_rows(data[stored.start : stored.start + stored.size], metrics)
-            except InvalidDataError as error:
-                line = data.count(b"\n", 0, stored.start) + 1
-                bad += [Problem(one.path, one.message, line) for one in problems_of(error)]
+        try:
+            rows += read_rows(data[stored.start : stored.start + stored.size], metrics)
+        except InvalidDataError as error:
+            line = data.count(b"\n", 0, stored.start) + 1
+            bad += [Problem(one.path, one.message, line) for one in problems_of(error)]
     lost = _lost_rows(rows, content, header)
     if lost or content.end is None:  # else each of their cases has a later line, of a session that resumed the file
         for problem in bad[:_MAX_NAMED]:
@@ -185,29 +183,19 @@ def _report_of_lines(data: bytes, name: str) -> Report:
     return Report(names, cases, header.trials, content.end is None, about)
 
 
-def _is_current(unit: Unit, content: Content, left_out: Collection[int]) -> bool:
-    """Return whether a unit is one of the last session: an earlier one may have had more cases or trials."""
-    header, end = content.header, content.end
-    if header is None or header.cases is None:
-        return header is not None and (end is None or (unit.place < end.places and unit.place not in left_out))
-    if unit.agent not in (header.agents or NO_AGENTS) or (unit.trial is None) != (header.trials is None):
-        return False
-    return unit.place < header.cases and (unit.trial or 1) <= (header.trials or 1)
-
-
 def _lost_rows(rows: Sequence[Row], content: Content, header: Header) -> list[Row]:
     """Return a row that was not measured for each unit of a complete evaluation whose line cannot be read."""
     existing = {row.unit for row in rows}
     if content.end is None:
         return []
     agents = header.agents or NO_AGENTS
-    expected = content.end.places if header.cases is None else header.cases * (header.trials or 1) * len(agents)
-    if expected > _MOST_LOST + 2 * (len(existing) + len(content.end.left_out)):  # do not make rows of any number
+    expected = content.end.cases if header.cases is None else header.cases * (header.trials or 1) * len(agents)
+    if expected > _MOST_LOST + 2 * len(existing):  # do not make rows of any number
         message = f"the file must have lines of {expected:,} cases, and has {len(existing):,}; restore it"
         raise DataFileError.of(message)
     if header.cases is None:
-        others = {unit.place for unit in existing}.union(content.end.left_out)
-        missing = [Unit(place) for place in range(content.end.places) if place not in others]
+        end = 1 + max((unit.place for unit in existing), default=-1)
+        missing = [Unit(end + number) for number in range(content.end.cases - len(existing))]
     else:
         trials = [None] if header.trials is None else range(1, header.trials + 1)
         units = (Unit(*one) for one in product(range(header.cases), trials, agents))

@@ -2,13 +2,14 @@
 
     {"toolgrade_results": 2, "toolgrade": "1.0", "metrics": [{"metric": "tool_correctness", "threshold": 0.5}]}
     {"case": 0, "trial": 1, "hash": "d3b0...", "id": "refund", "type": "case", "content": {...}, "results": [...]}
-    {"complete": true, "cases": 1, "places": 1, "seconds": 2.1}
+    {"complete": true, "cases": 1, "seconds": 2.1}
 
-`case` is the position of the case, or of the golden that an agent answered. The file is only appended to: of several
-lines of one case, trial and agent, the last one counts, and so does the last header. A case of a file has one line,
-whatever its trial: the runs of a golden are counted anew in each session. `hash` is that of the golden for
-an agent, of the case with what its golden expects for recorded runs: a case whose hash has changed is measured again.
-An evaluation is complete if an end is the last line. A line that cannot be read is named, and its case is not measured.
+`case` is the position of the case, or of the golden that an agent answered. `hash` is that of the golden for an agent,
+of the case with what its golden expects for recorded runs: a case whose hash has changed is measured again. The file is
+only appended to: a session that resumes it writes a header, the cases whose lines it keeps (`{"kept": [[0, 41]]}`: from
+the first to the last of a range), the other cases and an end. Only cases of the last session count, and it is complete
+if an end is the last line. A case of a file has one line, whatever its trial: the runs of a golden are counted anew in
+each session. A line that cannot be read is named, and its case is not measured.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import os
 import platform
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timezone
@@ -116,17 +117,19 @@ class Header(Written):
         return {name: getattr(self, name) for name in ("toolgrade", "python", "started_at")}
 
 
-class End(Written):
-    """The last line of a complete evaluation.
+class Kept(Written):
+    """Cases of a session whose lines stand before its header: the first and the last place of each range."""
 
-    `left_out` are those of the `places` in recorded files that are not `cases`: interrupted runs that a later line has
-    again, resumed.
-    """
+    kept: list[Annotated[list[Position], Field(min_length=2, max_length=2)]]
+    trial: Annotated[int, Field(ge=1)] | None = None
+    agent: str | None = None
+
+
+class End(Written):
+    """The last line of a complete evaluation."""
 
     complete: Literal[True]
     cases: Position
-    places: Position
-    left_out: list[Position] = Field(default_factory=list[int])
     seconds: float = 0.0
 
 
@@ -192,14 +195,34 @@ class Stored(NamedTuple):
 
 @dataclass
 class Content:
-    """What a file of results holds. `bad` are the lines that cannot be read, apart from a torn last one."""
+    """What a file of results holds.
+
+    `stored` has the lines of the last session, and of earlier ones those that it kept; `latest` the last line of each
+    case, and `lines` all of them; `most` is the last place. `bad` are the lines that cannot be read, apart from a torn
+    last one.
+    """
 
     header: Header | None = None
     stored: dict[Unit, Stored] = field(default_factory=dict[Unit, Stored])
+    latest: dict[Unit, Stored] = field(default_factory=dict[Unit, Stored])
+    lines: list[Stored] = field(default_factory=list[Stored])
     end: End | None = None
     size: int = 0
+    most: int = -1
     bad: list[Problem] = field(default_factory=list[Problem])
     torn: Problem | None = None
+
+    def key_of(self, unit: Unit) -> Unit:
+        """Return the unit that tells lines apart: a case of a file has one line, whatever trial it is."""
+        return Unit(unit.place) if self.header is not None and self.header.kind == "files" else unit
+
+    def keep(self, kept: Kept) -> None:
+        """Take lines of earlier sessions into the last one."""
+        for first, last in kept.kept:
+            for place in range(first, min(last, self.most) + 1):
+                unit = self.key_of(Unit(place, kept.trial, kept.agent))
+                if unit in self.latest:
+                    self.stored[unit] = self.latest[unit]
 
 
 def is_header(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -243,14 +266,17 @@ def _take(value: object, content: Content, size: int) -> Iterator[Problem]:
         return
     try:
         if is_header(value):
-            header = _read_header(value)
-            if content.header is not None and content.header.kind != header.kind:
-                content.stored.clear()
-            content.header, content.end = header, None
+            header, before = _read_header(value), content.header
+            content.header, content.stored, content.end = header, {}, None
+            if before is not None and (before.kind, _metric_texts(before)) != (header.kind, _metric_texts(header)):
+                content.latest, content.lines = {}, []
+                yield Problem("$", "is the header of another evaluation; the cases before it are not counted")
         elif content.header is None:
             yield Problem("$", "the header cannot be read")
         elif "complete" in value:
             content.end = End.model_validate(value)
+        elif "kept" in value:
+            content.keep(Kept.model_validate(value))
         else:
             content.end = None
             unit = Unit(value["case"], value.get("trial"), value.get("agent"))
@@ -258,8 +284,10 @@ def _take(value: object, content: Content, size: int) -> Iterator[Problem]:
             if not isinstance(digest, str) or type(value["case"]) is not int:
                 yield Problem("$", "case must be a number and hash a text")
                 return
-            key = Unit(unit.place) if content.header.kind == "files" else unit
-            content.stored[key] = Stored(unit, digest, content.size, size, _status(value))
+            stored = Stored(unit, digest, content.size, size, _status(value))
+            content.stored[content.key_of(unit)] = content.latest[content.key_of(unit)] = stored
+            content.lines.append(stored)
+            content.most = max(content.most, unit.place)
     except InvalidDataError as error:
         yield from problems_of(error)
     except (KeyError, TypeError, AttributeError) as error:
@@ -331,12 +359,17 @@ class ResultsFile:
         except BaseException:
             self.close()
             raise
+        self.is_untouched = False
         self._by_hash: dict[str, dict[Unit, Stored]] = {}
-        for stored in self.content.stored.values():
-            if resume == "missing" or stored.status == "passed" or (resume, stored.status) == ("errored", "failed"):
-                self._by_hash.setdefault(stored.hash, {})[stored.unit] = stored
+        for stored in self.content.lines:
+            lines = self._by_hash.setdefault(stored.hash, {})
+            lines[stored.unit] = stored
+            if resume != "missing" and stored.status not in {"passed", "failed" if resume == "errored" else "passed"}:
+                del lines[stored.unit]
 
     def _begin(self) -> None:
+        if not os.path.samestat(os.fstat(self._file), Path(self.path).stat()):  # whoever began it has removed it
+            raise ConfigurationError(f"another program was writing to {printable(self.path)}; try again")
         with os.fdopen(self._file, "rb", closefd=False) as file:
             file.seek(0)
             self.is_new = not file.read(1) and S_ISREG(os.fstat(self._file).st_mode)
@@ -372,10 +405,15 @@ class ResultsFile:
 
     def rows(self, stored: Stored) -> list[Row] | None:
         """Return the rows of a stored line, `None` if it is wrong, so that its case must be measured again."""
+        line = self._line(stored)
         try:
-            return read_rows(self._line(stored), [metric.metric for metric in self._header.metrics])
+            return read_rows(line, [metric.metric for metric in self._header.metrics]) if _REST in line else None
         except InvalidDataError:
             return None
+
+    def is_there(self, stored: Stored, unit: Unit) -> bool:
+        """Return whether a line is that of this unit, and no other one came later."""
+        return stored.unit == unit and self.content.latest.get(self.content.key_of(unit)) is stored
 
     def rest(self, stored: Stored) -> bytes:
         """Return the end of a stored line, for the line of another unit."""
@@ -387,12 +425,13 @@ class ResultsFile:
             file.seek(stored.start)
             return file.read(stored.size)
 
-    def write(self, lines: bytes) -> None:
-        """Write lines, after the header of this session.
+    def write(self, lines: bytes, kept: Iterable[Unit] = ()) -> None:
+        """Write lines, after the header of this session; `kept` are cases whose lines stand before it.
 
         Raises:
             OSError: They cannot be written; readers ignore the part that was.
         """
+        lines = b"".join(_kept_lines(kept)) + lines
         if not self._is_begun:
             self._is_begun = True
             lines = (b"\n" if self._needs_break else b"") + self._header.to_json().encode() + b"\n" + lines
@@ -401,16 +440,21 @@ class ResultsFile:
         if written < len(lines):
             raise OSError(f"{self.path}: only {written} of {len(lines)} bytes could be written; is the disk full?")
 
-    def complete(self, cases: int, left_out: Sequence[int], seconds: float) -> None:
+    def begin(self, kept: Sequence[Unit], lines: bytes, total: int) -> None:
+        """Write the header of a session of `total` cases, unless the file has all of them and is complete.
+
+        From then on a file that is not completed is seen to be interrupted, and only the lines of this session count.
+        """
+        header, content = self._header, self.content
+        is_same = content.header is not None and content.header.counts == header.counts and content.end is not None
+        self.is_untouched = is_same and not lines and len(kept) == total == len(content.stored)
+        if not self.is_untouched:
+            self.write(lines, kept)
+
+    def complete(self, cases: int, seconds: float) -> None:
         """Write the end, unless the file has it and nothing has changed."""
-        places = cases + len(left_out)
-        line: dict[str, Any] = {"complete": True, "cases": cases, "places": places}
-        line |= {"left_out": left_out} if left_out else {}
-        header, end = self.content.header, self.content.end
-        is_same = header is not None and header.counts == self._header.counts
-        is_same &= end is not None and (end.cases, end.left_out) == (cases, [*left_out])
-        if self._is_begun or not is_same:
-            self.write(json_text({**line, "seconds": seconds}).encode() + b"\n")
+        if not self.is_untouched:
+            self.write(json_text({"complete": True, "cases": cases, "seconds": seconds}).encode() + b"\n")
 
     def close(self) -> None:
         """Close the file; remove it if it is new and nothing was written."""
@@ -431,6 +475,19 @@ class ResultsFile:
     ) -> None:
         """Close the file."""
         self.close()
+
+
+def _kept_lines(units: Iterable[Unit]) -> Iterator[bytes]:
+    """Yield a line for the units of each trial and agent."""
+    places: dict[tuple[int | None, str | None], list[list[int]]] = {}
+    for place, trial, agent in units:
+        ranges = places.setdefault((trial, agent), [])
+        if ranges and ranges[-1][1] == place - 1:
+            ranges[-1][1] = place
+        else:
+            ranges.append([place, place])
+    for (trial, agent), ranges in places.items():
+        yield json_text({"kept": ranges, **drop_none({"trial": trial, "agent": agent})}).encode() + b"\n"
 
 
 def head_of(unit: Unit, golden: int | None = None) -> bytes:
@@ -470,7 +527,9 @@ def _row_members(row: Row, encoded: EncodedCase, *, contents: bool) -> bytes:
 
 
 def hash_of(encoded: EncodedCase) -> str:
-    """Return the hash of a golden or a case."""
+    """Return the hash of a golden or a case; of one with a predicate, whose code has no text, it is never the same."""
+    if b'"$is": "predicate"' in encoded.text:
+        return os.urandom(_DIGITS // 2).hex()
     return hashlib.sha256(encoded.text).hexdigest()[:_DIGITS]
 
 

@@ -76,7 +76,7 @@ def evaluate(
             intervals treat the trials of a golden as one cluster.
         cluster: Path of the field of a recorded case that says which cases are repetitions of one another, such as
             `metadata.task`.
-        results: File to which each case is written with its results as soon as it is measured, without secrets: JSON
+        results: File to which each case (of files, each part) is written with its results, without secrets: JSON
             Lines for `toolgrade.evaluation.read_results`. It must not exist yet, unless it is resumed.
         resume: Resume that file if it exists: `True` or `"missing"` measures the cases that have no results in it, or
             whose golden or content has changed; `"errored"` also those that could not be measured or whose agent broke;

@@ -20,7 +20,7 @@ from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.case_json import encode_case
 from toolgrade.evaluation.measuring import checked_result, is_batched, measure_in_thread, waits
 from toolgrade.evaluation.observed_app import ObservedApp, Pending
-from toolgrade.evaluation.results_file import hash_of, rest_of
+from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
 from toolgrade.evaluation.rows import Row, Unit
 from toolgrade.metrics import Metric, MetricLike
 from toolgrade.report import Report
@@ -128,12 +128,20 @@ class Session:
         self._metric_lock = asyncio.Lock()
 
     def _resume_recorded(self, recorded: Mapping[Unit, tuple[int | None, Item]]) -> None:
+        kept: list[Unit] = []
+        lines: list[bytes] = []
         for unit, (golden, item) in recorded.items():
             row = Row(item.case, unit.place, unit.trial, golden=golden)
             resumed = self.builder.resumed(row, self._hashes[unit.place])
             if resumed is not None:
                 row, is_there = resumed
-                self.builder.store(unit, [row], b"" if is_there else self._rest(unit, [row]))
+                self.builder.store(unit, [row])
+                if is_there:
+                    kept.append(unit)
+                else:
+                    lines.append(head_of(unit, golden) + self._rest(unit, [row]))
+        if self.builder.file is not None:
+            self.builder.file.begin(kept, b"".join(lines), len(recorded))
 
     def measure_immediate(self) -> bool:
         """Measure existing cases in this thread, with the metrics that do not wait.
@@ -259,8 +267,7 @@ class Session:
         """Return the report, complete or of the units that are done."""
         if self.source.recorded is None:
             return self.builder.report(interrupted=True) if interrupted else self.builder.complete()
-        places = 1 + max((unit.place for unit in self.units), default=-1)
-        return self.builder.file_report(self.builder.rows, places, interrupted=interrupted)
+        return self.builder.file_report(self.builder.rows, interrupted=interrupted)
 
     @property
     def progress(self) -> tuple[int, int]:

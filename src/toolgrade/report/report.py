@@ -554,7 +554,9 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every scored result passed and every result could be measured."""
+        """Whether every scored result passed, every result could be measured, and the evaluation was completed."""
+        if self.interrupted:
+            return False
         if self.totals:
             return not any(summary.failed or summary.errored for summary in self.totals)
         return all(result.passed or result.status is ResultStatus.SKIPPED for _, result in self.results())
