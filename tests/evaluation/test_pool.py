@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import environment
+from processes import HEEDS_INTERRUPTS, environment
 from scale_workers import die, double, fail, fail_badly, is_alive, slower_first
 from toolgrade.errors import ConfigurationError, WorkerDiedError
 from toolgrade.evaluation.pool import run_jobs
@@ -70,6 +70,7 @@ def test_abandoned_results_stop_the_processes() -> None:
 def test_an_interrupt_during_a_fork_stops_the_program() -> None:
     """Python only prints an exception in the hooks of a fork, and the program would go on."""
     program = (
+        f"{HEEDS_INTERRUPTS}\n"
         "import os, signal; os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT))\n"
         "from scale_workers import double; from toolgrade.evaluation.pool import run_jobs\n"
         "try: list(run_jobs(double, iter([1, 2]), 2))\n"

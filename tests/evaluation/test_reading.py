@@ -271,10 +271,10 @@ def test_partial_file_is_a_report(tmp_path: Path) -> None:
 def test_the_last_line_of_a_case_counts(tmp_path: Path) -> None:
     """And the last session: of an earlier one, only the cases count that it keeps."""
     head, one, two, three, end = lines(tmp_path)
-    kept = json.dumps({"kept": [[0, 0], [1, 10**9]]}) + "\n"
+    reused = json.dumps({"reused": [[0, 0], [1, 10**9]]}) + "\n"
 
     assert [case.label for case in read(head, one, three, changed(one, id="b", content={}), end).cases][:1] == ["b"]
-    assert [case.label for case in read(head, one, two, three, head, kept, end).cases] == ["a", "b", "c"]
+    assert [case.label for case in read(head, one, two, three, head, reused, end).cases] == ["a", "b", "c"]
     report = read(head, one, two, three, end, head, two)
     assert [case.label for case in report.cases] == ["b"]
     assert (report.interrupted, report.passed) == (True, False)

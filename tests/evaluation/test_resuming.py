@@ -162,10 +162,10 @@ def test_lines_come_while_it_runs(tmp_path: Path) -> None:
 def test_a_golden_with_a_predicate_is_asked_again(tmp_path: Path) -> None:
     """The code of a predicate has no text, so that a change cannot be seen."""
     path = tmp_path / "r.jsonl"
-    asked: list[str] = []
+    questions: list[str] = []
 
     async def pays(question: str, _: Conversation) -> Run:
-        asked.append(question)
+        questions.append(question)
         return Run(input=question, calls=[ToolCall(name="pay", input_parameters={"n": 5})])
 
     for limit in (1, 100):
@@ -174,7 +174,7 @@ def test_a_golden_with_a_predicate_is_asked_again(tmp_path: Path) -> None:
         metrics = [ToolCorrectnessMetric(evaluation_params=["input_parameters"])]
         report = evaluate(goldens=goldens, agent=pays, metrics=metrics, results=path, resume=True)
 
-    assert asked == ["q", "q"]
+    assert questions == ["q", "q"]
     assert report.summaries[0].mean == 0
 
 
@@ -182,11 +182,11 @@ def test_a_golden_with_a_predicate_is_asked_again(tmp_path: Path) -> None:
 def test_results_of_changed_goldens_do_not_count_in_an_unfinished_session(tmp_path: Path, answers: int) -> None:
     """Also if it is stopped before its first result: what an earlier session measured says nothing of them."""
     path = tmp_path / "r.jsonl"
-    asked: list[str] = []
+    questions: list[str] = []
 
     async def agent(question: str, _: Conversation) -> Run:
-        asked.append(question)
-        if len(asked) == 4 + answers + 1:
+        questions.append(question)
+        if len(questions) == 4 + answers + 1:
             raise KeyboardInterrupt
         return Run(input=question, calls=[ToolCall(name="a")])
 
@@ -203,7 +203,7 @@ def test_results_of_changed_goldens_do_not_count_in_an_unfinished_session(tmp_pa
     assert (report.interrupted, report.passed, len(report.cases)) == (True, False, answers)
     assert not any(summary.passed for summary in report.summaries)
     assert run("a").passed  # nothing of the first session is lost
-    assert len(asked) == 4 + answers + 1
+    assert len(questions) == 4 + answers + 1
 
 
 class Unsure:

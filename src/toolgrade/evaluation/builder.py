@@ -61,7 +61,7 @@ class ReportBuilder:
         """Take the units from the file that it has with the hash of their golden or case."""
         if self.file is None:
             return
-        kept: list[Unit] = []
+        reused: list[Unit] = []
         moved: list[bytes] = []
         for unit, digest in hashes.items():
             stored = self.file.find(digest, unit)
@@ -69,12 +69,12 @@ class ReportBuilder:
             if stored is None or rows is None:
                 continue
             if self.file.is_there(stored, unit):
-                kept.append(unit)
+                reused.append(unit)
             else:
                 moved.append(head_of(unit) + self.file.rest(stored))
                 rows = [row._replace(place=unit.place, trial=unit.trial) for row in rows]
             self._rows[unit] = rows
-        self.file.begin(kept, b"".join(moved), len(hashes))
+        self.file.begin(reused, b"".join(moved), len(hashes))
 
     def resumed(self, row: Row, digest: str) -> tuple[Row, bool] | None:
         """Return a row of a recorded case with its results from the file, and whether it has a line there already.

@@ -505,7 +505,7 @@ class FileEvaluation:
     def _take(self, accepted: Iterable[tuple[Unit, int | None, Outcome]]) -> None:
         """Take outcomes, and write their lines unless the file of results has them."""
         lines: list[bytes] = []
-        kept: list[Unit] = []
+        reused: list[Unit] = []
         for unit, golden, outcome in accepted:
             row, rest = outcome.row._replace(place=unit.place, trial=unit.trial, golden=golden), outcome.rest
             if outcome.item is not None:
@@ -514,11 +514,11 @@ class FileEvaluation:
             if rest:
                 lines.append(head_of(unit, golden) + rest)
             else:
-                kept.append(unit)
+                reused.append(unit)
         if self._rejects and self._intake.bad.count:
             raise self._intake.bad.error()
-        if (lines or kept) and self._builder.file is not None:
-            self._builder.file.write(b"".join(lines), kept)
+        if (lines or reused) and self._builder.file is not None:
+            self._builder.file.write(b"".join(lines), reused)
 
     def _resumed(self, row: Row, item: Item, digest: str) -> tuple[Row, bytes]:
         """Return the row of a case that the file of results has, and the end of its line if it is written again."""

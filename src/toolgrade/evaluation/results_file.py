@@ -6,8 +6,8 @@
 
 `case` is the position of the case, or of the golden that an agent answered. `hash` is that of the golden for an agent,
 of the case with what its golden expects for recorded runs: a case whose hash has changed is measured again. The file is
-only appended to: a session that resumes it writes a header, the cases whose lines it keeps (`{"kept": [[0, 41]]}`: from
-the first to the last of a range), the other cases and an end. Only cases of the last session count, and it is complete
+only appended to: a session that resumes it writes a header, the cases whose lines it keeps (`{"reused": [[0, 41]]}`,
+first and last of each range), the other cases and an end. Only cases of the last session count, and it is complete
 if an end is the last line. A case of a file has one line, whatever its trial: the runs of a golden are counted anew in
 each session. A line that cannot be read is named, and its case is not measured.
 """
@@ -117,10 +117,10 @@ class Header(Written):
         return {name: getattr(self, name) for name in ("toolgrade", "python", "started_at")}
 
 
-class Kept(Written):
+class Reused(Written):
     """Cases of a session whose lines stand before its header: the first and the last place of each range."""
 
-    kept: list[Annotated[list[Position], Field(min_length=2, max_length=2)]]
+    reused: list[Annotated[list[Position], Field(min_length=2, max_length=2)]]
     trial: Annotated[int, Field(ge=1)] | None = None
     agent: str | None = None
 
@@ -197,7 +197,7 @@ class Stored(NamedTuple):
 class Content:
     """What a file of results holds.
 
-    `stored` has the lines of the last session, and of earlier ones those that it kept; `latest` the last line of each
+    `stored` has the lines of the last session, and of earlier ones those that it reused; `latest` the last line of each
     case, and `lines` all of them; `most` is the last place. `bad` are the lines that cannot be read, apart from a torn
     last one.
     """
@@ -216,11 +216,11 @@ class Content:
         """Return the unit that tells lines apart: a case of a file has one line, whatever trial it is."""
         return Unit(unit.place) if self.header is not None and self.header.kind == "files" else unit
 
-    def keep(self, kept: Kept) -> None:
+    def keep(self, reused: Reused) -> None:
         """Take lines of earlier sessions into the last one."""
-        for first, last in kept.kept:
+        for first, last in reused.reused:
             for place in range(first, min(last, self.most) + 1):
-                unit = self.key_of(Unit(place, kept.trial, kept.agent))
+                unit = self.key_of(Unit(place, reused.trial, reused.agent))
                 if unit in self.latest:
                     self.stored[unit] = self.latest[unit]
 
@@ -275,8 +275,8 @@ def _take(value: object, content: Content, size: int) -> Iterator[Problem]:
             yield Problem("$", "the header cannot be read")
         elif "complete" in value:
             content.end = End.model_validate(value)
-        elif "kept" in value:
-            content.keep(Kept.model_validate(value))
+        elif "reused" in value:
+            content.keep(Reused.model_validate(value))
         else:
             content.end = None
             unit = Unit(value["case"], value.get("trial"), value.get("agent"))
@@ -425,13 +425,13 @@ class ResultsFile:
             file.seek(stored.start)
             return file.read(stored.size)
 
-    def write(self, lines: bytes, kept: Iterable[Unit] = ()) -> None:
-        """Write lines, after the header of this session; `kept` are cases whose lines stand before it.
+    def write(self, lines: bytes, reused: Iterable[Unit] = ()) -> None:
+        """Write lines, after the header of this session; `reused` are cases whose lines stand before it.
 
         Raises:
             OSError: They cannot be written; readers ignore the part that was.
         """
-        lines = b"".join(_kept_lines(kept)) + lines
+        lines = b"".join(_reused_lines(reused)) + lines
         if not self._is_begun:
             self._is_begun = True
             lines = (b"\n" if self._needs_break else b"") + self._header.to_json().encode() + b"\n" + lines
@@ -440,16 +440,16 @@ class ResultsFile:
         if written < len(lines):
             raise OSError(f"{self.path}: only {written} of {len(lines)} bytes could be written; is the disk full?")
 
-    def begin(self, kept: Sequence[Unit], lines: bytes, total: int) -> None:
+    def begin(self, reused: Sequence[Unit], lines: bytes, total: int) -> None:
         """Write the header of a session of `total` cases, unless the file has all of them and is complete.
 
         From then on a file that is not completed is seen to be interrupted, and only the lines of this session count.
         """
         header, content = self._header, self.content
         is_same = content.header is not None and content.header.counts == header.counts and content.end is not None
-        self.is_untouched = is_same and not lines and len(kept) == total == len(content.stored)
+        self.is_untouched = is_same and not lines and len(reused) == total == len(content.stored)
         if not self.is_untouched:
-            self.write(lines, kept)
+            self.write(lines, reused)
 
     def complete(self, cases: int, seconds: float) -> None:
         """Write the end, unless the file has it and nothing has changed."""
@@ -477,7 +477,7 @@ class ResultsFile:
         self.close()
 
 
-def _kept_lines(units: Iterable[Unit]) -> Iterator[bytes]:
+def _reused_lines(units: Iterable[Unit]) -> Iterator[bytes]:
     """Yield a line for the units of each trial and agent."""
     places: dict[tuple[int | None, str | None], list[list[int]]] = {}
     for place, trial, agent in units:
@@ -487,7 +487,7 @@ def _kept_lines(units: Iterable[Unit]) -> Iterator[bytes]:
         else:
             ranges.append([place, place])
     for (trial, agent), ranges in places.items():
-        yield json_text({"kept": ranges, **drop_none({"trial": trial, "agent": agent})}).encode() + b"\n"
+        yield json_text({"reused": ranges, **drop_none({"trial": trial, "agent": agent})}).encode() + b"\n"
 
 
 def head_of(unit: Unit, golden: int | None = None) -> bytes:

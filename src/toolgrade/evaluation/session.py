@@ -128,7 +128,7 @@ class Session:
         self._metric_lock = asyncio.Lock()
 
     def _resume_recorded(self, recorded: Mapping[Unit, tuple[int | None, Item]]) -> None:
-        kept: list[Unit] = []
+        reused: list[Unit] = []
         lines: list[bytes] = []
         for unit, (golden, item) in recorded.items():
             row = Row(item.case, unit.place, unit.trial, golden=golden)
@@ -137,11 +137,11 @@ class Session:
                 row, is_there = resumed
                 self.builder.store(unit, [row])
                 if is_there:
-                    kept.append(unit)
+                    reused.append(unit)
                 else:
                     lines.append(head_of(unit, golden) + self._rest(unit, [row]))
         if self.builder.file is not None:
-            self.builder.file.begin(kept, b"".join(lines), len(recorded))
+            self.builder.file.begin(reused, b"".join(lines), len(recorded))
 
     def measure_immediate(self) -> bool:
         """Measure existing cases in this thread, with the metrics that do not wait.

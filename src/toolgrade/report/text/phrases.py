@@ -55,7 +55,7 @@ def counts_text(report: Report) -> str:
 
 def verdict(report: Report) -> str:
     """Return one word for the whole report: `failed`, `passed`, or `interrupted` if nothing failed so far."""
-    if not report.passed:
+    if any(summary.failed or summary.errored for summary in report.summaries):
         return "failed"
     return "interrupted" if report.interrupted else "passed"
 
