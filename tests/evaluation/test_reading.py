@@ -264,23 +264,23 @@ def test_partial_file_is_a_report(tmp_path: Path) -> None:
     assert [len(read(*entries[:end]).cases) for end in range(1, 6)] == [0, 1, 2, 3, 3]
     assert [case.label for case in read(entries[0], entries[3], entries[1]).cases] == ["a", "c"]
     assert read(*entries).about["seconds"] == 1.5
-    assert read(*entries, entries[0]).interrupted
+    assert read(*entries, changed(entries[0], resumed=True)).interrupted
     assert read(*entries, entries[2]).interrupted
 
 
 def test_the_last_line_of_a_case_counts(tmp_path: Path) -> None:
     """And the last session: of an earlier one, only the cases count that it keeps."""
     head, one, two, three, end = lines(tmp_path)
+    again = changed(head, resumed=True)
     reused = json.dumps({"reused": [[0, 0], [1, 10**9]]}) + "\n"
 
     assert [case.label for case in read(head, one, three, changed(one, id="b", content={}), end).cases][:1] == ["b"]
-    assert [case.label for case in read(head, one, two, three, head, reused, end).cases] == ["a", "b", "c"]
-    report = read(head, one, two, three, end, head, two)
+    assert [case.label for case in read(head, one, two, three, again, reused, end).cases] == ["a", "b", "c"]
+    report = read(head, one, two, three, end, again, two)
     assert [case.label for case in report.cases] == ["b"]
     assert (report.interrupted, report.passed) == (True, False)
-    with pytest.warns(BadLineWarning, match="is the header of another evaluation"):
-        other = read(head, one, two, three, end, changed(head, metrics=[{"metric": "m", "threshold": 0.5}]))
-    assert (other.cases, other.passed) == ((), False)
+    with pytest.raises(DataFileError, match=r":6: a second file of results begins here"):
+        read(head, one, two, three, end, head, two, end)
 
 
 @pytest.mark.parametrize("cut", [2, 5, 100])

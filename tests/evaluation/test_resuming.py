@@ -17,7 +17,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -32,6 +32,7 @@ from toolgrade import (
     DataFileError,
     Golden,
     LLMTestCase,
+    MetricResult,
     Report,
     ResultStatus,
     Run,
@@ -204,6 +205,35 @@ def test_results_of_changed_goldens_do_not_count_in_an_unfinished_session(tmp_pa
     assert not any(summary.passed for summary in report.summaries)
     assert run("a").passed  # nothing of the first session is lost
     assert len(questions) == 4 + answers + 1
+
+
+class Stopping(ToolCorrectnessMetric):
+    """A metric that a user stops before it measures anything, if `is_on`."""
+
+    is_on: ClassVar[bool] = False
+
+    def measure(self, case: Any) -> MetricResult:
+        """Measure, or be interrupted."""
+        if type(self).is_on:
+            raise KeyboardInterrupt
+        return super().measure(case)
+
+
+def test_results_of_another_file_do_not_count_in_an_unfinished_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it is stopped before its first part."""
+    path, results = tmp_path / "runs.jsonl", tmp_path / "r.jsonl"
+    path.write_text('{"tools_called": [], "expected_tools": []}\n')
+    assert evaluate(path, [Stopping()], results=results).passed
+    path.write_text('{"tools_called": [], "expected_tools": [{"name": "pay"}]}\n')
+    monkeypatch.setattr(Stopping, "is_on", True)
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(path, [Stopping()], results=results, resume=True)
+    report = read_results(results)
+
+    assert (report.cases, report.interrupted, report.passed) == ((), True, False)
 
 
 class Unsure:

@@ -1,9 +1,9 @@
 """Evaluation of recorded files by all cores of one machine, in memory that does not grow with the files.
 
-Large files of JSON Lines are divided by bytes at line ends; any other file is one part. A process reads, measures and
-encodes a part, and sends compact outcomes. This one takes them in the order of the input, so that the report, the
-warnings and the file of results do not depend on the number of processes. What belongs together across parts is joined
-here: runs that were interrupted and resumed, and the runs of one golden.
+Large files of JSON Lines, also packed ones and pipes, are divided by bytes at line ends; any other file is one part. A
+process reads, measures and encodes a part, and sends compact outcomes. This one takes them in the order of the input,
+so that the report, the warnings and the file of results do not depend on the number of processes. What belongs together
+across parts is joined here: runs that were interrupted and resumed, and the runs of one golden.
 """
 
 from __future__ import annotations
@@ -480,6 +480,8 @@ class FileEvaluation:
         paths = self.plan.paths
         total, done = sum(map(size_of, paths)), 0
         self._progress(done, total, 0)
+        if self._builder.file is not None:
+            self._builder.file.write(b"")  # the header: from now on, what other cases had does not count
         workers = min(self._processes, 1 + total // WORTH_A_PROCESS)
         with closing(run_jobs(_Work(self.plan), divide(paths), workers)) as outcomes:
             for part, outcome in outcomes:

@@ -76,7 +76,8 @@ class Header(Written):
     """Header of a session: the evaluation and its environment.
 
     `kind` is what was measured: the cases of a list, the answers of agents to goldens, or the cases of files. `cases`
-    is the number of cases or goldens; that of files is known at the end.
+    is the number of cases or goldens; that of files is known at the end. `resumed` is true for a session that continues
+    a file: another header in the middle is that of a second file.
     """
 
     toolgrade_results: int
@@ -88,6 +89,7 @@ class Header(Written):
     cases: Position | None = None
     trials: Annotated[int, Field(ge=1)] | None = None
     agents: list[str] | None = None
+    resumed: bool = False
 
     @classmethod
     def new(cls, names: Sequence[str], metrics: Sequence[MetricLike], **counts: Any) -> Self:  # noqa: ANN401 - fields
@@ -199,7 +201,7 @@ class Content:
 
     `stored` has the lines of the last session, and of earlier ones those that it reused; `latest` the last line of each
     case, and `lines` all of them; `most` is the last place. `bad` are the lines that cannot be read, apart from a torn
-    last one.
+    last one. If it `is_joined`, it was made of several files of results.
     """
 
     header: Header | None = None
@@ -209,6 +211,7 @@ class Content:
     end: End | None = None
     size: int = 0
     most: int = -1
+    is_joined: bool = False
     bad: list[Problem] = field(default_factory=list[Problem])
     torn: Problem | None = None
 
@@ -252,6 +255,9 @@ def scan(file: BinaryIO, name: str) -> Content:
             break
         problems = document.problems or tuple(_take(document.value, content, len(raw)))
         content.bad += map(document.placed, problems) if not document.problems else problems
+        if content.is_joined:
+            message = "a second file of results begins here; keep each in a file of its own"
+            raise DataFileError(f"{name}:{number}: {message}", [Problem("$", message, number)])
         content.size += len(raw)
         if content.header is None:
             listed = "\n".join(placed_text(name, problem) for problem in content.bad)
@@ -266,11 +272,9 @@ def _take(value: object, content: Content, size: int) -> Iterator[Problem]:
         return
     try:
         if is_header(value):
-            header, before = _read_header(value), content.header
+            header = _read_header(value)
+            content.is_joined |= content.header is not None and not header.resumed
             content.header, content.stored, content.end = header, {}, None
-            if before is not None and (before.kind, _metric_texts(before)) != (header.kind, _metric_texts(header)):
-                content.latest, content.lines = {}, []
-                yield Problem("$", "is the header of another evaluation; the cases before it are not counted")
         elif content.header is None:
             yield Problem("$", "the header cannot be read")
         elif "complete" in value:
@@ -330,7 +334,7 @@ def read_rows(line: bytes, metrics: Sequence[str]) -> list[Row]:
 class ResultsFile:
     """A file of results that is open for an evaluation.
 
-    `content` is what it had before. Lines are matched with cases by `take`, and those that are not are measured again.
+    `content` is what it had before. Lines are matched with cases by `find`, and cases without one are measured.
     """
 
     def __init__(self, path: str | os.PathLike[str], header: Header, resume: Resume | None) -> None:
@@ -434,7 +438,8 @@ class ResultsFile:
         lines = b"".join(_reused_lines(reused)) + lines
         if not self._is_begun:
             self._is_begun = True
-            lines = (b"\n" if self._needs_break else b"") + self._header.to_json().encode() + b"\n" + lines
+            header = self._header.model_copy(update={"resumed": self.content.header is not None})
+            lines = (b"\n" if self._needs_break else b"") + header.to_json().encode() + b"\n" + lines
         # One call for whole lines, so that a program that is killed leaves at most a torn last line.
         written = os.write(self._file, lines)
         if written < len(lines):

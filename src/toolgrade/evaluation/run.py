@@ -108,26 +108,7 @@ def evaluate(
         >>> print(report.passed, report.summaries[0].mean)
         False 0.75
     """
-    options = Options(
-        test_cases=test_cases,
-        metrics=metrics,
-        goldens=goldens,
-        golden_id=golden_id,
-        agent=agent,
-        agents=agents,
-        observed_callback=observed_callback,
-        trials=trials,
-        cluster=cluster,
-        results=results,
-        resume=resume,
-        contents=contents,
-        reject_bad_lines=reject_bad_lines,
-        allow_nan=allow_nan,
-        processes=processes,
-        max_concurrency=max_concurrency,
-        show_progress=show_progress,
-    )
-    return run_evaluation(options)
+    return run_evaluation(Options(**locals()))  # they have the same names
 
 
 async def evaluate_async(
@@ -164,26 +145,7 @@ async def evaluate_async(
         >>> report.summaries[0].mean
         1.0
     """
-    options = Options(
-        test_cases=test_cases,
-        metrics=metrics,
-        goldens=goldens,
-        golden_id=golden_id,
-        agent=agent,
-        agents=agents,
-        observed_callback=observed_callback,
-        trials=trials,
-        cluster=cluster,
-        results=results,
-        resume=resume,
-        contents=contents,
-        reject_bad_lines=reject_bad_lines,
-        allow_nan=allow_nan,
-        processes=processes,
-        max_concurrency=max_concurrency,
-        show_progress=show_progress,
-    )
-    return await run_evaluation_async(options)
+    return await run_evaluation_async(Options(**locals()))  # they have the same names
 
 
 def partial_report(stopped: BaseException) -> Report | None:
