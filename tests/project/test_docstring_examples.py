@@ -18,8 +18,8 @@ from processes import ROOT
 _FENCE = re.compile(r"^```py(?:thon)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _IMPORT = re.compile(r"^ *(?:>>> )?(?:from|import) ([\w.]+)", re.MULTILINE)
-_ON_OPENAI = "toolgrade.judge.openai"
-"""It needs the package of OpenAI."""
+_OPTIONAL = {"toolgrade.judge.openai": "openai", "toolgrade.evaluation.arrow": "pyarrow"}
+"""Modules, and the optional package that each one needs."""
 
 
 def _public_names() -> dict[str, Any]:
@@ -52,7 +52,7 @@ def test_the_example_of_a_docstring_runs(name: str, tmp_path: Path, monkeypatch:
     """In an empty folder; lines after `>>>` print what follows them, and code between fences raises nothing."""
     text = inspect.cleandoc(NAMES[name].__doc__ or "")
     for module in _IMPORT.findall(text):  # the core is also tested without optional packages
-        needed = "openai" if module.startswith(_ON_OPENAI) else module
+        needed = next((package for name, package in _OPTIONAL.items() if module.startswith(name)), module)
         if not needed.startswith("toolgrade"):
             pytest.importorskip(needed, reason=f"{needed} is not installed here")
     monkeypatch.chdir(tmp_path)
