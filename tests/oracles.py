@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations, permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 from toolgrade.matching.alignment import Item
 from toolgrade.matching.json_compare import ABSENT
@@ -74,21 +73,21 @@ def call_similarity(e: Item, c: Item, *, arguments: bool, output: bool) -> Fract
     return worth
 
 
-class Best(NamedTuple):
-    """The best alignment: its weight, its pairs, and in ordered mode the pairs of unmatched calls."""
-
-    weight: Fraction
-    pairs: Positions
-    out_of_order: Positions = ()
+Rank = tuple[Fraction, int, int, int]
+"""Of an alignment: its weight, equal pairs (k-th with k-th), number of pairs, and the sum of distances, negative."""
 
 
-def best_alignment(
-    expected: Sequence[Item], called: Sequence[Item], *, ordered: bool, arguments: bool, output: bool
-) -> Best:
-    """Return the best of all one-to-one alignments of calls of equal name.
-
-    By weight, then equal pairs (k-th with k-th), then number of pairs, then nearness, then the smallest list.
-    """
+def ranks(
+    expected: Sequence[Item],
+    called: Sequence[Item],
+    left: Sequence[int],
+    right: Sequence[int],
+    *,
+    crossing: bool,
+    arguments: bool,
+    output: bool,
+) -> dict[Positions, Rank]:
+    """Return the rank of each one-to-one alignment of the calls of equal name at these positions."""
     worth = {
         (i, j): call_similarity(e, c, arguments=arguments, output=output)
         for i, e in enumerate(expected)
@@ -96,22 +95,13 @@ def best_alignment(
         if e.name == c.name
     }
 
-    def best(left: Sequence[int], right: Sequence[int], *, crossing: bool) -> Best:
-        equal = equal_pairs(expected, called, left, right, arguments=arguments, output=output)
+    equal = equal_pairs(expected, called, left, right, arguments=arguments, output=output)
 
-        def rank(pairs: Positions) -> tuple[Fraction, int, int, int, Positions]:
-            weight = sum((worth[pair] for pair in pairs), Fraction())
-            return -weight, -len(equal.intersection(pairs)), -len(pairs), sum(abs(e - c) for e, c in pairs), pairs
+    def rank(pairs: Positions) -> Rank:
+        weight = sum((worth[pair] for pair in pairs), Fraction())
+        return weight, len(equal.intersection(pairs)), len(pairs), -sum(abs(e - c) for e, c in pairs)
 
-        rank_of_best = min(rank(pairs) for pairs in _alignments(worth, left, right, crossing=crossing))
-        return Best(-rank_of_best[0], rank_of_best[-1])
-
-    result = best(range(len(expected)), range(len(called)), crossing=not ordered)
-    if not ordered:
-        return result
-    left = [e for e in range(len(expected)) if e not in {pair[0] for pair in result.pairs}]
-    right = [c for c in range(len(called)) if c not in {pair[1] for pair in result.pairs}]
-    return result._replace(out_of_order=best(left, right, crossing=True).pairs)
+    return {pairs: rank(pairs) for pairs in _alignments(worth, left, right, crossing=crossing)}
 
 
 def equal_pairs(
@@ -168,18 +158,6 @@ def _alignments(
             free = [*right[:place], *right[place + 1 :]] if crossing else right[place + 1 :]
             for pairs in _alignments(worth, rest, free, crossing=crossing):
                 yield ((first, other), *pairs)
-
-
-def cheapest_assignment(costs: Sequence[Sequence[int]]) -> Positions:
-    """Of all assignments of the shorter side: the cheapest, then the lexicographically smallest list of pairs."""
-    height, width = len(costs), len(costs[0])
-    size = min(height, width)
-    every = (
-        tuple(zip(rows, columns, strict=True))
-        for rows in combinations(range(height), size)
-        for columns in permutations(range(width), size)
-    )
-    return min(every, key=lambda pairs: (sum(costs[i][j] for i, j in pairs), pairs))
 
 
 #: Fields whose value is one of our objects or a list of them; every other value belongs to the user.

@@ -24,6 +24,7 @@ class Place(NamedTuple):
     call: Any
     required: bool
     family: int
+    is_excess: bool
     least: int
     labels: frozenset[str]
     after: frozenset[str]
@@ -70,13 +71,17 @@ def ways(
 
 
 def places(way: Way, count: int) -> list[Place]:
-    """A place for each time that a call is expected, and for each further time that it may be made."""
+    """A place for each time that a call is expected, and may be made; last those for calls beyond a stated maximum."""
     slots: list[Place] = []
+    excess: list[Place] = []
     for family, (call, labels, after, group) in enumerate(way.calls):
         least, most = (call.least, call.most) if isinstance(call, Expect) else (1, 1)
         amount = max(least, count) if most is None else most
-        slots += [Place(call, number < least, family, least, labels, after, group) for number in range(amount)]
-    return slots
+        rules = least, labels, after, group
+        slots += [Place(call, number < least, family, False, *rules) for number in range(amount)]
+        if most is not None and least < most:
+            excess += [Place(call, False, family, True, *rules)] * max(count - most, 0)
+    return slots + excess
 
 
 def named(name: Any, call: ToolCall) -> bool:
@@ -99,7 +104,7 @@ def step_of(call: ToolCall) -> int | None:
 
 
 def alignments(slots: Sequence[Place], called: Sequence[ToolCall]) -> Iterator[dict[int, int]]:
-    """Every way to give places calls of their name, at a similarity above 0."""
+    """Every way to give places calls of their name, whatever their arguments."""
 
     def fill(at: int, pairs: dict[int, int]) -> Iterator[dict[int, int]]:
         if at == len(slots):
@@ -107,7 +112,7 @@ def alignments(slots: Sequence[Place], called: Sequence[ToolCall]) -> Iterator[d
             return
         yield from fill(at + 1, pairs)
         for call, actual in enumerate(called):
-            if call not in pairs.values() and named(slots[at].call.name, actual) and similarity(slots[at].call, actual):
+            if call not in pairs.values() and named(slots[at].call.name, actual):
                 pairs[at] = call
                 yield from fill(at + 1, pairs)
                 del pairs[at]
@@ -118,7 +123,7 @@ def alignments(slots: Sequence[Place], called: Sequence[ToolCall]) -> Iterator[d
 def leaves_nothing_over(slots: Sequence[Place], called: Sequence[ToolCall], pairs: dict[int, int]) -> bool:
     """Whether no empty place would take a call that is left over."""
     return not any(
-        named(slot.call.name, actual) and similarity(slot.call, actual)
+        named(slot.call.name, actual)
         for at, slot in enumerate(slots)
         if at not in pairs
         for call, actual in enumerate(called)
@@ -156,11 +161,7 @@ def counting(slots: Sequence[Place], called: Sequence[ToolCall], pairs: dict[int
                 )
                 for s in steps
             }
-            optional = {
-                s: sum(not slots[at].required for at in members if step_of(called[counted[at]]) in (None, s))
-                for s in steps
-            }
-            own = max(steps, key=lambda step: (weight[step], -optional[step], -step))
+            own = max(steps, key=lambda step: (weight[step], -step))
             for at in members:
                 if step_of(called[counted[at]]) not in (None, own):
                     del counted[at]
@@ -202,23 +203,30 @@ def silent(plan: Plan) -> bool:
 
 
 def matched(way: Way, called: Sequence[ToolCall], *, ordered: bool) -> tuple[Fraction, int]:
-    """The weight of the best alignment of a way, and how many expected calls count in it."""
+    """The weight of the best alignment of a way, and how many expected calls count, which names alone decide."""
     slots = places(way, len(called))
-    best: tuple[Fraction, int] | None = None
-    for pairs in alignments(slots, called):
+    is_leveled = any(not slot.required for slot in slots)
+
+    def counts(pairs: dict[int, int]) -> tuple[int, int, int]:
+        required = sum(slots[at].required for at in pairs)
+        excess = sum(slots[at].is_excess for at in pairs)
+        return required, len(pairs) - required - excess, excess
+
+    every = list(alignments(slots, called))
+    most = max(map(counts, every))
+    weights: list[Fraction] = []
+    for pairs in every:
+        real = {at: call for at, call in pairs.items() if not slots[at].is_excess}
         if ordered:
-            if not keeps_order(slots, called, pairs):
+            if not keeps_order(slots, called, real):
                 continue
-            counted = pairs
-        elif leaves_nothing_over(slots, called, pairs):
-            counted = counting(slots, called, pairs)
+            counted = real
+        elif counts(pairs) == most if is_leveled else leaves_nothing_over(slots, called, pairs):
+            counted = counting(slots, called, real)
         else:
             continue
-        weight = sum((similarity(slots[at].call, called[call]) for at, call in counted.items()), Fraction(0))
-        optional = sum(not slots[at].required for at in counted)
-        best = max(best or (weight, -optional), (weight, -optional))
-    assert best is not None
-    return best[0], sum(slot.required for slot in slots) - best[1]
+        weights.append(sum((similarity(slots[at].call, called[call]) for at, call in counted.items()), Fraction(0)))
+    return max(weights), sum(slot.required for slot in slots) + most[1] + most[2]
 
 
 def score(parts: Totals, denominator: str) -> Fraction:

@@ -171,11 +171,34 @@ def test_the_json_form_is_the_plan(plan: Plan) -> None:
     assert again.to_json() == case.to_json()
 
 
+WORSE_TO_BETTER = [{"x": 2, "y": 2}, {"x": 1, "y": 2}, {"x": 1, "y": 1}]
+"""Arguments, of which each is more similar to the last than the one before it."""
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["any order", "in order"])
+@given(data=st.data(), denominator=st.sampled_from(DENOMINATORS), exact=st.booleans())
+def test_better_arguments_never_lower_a_score(
+    data: st.DataObject, denominator: Denominator, *, ordered: bool, exact: bool
+) -> None:
+    """Whatever is optional, repeated, grouped, or must come after something: how many calls count depends on names."""
+    plan = data.draw(plans(ordering=not ordered, values=st.just(WORSE_TO_BETTER[-1])))
+    worse = data.draw(called(values=st.sampled_from(WORSE_TO_BETTER)))
+    at = {index: WORSE_TO_BETTER.index(call.arguments) for index, call in enumerate(worse)}
+    improvable = [index for index, level in at.items() if level + 1 < len(WORSE_TO_BETTER)]
+    if not improvable:
+        return
+    index = data.draw(st.sampled_from(improvable))
+    better = list(worse)
+    better[index] = worse[index].model_copy(update={"input_parameters": WORSE_TO_BETTER[at[index] + 1]})
+    options = {"denominator": denominator, "should_consider_ordering": ordered, "should_exact_match": exact}
+    assert scored(plan, better, **options) >= scored(plan, worse, **options) - 1e-12
+
+
 @given(st.integers(1, 9), st.integers(0, 12), st.integers(0, 9))
 def test_counts_decide_how_many_calls_are_expected(least: int, amount: int, more: int) -> None:
-    """M is the least number, and each call beyond it up to the most."""
+    """M is the least number, and each call beyond it, also beyond the greatest number of a range."""
     plan = Plan([Expect("a", times=(least, least + more))])
     result = measured(plan, [ToolCall(name="a")] * amount, denominator="f1")
     counted = min(amount, least + more)
-    m = max(least, counted)
+    m = max(least, amount if more else counted)
     assert result.score == pytest.approx(2 * counted / (m + amount) if amount else 0)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nextafter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from toolgrade.matching.argument_pattern import Template
-from toolgrade.matching.json_compare import Absent, Difference
+from toolgrade.matching.argument_pattern import Ratio, Template
+from toolgrade.matching.json_compare import Absent, Difference, argument_differences
 
 Denominator: TypeAlias = Literal["expected", "called", "longest", "f1"]
 """What the matched weight is divided by: the number of expected calls (recall), of called ones (precision), the larger
@@ -76,60 +77,29 @@ class Pair(NamedTuple):
     not_compared: tuple[str, ...] = ()
     redacted: tuple[str, ...] = ()
     respelled: tuple[Difference, ...] = ()
-    breaks: tuple[Literal["after", "parallel"], str] | None = None
+    breaks: Breaks | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Alignment:
-    """Which called tool is paired with which expected call, and what remains on either side.
+class _Scores:
+    """The scores of an alignment, from its counts and its weight."""
 
-    Each expected position is in exactly one of `pairs`, `out_of_order`, `missing` and `unused`; each called position is
-    in exactly one of `pairs`, `out_of_order` and `unexpected`.
-
-    Attributes:
-        expected_count: Number of expected calls that count, m: the required ones, and optional ones that were made.
-        called_count: Number of called tools, n.
-        ordered: Whether pairs had to keep the order of both sides.
-        matched: The matched weight, w: the sum of the similarities of the pairs, as an exact fraction.
-        pairs: Ascending by expected position; in an ordered alignment they do not cross.
-        out_of_order: Pairs of the same name whose order or step differs from the expected one; they add nothing to w.
-        missing: Expected positions without a call.
-        unexpected: Called positions that nothing expected.
-        unused: Expected positions of optional calls that were not made; they do not count.
-        labels: The text for each expected position of a plan; empty for a list.
-        choices: The alternatives of a plan that were chosen, in words.
-        forbidden: Called positions that the plan forbids, each with its rule in words; any makes every score 0.
-        extras: Whether the plan allows calls that it does not name, so that they break no exact match; `None` if it
-            does not say.
-        gap: How much greater w can be at most; 0 unless the search for the best order of a plan stopped early.
-
-    Example:
-        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
-        >>> case = LLMTestCase(
-        ...     tools_called=[ToolCall(name="search_hotels"), ToolCall(name="get_weather")],
-        ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
-        ... )
-        >>> alignment = ToolCorrectnessMetric().measure(case).alignment
-        >>> [(pair.expected, pair.called) for pair in alignment.pairs]
-        [(0, 1)]
-        >>> print(alignment.missing, alignment.unexpected, alignment.f1)
-        (1,) (0,) 0.5
-    """
+    __slots__ = ()
 
     expected_count: int
     called_count: int
-    ordered: bool
-    matched: Fraction
-    pairs: tuple[Pair, ...]
-    out_of_order: tuple[Pair, ...]
-    missing: tuple[int, ...]
-    unexpected: tuple[int, ...]
-    unused: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
-    forbidden: tuple[tuple[int, str], ...] = ()
-    extras: bool | None = None
-    gap: float = 0.0
+    forbidden: Sequence[tuple[int, str]]
+    extras: bool | None
+
+    @property
+    def _weight(self) -> Ratio:
+        """The matched weight, w, in any terms."""
+        raise NotImplementedError
+
+    @property
+    def is_fully_matched(self) -> bool:
+        """Whether each expected call is paired with similarity 1: w = m."""
+        numerator, unit = self._weight
+        return numerator == unit * self.expected_count
 
     def score(self, denominator: Denominator = "expected") -> float:
         """Return w divided by the denominator, in [0, 1].
@@ -143,7 +113,7 @@ class Alignment:
         if not m or not n:
             calls_are_allowed = not n or self.extras is True
             return float(not m and calls_are_allowed)
-        numerator, unit = self.matched.numerator, self.matched.denominator
+        numerator, unit = self._weight
         if denominator == "f1":
             return quotient(2 * numerator, unit * (m + n))
         calls = m if denominator == "expected" else n if denominator == "called" else max(m, n)
@@ -174,8 +144,69 @@ class Alignment:
         if self.forbidden:
             return False
         if self.extras is True:  # w = m only if each expected call is paired with similarity 1
-            return self.expected_count == self.matched
-        return self.expected_count == self.called_count == self.matched
+            return self.is_fully_matched
+        return self.expected_count == self.called_count and self.is_fully_matched
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment(_Scores):
+    """Which called tool is paired with which expected call, and what remains on either side.
+
+    Each expected position is in exactly one of `pairs`, `out_of_order`, `missing` and `unused`; each called position is
+    in exactly one of `pairs`, `out_of_order` and `unexpected`.
+
+    Attributes:
+        expected_count: Number of expected calls that count, m: the required ones, optional ones that were made, and
+            the calls of `excess`.
+        called_count: Number of called tools, n.
+        ordered: Whether pairs had to keep the order of both sides.
+        matched: The matched weight, w: the sum of the similarities of the pairs, as an exact fraction.
+        pairs: Ascending by expected position; in an ordered alignment they do not cross.
+        out_of_order: Pairs of the same name whose order or step differs from the expected one; they add nothing to w.
+        missing: Expected positions without a call.
+        unexpected: Called positions that nothing expected, `excess` included.
+        unused: Expected positions of optional calls that were not made; they do not count.
+        labels: The text for each expected position of a plan; empty for a list.
+        choices: The alternatives of a plan that were chosen, in words.
+        forbidden: Called positions that the plan forbids, each with its rule in words; any makes every score 0.
+        extras: Whether the plan allows calls that it does not name, so that they break no exact match; `None` if it
+            does not say.
+        gap: How much greater w can be at most; 0 unless the search for the best order of a plan stopped early.
+        excess: Called positions beyond the greatest number of `times`; each counts as one expected call.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> case = LLMTestCase(
+        ...     tools_called=[ToolCall(name="search_hotels"), ToolCall(name="get_weather")],
+        ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
+        ... )
+        >>> alignment = ToolCorrectnessMetric().measure(case).alignment
+        >>> [(pair.expected, pair.called) for pair in alignment.pairs]
+        [(0, 1)]
+        >>> print(alignment.missing, alignment.unexpected, alignment.f1)
+        (1,) (0,) 0.5
+    """
+
+    expected_count: int
+    called_count: int
+    ordered: bool
+    matched: Fraction
+    pairs: tuple[Pair, ...]
+    out_of_order: tuple[Pair, ...]
+    missing: tuple[int, ...]
+    unexpected: tuple[int, ...]
+    unused: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    forbidden: tuple[tuple[int, str], ...] = ()
+    extras: bool | None = None
+    gap: float = 0.0
+    excess: tuple[int, ...] = ()
+
+    @property
+    def _weight(self) -> Ratio:
+        """The matched weight."""
+        return self.matched.numerator, self.matched.denominator
 
     def placed(self, expected: Sequence[int], called: Sequence[int]) -> Alignment:
         """Return this alignment of a selection of calls with the positions of the calls in the case.
@@ -198,6 +229,7 @@ class Alignment:
             unexpected=tuple(called[index] for index in self.unexpected),
             unused=tuple(expected[index] for index in self.unused),
             forbidden=tuple((called[index], text) for index, text in self.forbidden),
+            excess=tuple(called[index] for index in self.excess),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -226,7 +258,97 @@ class Alignment:
             plain["extras"] = self.extras
         if self.gap:
             plain["gap"] = self.gap
+        if self.excess:
+            plain["excess"] = list(self.excess)
         return plain
+
+
+class Details(NamedTuple):
+    """What a pair shows; see `Pair`."""
+
+    differences: tuple[Difference, ...] = ()
+    not_compared: tuple[str, ...] = ()
+    redacted: tuple[str, ...] = ()
+    respelled: tuple[Difference, ...] = ()
+
+
+Evidence: TypeAlias = "tuple[bytes, bytes] | Details | None"
+"""What a pair shows: two argument objects, serialized by `marshal`, in which nothing else matters; or the details,
+where a matcher, which may be the code of a user, had to be asked; or nothing."""
+
+
+Breaks: TypeAlias = "tuple[Literal['after', 'parallel'], str]"
+"""The rule of a plan that a pair breaks, and an explanation of it."""
+
+
+class Match(NamedTuple):
+    """A pair of an alignment that is not in words yet."""
+
+    slot: int
+    call: int
+    ratio: Ratio
+    evidence: Evidence = None
+    breaks: Breaks | None = None
+
+    def pair(self) -> Pair:
+        """Return the pair."""
+        similarity = self.ratio[0] / self.ratio[1]
+        if self.evidence is None:
+            return Pair(self.slot, self.call, similarity, breaks=self.breaks)
+        if isinstance(self.evidence, Details):
+            return Pair(self.slot, self.call, similarity, *self.evidence, breaks=self.breaks)
+        differences = argument_differences(*map(marshal.loads, self.evidence))
+        return Pair(self.slot, self.call, similarity, tuple(differences), breaks=self.breaks)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Matching(_Scores):
+    """An alignment in compact form: its scores at once, and all that is needed to put it into words later.
+
+    The attributes are those of `Alignment`; `weight` is the matched weight. It holds no part of the case that can
+    change.
+    """
+
+    expected_count: int
+    called_count: int
+    ordered: bool
+    weight: Ratio
+    pairs: Sequence[Match]
+    out_of_order: Sequence[Match] = ()
+    missing: Sequence[int]
+    unexpected: Sequence[int]
+    unused: Sequence[int] = ()
+    labels: Sequence[str] = ()
+    choices: tuple[str, ...] = ()
+    forbidden: Sequence[tuple[int, str]] = ()
+    extras: bool | None = None
+    gap: float = 0.0
+    excess: Sequence[int] = ()
+
+    @property
+    def _weight(self) -> Ratio:
+        """The matched weight."""
+        return self.weight
+
+    def alignment(self) -> Alignment:
+        """Return the alignment, with the differences of each pair."""
+        return Alignment(
+            expected_count=self.expected_count,
+            called_count=self.called_count,
+            ordered=self.ordered,
+            matched=Fraction(*self.weight),
+            pairs=tuple([match.pair() for match in self.pairs]),
+            out_of_order=tuple([match.pair() for match in self.out_of_order]),
+            missing=tuple(self.missing),
+            unexpected=tuple(self.unexpected),
+            unused=tuple(self.unused),
+            labels=tuple(self.labels),
+            choices=self.choices,
+            forbidden=tuple(self.forbidden),
+            extras=self.extras,
+            gap=self.gap,
+            excess=tuple(self.excess),
+        )
 
 
 def _pair_dict(pair: Pair) -> dict[str, Any]:

@@ -1,20 +1,25 @@
-"""Similarity and differences of two calls of equal name.
+"""Similarity, differences and equality of expected and called calls.
 
 Calls are gated by type and output (all or nothing) and weighed by their arguments (partial credit). A redacted value is
 not known, so it is left out on both sides; a field that either side does not have is not compared.
 
 Expected arguments are an object, a `Template` (an object with matchers of `toolgrade.expect` inside), or a text that is
 not JSON. Positions in the two lists are `e` and `c`, those of a group `left` (expected) and `right` (called).
+
+Equal calls may be paired before all others where every call has values (`ExactValues.complete`). The distance
+d = 1 - similarity then keeps the triangle inequality: for an equal pair (e, c) and any calls x and y,
+d(x, y) <= d(x, c) + d(e, y), so that (e, c) and (x, y) weigh no less than (x, c) and (e, y). A field left open, a
+matcher or a text output that may equal a value breaks the inequality.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
 from copy import deepcopy
-from math import lcm
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from toolgrade.matching.alignment import Item, Pair
+from toolgrade.matching.alignment import Details, Evidence, Item
 from toolgrade.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template, fits, is_pattern
 from toolgrade.matching.json_compare import (
     ABSENT,
@@ -27,23 +32,11 @@ from toolgrade.matching.json_compare import (
     json_forms,
     similarity,
 )
-from toolgrade.matching.packed_assignment import greatest_price
-from toolgrade.matching.packed_rows import Lanes
 from toolgrade.matching.redacted_values import has_mark, place, search, without_marks
-from toolgrade.matching.shared_leaves import PackedMatrix, common
 
-
-class Matrix(NamedTuple):
-    """Similarities of all pairs of two groups, as multiples of 1 / `unit`."""
-
-    rows: Sequence[Sequence[int]]
-    unit: int
-
-
-_IMMUTABLE = frozenset({str, int, float, bool, type(None), Absent})
-
-_TOGETHER_FROM = 40
-"""Pairs from which looking at all arguments together costs less than comparing each with each."""
+_IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), Absent})
+_FEW_PAIRS: Final = 2048
+"""Pairs up to which values are compared with each other sooner than a key of each is made."""
 
 
 class ExactValues(NamedTuple):
@@ -65,7 +58,6 @@ class Comparison:
     """The two sides of a case, and which fields of them are compared.
 
     Attributes:
-        may_hold_nan: Whether a compared value may hold NaN; `False` is certain.
         marked: The `id` of each argument object and output that holds a redaction mark.
         plain: Whether only arguments are compared, all of them known, without matchers and redacted values.
     """
@@ -99,7 +91,7 @@ class Comparison:
             values = [_tree(value) for value in values if value is not ABSENT]
         # Every value is searched once here, so that a comparison need not do so for each pair.
         searched = search(values)
-        self.may_hold_nan: bool = searched.may_hold_nan
+        self._may_hold_nan: bool = searched.may_hold_nan
         self._serialized = searched.forms
         self.marked: frozenset[int] = frozenset(
             [id(value) for value in values if has_mark(value)] if searched.may_hold_mark else ()
@@ -110,22 +102,6 @@ class Comparison:
         """Return whether two calls of equal name are seen to be equal at once; false is not certain."""
         forms = self._serialized  # the arguments of the expected calls, then those of the others
         return self.plain and bool(forms) and forms[e] == forms[len(self.expected) + c]
-
-    def by_name(self, expected: Sequence[int], called: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-        """Return the positions of each name that both sides have."""
-        names: dict[str, tuple[list[int], list[int]]] = {}
-        expected_names, called_names = self._expected_names, self._called_names
-        for e in expected:
-            name = expected_names[e]
-            if name in names:
-                names[name][0].append(e)
-            else:
-                names[name] = [e], []
-        for c in called:
-            # A called name that nothing expects forms no group; its calls are unexpected.
-            if called_names[c] in names:
-                names[called_names[c]][1].append(c)
-        return [group for group in names.values() if group[1]]
 
     def _holds_mark(self, *values: object) -> bool:
         return bool(self.marked) and any(id(_tree(value)) in self.marked for value in values)
@@ -155,62 +131,13 @@ class Comparison:
             return similarity(left, right)
         return ratio
 
-    def matrix(self, left: Sequence[int], right: Sequence[int]) -> Matrix:
-        """Return the similarities of all pairs of two groups of one name."""
-        if not self.arguments or len(left) * len(right) < _TOGETHER_FROM:
-            return _over_one_unit([[self.ratio(e, c) for c in right] for e in left])
-        if self.plain:
-            rows, lanes, unit = self._common(left, right)
-            return Matrix(list(map(lanes.values, rows)), unit)
-        return _over_one_unit(self._ratios(left, right))
-
-    def _common(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
-        expected, called = self._expected_arguments, self._called_arguments
-        return common([expected[e] for e in left], [called[c] for c in right])
-
-    def _ratios(self, left: Sequence[int], right: Sequence[int]) -> list[list[Ratio]]:
-        """Return the similarities of all pairs, of which some must be compared one by one."""
-        rows = self._plain_objects(self._expected_arguments, left)
-        columns = self._plain_objects(self._called_arguments, right)
-        shared = common(list(rows.values()), list(columns.values()))
-        row_of = dict(zip(rows, shared.rows, strict=True))
-        ratios: list[list[Ratio]] = []
-        for e in left:
-            # Objects with matchers or redacted values have no fixed leaves, so they are compared pair by pair.
-            values = dict(zip(columns, shared.lanes.values(row_of[e]), strict=True)) if e in row_of else {}
-            ratios.append(
-                [self._ratio_of_value(e, c, values[c], shared.unit) if c in values else self.ratio(e, c) for c in right]
-            )
-        return ratios
-
-    def _ratio_of_value(self, e: int, c: int, value: int, unit: int) -> Ratio:
-        """Return the similarity of two calls whose arguments have the similarity `value / unit`."""
-        return (value, unit) if value and not self._differs_elsewhere(self.expected[e], self.called[c]) else ZERO
-
-    def packed_matrix(self, left: Sequence[int], right: Sequence[int]) -> PackedMatrix:
-        """Return the similarities of all pairs of two groups of one name, with the smaller group as rows."""
-        is_transposed = len(left) > len(right)
-        if self.plain:
-            expected, called = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
-            return common(called, expected) if is_transposed else common(expected, called)
-        matrix = self.matrix(left, right)
-        rows = list(zip(*matrix.rows, strict=True)) if is_transposed else matrix.rows
-        lanes = Lanes(max(len(left), len(right)), greatest_price(matrix.unit))
-        return PackedMatrix(list(map(lanes.packed, rows)), lanes, matrix.unit)
-
-    def _plain_objects(self, arguments: Sequence[Any], positions: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return, by position, the argument objects without matchers and redacted values."""
-        return {
-            index: arguments[index]
-            for index in positions
-            if isinstance(arguments[index], dict) and id(arguments[index]) not in self.marked
-        }
-
     def _differs_elsewhere(self, e: Item, c: Item) -> bool:
         """Return whether types or outputs differ: the whole pair is then 0, whatever the arguments share."""
-        return self._types_differ(e, c) or self._outputs_differ(e, c)
+        return self.types_differ(e, c) or self._outputs_differ(e, c)
 
-    def _types_differ(self, e: Item, c: Item) -> bool:
+    @staticmethod
+    def types_differ(e: Item, c: Item) -> bool:
+        """Return whether an expected call has a type, and the called one another."""
         return e.type is not None and c.type != e.type and not isinstance(c.type, Absent)
 
     def _outputs_differ(self, e: Item, c: Item) -> bool:
@@ -234,22 +161,19 @@ class Comparison:
 
     # Differences
 
-    def pair(self, e: int, c: int, ratio: Ratio) -> Pair:
-        """Return the pair with its differences, and with what could not be compared."""
+    def evidence(self, e: int, c: int, ratio: Ratio) -> Evidence:
+        """Return what a pair of this similarity shows, in a form that no later change of the case can reach."""
         if self.plain:
             if ratio == ONE:
-                return Pair(e, c, 1.0)
-            differences = argument_differences(self._expected_arguments[e], self._called_arguments[c])
-            return Pair(e, c, ratio[0] / ratio[1], _copied(differences))
+                return None
+            if self._serialized:
+                return self._serialized[e], self._serialized[len(self.expected) + c]
         expected, called = self.expected[e], self.called[c]
         not_compared = self._uncaptured(expected, called)
         if ratio == ONE and not self.marked and not self._by_meaning:
-            return Pair(e, c, 1.0, (), not_compared)
+            return Details((), not_compared) if not_compared else None
         differences, redacted, respelled = self._differences(expected, called)
-        return Pair(
-            e,
-            c,
-            ratio[0] / ratio[1],
+        return Details(
             () if ratio == ONE else _copied(differences),
             (*not_compared, *redacted),
             tuple(redacted),
@@ -269,7 +193,7 @@ class Comparison:
         """Return the differences of two calls, the redacted places, and other spellings of equal values."""
         arguments = self._mismatches(e.arguments, c.arguments)
         differences = arguments.differences
-        if self._types_differ(e, c):
+        if self.types_differ(e, c):
             differences = [Difference("wrong_type", (), e.type, c.type), *differences]
         if self._outputs_differ(e, c):
             differences.append(Difference("wrong_output", (), e.output, c.output))
@@ -294,7 +218,35 @@ class Comparison:
 
     # Equality
 
-    def exact_values(self, left: Sequence[int], right: Sequence[int]) -> ExactValues:
+    def equal_pairs(self, left: Sequence[int], right: Sequence[int]) -> tuple[dict[int, int], bool]:
+        """Return the partners of equal calls of one name, and whether they may be paired before all others.
+
+        The k-th of several equal expected calls gets the k-th called one.
+        """
+        values = self._exact_values(left, right)
+        partners: dict[int, int] | None = None
+        if len(left) * len(right) <= _FEW_PAIRS and not self._may_hold_nan:
+            partners = self._equal_values(left, right, values)
+        if partners is None:
+            partners = _equal_keys(left, right, values)
+        return partners, values.complete
+
+    def _equal_values(self, left: Sequence[int], right: Sequence[int], values: ExactValues) -> dict[int, int] | None:
+        """Return the partners of equal calls; `None` if Python takes unequal JSON values for equal."""
+        partners: dict[int, int] = {}
+        positions, others = list(right), list(values.called)
+        for e, value in zip(left, values.expected, strict=True):
+            if value is None or value not in others:
+                continue
+            # Python's equality is that of JSON values, but for NaN, and for booleans that equal numbers.
+            index = others.index(value)
+            if not self.surely_equal(e, positions[index]) and not json_equal(value, others[index]):
+                return None
+            partners[e] = positions.pop(index)
+            del others[index]
+        return partners
+
+    def _exact_values(self, left: Sequence[int], right: Sequence[int]) -> ExactValues:
         """Return the values by which equal calls of two groups of one name are recognized.
 
         A field is compared if any expected call of the group sets it. A call has no values where a compared field is
@@ -353,6 +305,20 @@ class Comparison:
         return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
 
 
+def _equal_keys(left: Sequence[int], right: Sequence[int], values: ExactValues) -> dict[int, int]:
+    """Return the partners of equal calls by keys."""
+    waiting: dict[Hashable, deque[int]] = {}
+    for c, value in zip(right, values.called, strict=True):
+        if value is not None:
+            waiting.setdefault(frozen(value), deque()).append(c)
+    partners: dict[int, int] = {}
+    for e, value in zip(left, values.expected, strict=True):
+        queue = None if value is None else waiting.get(frozen(value))
+        if queue:
+            partners[e] = queue.popleft()
+    return partners
+
+
 def _columns(items: Sequence[Item]) -> Sequence[Sequence[Any]]:
     """Return each field of all calls."""
     return tuple(zip(*items, strict=True)) or ((), (), (), ())
@@ -360,12 +326,6 @@ def _columns(items: Sequence[Item]) -> Sequence[Sequence[Any]]:
 
 def _exact_type(item: Item) -> str | Absent:
     return item.type if isinstance(item.type, str) else ABSENT
-
-
-def _over_one_unit(ratios: list[list[Ratio]]) -> Matrix:
-    """Return similarities as multiples of one unit."""
-    unit = lcm(*{denominator for row in ratios for _, denominator in row})
-    return Matrix([[numerator * (unit // denominator) for numerator, denominator in row] for row in ratios], unit)
 
 
 def _tree(value: object) -> object:

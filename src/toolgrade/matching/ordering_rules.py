@@ -1,9 +1,9 @@
 """Rules between the calls of a plan: order of calls, and calls of one step.
 
 A pair that breaks a rule weighs nothing. Which pairs do depends on all pairs, so finding the alignment of the greatest
-remaining weight is not an assignment problem. The goal: among the alignments that leave no call unpaired that
-an empty slot would take at a similarity above 0, the one with the greatest weight of pairs that break no rule; of these
-the one that takes the fewest optional slots.
+remaining weight is not an assignment problem. The goal: among the alignments that leave no call unpaired that an empty
+slot would take, the one with the greatest weight of pairs that break no rule. Neither the rules nor the choice of these
+alignments look at arguments, so better arguments never lower the weight.
 
 Method: the best alignment without the rules is tried first. If it breaks none, nothing can be better. Otherwise the
 slots that rules speak of, and those that compete with them for calls, are filled one by one, depth first, those first
@@ -15,29 +15,24 @@ slots.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain
 from math import inf
-from typing import Literal, NamedTuple
+from typing import TypeAlias
 
 from toolgrade._internal.budget import current_budget
-from toolgrade.matching.plan_slots import Board, Partners
+from toolgrade.matching.alignment import Breaks
+from toolgrade.matching.engine import Partners, in_any_order, total
+from toolgrade.matching.slots import Board
 
-Rule = Literal["after", "parallel"]
+Pairs: TypeAlias = "dict[int, int]"
+"""The call that each slot has taken."""
 
 MOST_NODES = 20_000
 """Nodes after which the search is given up; about a second. All searches of a case have `MOST_SEARCH_NODES`."""
 _DEEPEST = 300
 """Slots that are searched; Python's stack bounds how many can be."""
-
-
-class Broken(NamedTuple):
-    """A rule that a pair breaks, and that in words."""
-
-    rule: Rule
-    text: str
 
 
 class Rules:
@@ -48,6 +43,7 @@ class Rules:
         self.board = board
         slots = board.slots
         self._depths: dict[int, int] = {}
+        self._weights: dict[tuple[int, int], Fraction] = {}
         self.labelled: dict[str, dict[int, list[int]]] = {}
         self.groups: dict[int, set[int]] = {}
         for index, slot in enumerate(slots):
@@ -80,23 +76,22 @@ class Rules:
         """Return how many of a family must come before what comes after it."""
         return max(1, self.board.slots[members[0]].least)
 
-    def broken(self, partners: Mapping[int, int]) -> dict[int, Broken]:
-        """Return the slots whose pairs break a rule. Pairs of similarity 0 break none, and nothing comes after them."""
-        pairs = {slot: call for slot, call in partners.items() if self.board.ratios[slot][call][0]}
-        broken = {slot: broken for slot, call in pairs.items() if (broken := self.too_early(slot, call, pairs))}
+    def broken(self, pairs: Mapping[int, int]) -> dict[int, Breaks]:
+        """Return the slots whose pairs break a rule."""
+        broken = {slot: breaks for slot, call in pairs.items() if (breaks := self.too_early(slot, call, pairs))}
         in_time = pairs.keys() - broken.keys()
         for members in self.groups.values():
             apart = self._apart({slot: pairs[slot] for slot in members & in_time})
-            broken.update(dict.fromkeys(apart, Broken("parallel", "in another step than its group")))
+            broken.update(dict.fromkeys(apart, ("parallel", "in another step than its group")))
         return broken
 
-    def too_early(self, slot: int, call: int, pairs: Mapping[int, int]) -> Broken | None:
+    def too_early(self, slot: int, call: int, pairs: Mapping[int, int]) -> Breaks | None:
         """Return the rule that a pair breaks by coming before what it should come after."""
         for label, members in self._earlier(slot):
             earlier = [pairs[member] for member in members if member in pairs]
             needed = min(self.least(members), len(earlier))
             if sum(self.before(one, call) for one in earlier) < needed:
-                return Broken("after", f"not after {label!r}")
+                return "after", f"not after {label!r}"
         return None
 
     def before(self, one: int, other: int) -> bool:
@@ -107,13 +102,13 @@ class Rules:
     def _apart(self, pairs: Mapping[int, int]) -> list[int]:
         """Return the slots of the pairs of a group that are not in its step.
 
-        That is the step of the greatest weight; of equal ones that of the fewest optional calls, and then the first.
+        That is the step of the greatest weight; of equal ones the first.
         """
         steps = {slot: self.board.steps[call] for slot, call in pairs.items()}
 
-        def loss(step: int) -> tuple[Fraction, int, int]:
+        def loss(step: int) -> tuple[Fraction, int]:
             together = {slot: call for slot, call in pairs.items() if steps[slot] in (None, step)}
-            return -self.board.weight(together), self._optional(together), step
+            return -self._sum(together), step
 
         own = min({step for step in steps.values() if step is not None}, key=loss, default=None)
         return [slot for slot, step in steps.items() if step not in (None, own)]
@@ -127,53 +122,52 @@ class Rules:
 
     def weight(self, slot: int, call: int) -> Fraction:
         """Return the similarity of a pair."""
-        return Fraction(*self.board.ratios[slot][call])
+        if (slot, call) not in self._weights:
+            self._weights[slot, call] = Fraction(*self.board.ratio(slot, call))
+        return self._weights[slot, call]
 
-    def value(self, partners: Mapping[int, int]) -> tuple[Fraction, int]:
-        """Return the weight that breaks no rule, and minus the number of optional calls."""
-        scoring = self.scoring_pairs(partners)
-        return self.board.weight(scoring), -self._optional(scoring)
+    def _sum(self, pairs: Mapping[int, int]) -> Fraction:
+        return Fraction(*total(self.weight(slot, call).as_integer_ratio() for slot, call in pairs.items()))
 
-    def _optional(self, slots: Collection[int]) -> int:
-        """Return how many of these slots are beyond the least number of their family."""
-        families = [self.board.slots[slot] for slot in slots]
-        least = Counter({slot.family: slot.least for slot in families})
-        # The difference of two counters has no negative amounts.
-        return (Counter(slot.family for slot in families) - least).total()
+    def value(self, pairs: Mapping[int, int]) -> Fraction:
+        """Return the weight of the pairs that break no rule."""
+        broken = self.broken(pairs)
+        return self._sum({slot: call for slot, call in pairs.items() if slot not in broken})
 
-    def scoring_pairs(self, partners: Mapping[int, int]) -> Partners:
-        """Return the pairs that add weight: those of a similarity above 0 that break no rule."""
-        broken = self.broken(partners)
-        return {
-            slot: call for slot, call in partners.items() if slot not in broken and self.board.ratios[slot][call][0]
-        }
+    def kept_by(self, start: Partners) -> tuple[Partners, float]:
+        """Return the best alignment that the rules leave, and how much more weight another one might have.
 
-    def settled(self, partners: Mapping[int, int]) -> Partners:
-        """Return an alignment in which, of slots that are all alike, the required ones have the pairs that count."""
-        scoring = self.scoring_pairs(partners)
+        Args:
+            start: The best alignment without them.
+        """
+        pairs = {slot: call for slot, (call, _) in start.items()}
+        if not self.bound or not self.broken(pairs):
+            return start, 0.0
+        best, gap = _Search(self, pairs).run()
+        partners: Partners = {slot: (call, self.weight(slot, call).as_integer_ratio()) for slot, call in best.items()}
+        slots, calls = range(len(self.board.slots)), range(len(self.board.called))
+        rest = [slot for slot in slots if slot not in best], sorted(set(calls).difference(best.values()))
+        return partners | in_any_order(self.board, *rest), float(gap)
+
+    def settled(self, partners: Partners) -> tuple[Partners, dict[int, Breaks]]:
+        """Return the alignment in which, of slots that are all alike, the required ones have the pairs that count.
+
+        Returns also the rules that pairs break, by slot.
+        """
+        broken = self.broken({slot: call for slot, (call, _) in partners.items()})
         families: dict[int, list[int]] = {}
-        for slot in partners:
-            families.setdefault(self.board.slots[slot].family, []).append(slot)
-        settled: Partners = {}
-        for index, own in enumerate(self.board.slots):  # required ones come first
-            siblings = families.get(own.family)
-            if siblings:
-                best = min(siblings, key=lambda one: (one not in scoring, partners[one]))
-                siblings.remove(best)
-                settled[index] = partners[best]
-        return settled
-
-
-def keeping_rules(rules: Rules, start: Partners) -> tuple[Partners, Fraction]:
-    """Return the best alignment that the rules leave, and how much more weight another one might have.
-
-    Args:
-        rules: The rules.
-        start: The best alignment without them.
-    """
-    if not rules.bound or not rules.broken(start):
-        return start, Fraction(0)
-    return _Search(rules, start).run()
+        for index, slot in enumerate(self.board.slots):
+            if not slot.is_excess:
+                families.setdefault(slot.family, []).append(index)
+        settled = {slot: pair for slot, pair in partners.items() if self.board.slots[slot].is_excess}
+        moved: dict[int, Breaks] = {}
+        for members in families.values():  # required ones come first
+            taken = sorted(partners.keys() & set(members), key=lambda one: (one in broken, partners[one][0]))
+            for own, before in zip(members, taken, strict=False):
+                settled[own] = partners[before]
+                if before in broken:
+                    moved[own] = broken[before]
+        return settled, moved
 
 
 class _Search:
@@ -183,11 +177,12 @@ class _Search:
     whether a pair comes too early.
     """
 
-    def __init__(self, rules: Rules, start: Partners) -> None:
+    def __init__(self, rules: Rules, start: Pairs) -> None:
         """Find the slots to search, and bound what each can add."""
         self.rules = rules
         board = rules.board
-        parts = board.in_parts(range(len(board.slots)), range(len(board.called)))
+        real = [index for index, slot in enumerate(board.slots) if not slot.is_excess]
+        parts = board.parts(real, range(len(board.called)))
         searched = [slot for members, _ in parts if rules.bound.intersection(members) for slot in members]
         self.small = len(searched) <= _DEEPEST
         self.slots = searched
@@ -200,15 +195,17 @@ class _Search:
         self.rest = list(accumulate(most, initial=Fraction(0)))[::-1]
         self.later = list(accumulate(choices, frozenset.union, initial=frozenset[int]()))[::-1]
         self.fixed = {slot: call for slot, call in start.items() if slot not in self.choices}
+        self.fixed = {slot: call for slot, call in self.fixed.items() if not board.slots[slot].is_excess}
         self.best, self.best_value = start, rules.value(start)
+        self.counts = self._counts(start)
         self.nodes = 0
         self.budget = current_budget()
 
     def _choices(self, slot: int) -> list[int]:
-        """Return the calls that a slot would take at a similarity above 0, the best and then the nearest first."""
-        ratios = self.rules.board.ratios[slot]
-        good = [call for call, ratio in ratios.items() if ratio[0]]
-        return sorted(good, key=lambda call: (-self.rules.weight(slot, call), abs(call - slot), call))
+        """Return the calls that fit a slot, the best and then the nearest first."""
+        board = self.rules.board
+        fitting = [call for call in range(len(board.called)) if board.fits(slot, call)]
+        return sorted(fitting, key=lambda call: (-self.rules.weight(slot, call), abs(call - slot), call))
 
     def _must_be_taken(self, slot: int) -> bool:
         """Return whether a slot is never empty: fewer others than it has calls would take one of these."""
@@ -228,17 +225,17 @@ class _Search:
         before = sum(any(self.rules.before(one, call) for one in self.choices.get(member, ())) for member in members)
         return before < min(self.rules.least(members), surely)
 
-    def run(self) -> tuple[Partners, Fraction]:
+    def run(self) -> tuple[Pairs, Fraction]:
         """Search, and return the best alignment and the bound of what was missed."""
-        others = self.rules.board.weight(self.fixed)
+        others = self.rules.value(self.fixed)
         finished = self.small and self._fill(0, {}, set(), others)
-        return self.best, Fraction(0) if finished else others + self.rest[0] - self.best_value[0]
+        return self.best, Fraction(0) if finished else others + self.rest[0] - self.best_value
 
     def _fill(self, place: int, pairs: dict[int, int], used: set[int], weight: Fraction) -> bool:
         """Fill the slots from a place on; return whether everything was looked at."""
         if not self._count_node():
             return False
-        if (weight + self.rest[place], 0) <= self.best_value:
+        if weight + self.rest[place] <= self.best_value:
             return True
         if place == len(self.slots):
             self._consider(pairs, used)
@@ -276,11 +273,19 @@ class _Search:
         if self.later[place + 1].issuperset(free):  # else one would be left over
             yield None
 
+    def _counts(self, slots: Iterable[int]) -> tuple[int, int]:
+        """Return how many required and how many optional slots these are."""
+        real = [slot for slot in map(self.rules.board.slots.__getitem__, slots) if not slot.is_excess]
+        required = sum(slot.required for slot in real)
+        return required, len(real) - required
+
     def _consider(self, pairs: Mapping[int, int], used: set[int]) -> None:
         empty = set(self.slots).difference(pairs)
         if not used.issuperset(chain.from_iterable(self.choices[slot] for slot in empty)):
             return  # a call that could have been paired is left over
         partners = {**self.fixed, **pairs}
+        if self.rules.board.leveled and self._counts(partners) != self.counts:
+            return  # the number of expected calls depends on names alone
         value = self.rules.value(partners)
         if value > self.best_value:
             self.best, self.best_value = partners, value

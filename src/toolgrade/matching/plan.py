@@ -1,22 +1,24 @@
-"""Alignment of calls with a plan: numbers of times, alternatives, an order, groups, and forbidden calls.
+"""Plans: numbers of times, alternatives, an order, groups, and forbidden calls.
 
 A plan leaves choices (one of several calls or sub-plans, one of several trajectories). Each way to make them is a
-`Layout`; `align_layout` finds its best alignment, and whoever knows the score picks the layout that scores best.
+`Layout`; `align_layout` returns its best alignment, and whoever knows the score picks the layout that scores best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from toolgrade._internal.budget import current_budget
-from toolgrade.matching.align_calls import align
-from toolgrade.matching.alignment import Alignment, Item, Pair
+from toolgrade.matching.alignment import Item, Matching
 from toolgrade.matching.argument_pattern import Template
+from toolgrade.matching.engine import align_slots
 from toolgrade.matching.json_compare import Absent
-from toolgrade.matching.ordering_rules import Broken, Rules, keeping_rules
-from toolgrade.matching.plan_slots import Board, CallPattern, Partners, Slot, in_any_order, in_order
+from toolgrade.matching.slots import CallPattern, Slot
+
+_STEPS = 4
+"""Steps of one comparison of an expected call with a called one."""
 
 
 class Entry(NamedTuple):
@@ -68,7 +70,7 @@ def align_layout(
     ordered: bool = False,
     arguments: bool = False,
     output: bool = False,
-) -> Alignment:
+) -> Matching:
     """Return the best alignment of the called tools with one way of a plan.
 
     Args:
@@ -80,20 +82,15 @@ def align_layout(
         output: Compare the outputs, all or nothing.
     """
     slots = list(_slots(layout, called))
-    current_budget().spend(len(slots) + len(called), "a plan with these calls")
-    if all(map(_plain, slots)):
-        items = [slot.patterns[0].item for slot in slots]
-        alignment = align(items, called, ordered=ordered, arguments=arguments, output=output)
-    else:
-        board = Board(slots, called, steps, arguments=arguments, output=output)
-        alignment = _aligned(board, ordered=ordered)
-    return replace(
-        alignment,
-        labels=tuple(slot.text for slot in slots),
-        choices=layout.choices,
-        forbidden=tuple(forbidden_calls(layout, called)),
-        extras=layout.extras,
-    )
+    places = [slot for slot in slots if not slot.is_excess]
+    compared = sum(_fitting(entry, called) * len(entry.patterns) for entry in layout.entries)
+    current_budget().spend(len(slots) + len(called) + _STEPS * compared, "a plan with these calls")
+    matching = align_slots(slots, called, steps, ordered=ordered, arguments=arguments, output=output)
+    matching.labels = [slot.text for slot in places]
+    matching.choices = layout.choices
+    matching.forbidden = list(forbidden_calls(layout, called))
+    matching.extras = layout.extras
+    return matching
 
 
 def places_of(layout: Layout, called: Sequence[Item]) -> list[int]:
@@ -103,90 +100,36 @@ def places_of(layout: Layout, called: Sequence[Item]) -> list[int]:
     """
     places: list[int] = []
     for entry in layout.entries:
-        fitting = sum(any(want.named(item.name) for want in entry.patterns) for item in called)
+        fitting = _fitting(entry, called)
         most = fitting if entry.most is None else min(entry.most, fitting)
         places.append(max(entry.least, most, 1))  # an optional call that nothing fits is shown, too
     return places
 
 
+def _fitting(entry: Entry, called: Sequence[Item]) -> int:
+    """Return the number of calls whose name an entry accepts."""
+    return sum(any(pattern.named(item.name) for pattern in entry.patterns) for item in called)
+
+
 def _slots(layout: Layout, called: Sequence[Item]) -> Iterator[Slot]:
+    """Yield the slots of each entry, then those of calls in excess."""
+    excess: list[Slot] = []
     for family, (entry, places) in enumerate(zip(layout.entries, places_of(layout, called), strict=True)):
+        slot = Slot(
+            entry.patterns,
+            entry.text,
+            family,
+            least=entry.least,
+            labels=entry.labels,
+            after=entry.after,
+            group=entry.group,
+        )
         for number in range(places):
-            yield Slot(
-                entry.patterns,
-                entry.text,
-                required=number < entry.least,
-                family=family,
-                least=entry.least,
-                labels=entry.labels,
-                after=entry.after,
-                group=entry.group,
-            )
-
-
-def _plain(slot: Slot) -> bool:
-    """Return whether a slot stands for one required call, as in a list."""
-    alone = len(slot.patterns) == 1 and slot.patterns[0].pattern is None
-    return alone and slot.required and not slot.after and slot.group is None
-
-
-def _aligned(board: Board, *, ordered: bool) -> Alignment:
-    """Return the best alignment of calls with slots that rules speak of."""
-    rules = Rules(board)
-    partners, gap = (in_order(board), 0.0) if ordered else _by_rules(board, rules)
-    partners = rules.settled(partners)
-    broken = rules.broken(partners)
-    valid = {slot: call for slot, call in partners.items() if slot not in broken}
-    # In order, calls that are left may still explain an empty slot, as out of order.
-    every = {**partners, **_among_rest(board, partners)} if ordered else partners
-    return replace(_alignment_of(board, every, valid, broken, ordered=ordered), gap=gap)
-
-
-def _alignment_of(
-    board: Board, every: Partners, valid: Partners, broken: Mapping[int, Broken], *, ordered: bool
-) -> Alignment:
-    """Return the alignment of all pairs, of which the valid ones count; `broken` are the rules that others break."""
-    displaced = {slot: every[slot] for slot in sorted(every.keys() - valid.keys())}
-    empty = _free(board.slots, every)
-    return Alignment(
-        expected_count=_counted(board.slots, valid),
-        called_count=len(board.called),
-        ordered=ordered,
-        matched=board.weight(valid),
-        pairs=tuple(_pair(board, slot, call) for slot, call in sorted(valid.items())),
-        out_of_order=tuple(_pair(board, slot, call, broken.get(slot)) for slot, call in displaced.items()),
-        missing=tuple(index for index in empty if board.slots[index].required),
-        unexpected=tuple(_free(board.called, every.values())),
-        unused=tuple(index for index in empty if not board.slots[index].required),
-    )
-
-
-def _by_rules(board: Board, rules: Rules) -> tuple[Partners, float]:
-    """Return the best pairs in any order that the rules leave, and how much more weight others might have."""
-    best = in_any_order(board, range(len(board.slots)), range(len(board.called)))
-    partners, missed = keeping_rules(rules, best)
-    unrelated = {slot: call for slot, call in _among_rest(board, partners).items() if not board.ratios[slot][call][0]}
-    return {**partners, **unrelated}, float(missed)
-
-
-def _among_rest(board: Board, partners: Partners) -> Partners:
-    """Return the best pairs of the calls and slots that are left: they explain, and add no weight."""
-    return in_any_order(board, _free(board.slots, partners), _free(board.called, partners.values()))
-
-
-def _free(items: Sequence[object], occupied: Iterable[int]) -> list[int]:
-    """Return the positions that are not occupied."""
-    return sorted(set(range(len(items))).difference(occupied))
-
-
-def _counted(slots: Sequence[Slot], valid: Partners) -> int:
-    """Return how many slots count: an optional one only once it was called, so that leaving it out costs nothing."""
-    return sum(slot.required or index in valid for index, slot in enumerate(slots))
-
-
-def _pair(board: Board, slot: int, call: int, broken: Broken | None = None) -> Pair:
-    pair = board.sides.pair(board.pattern_at(slot, call), call, board.ratios[slot][call])
-    return pair._replace(expected=slot, breaks=None if broken is None else (broken.rule, broken.text))
+            yield slot._replace(required=number < entry.least)
+        if entry.most is not None and entry.least < entry.most:
+            beyond = Slot(entry.patterns, entry.text, family, required=False, is_excess=True)
+            excess += [beyond] * (_fitting(entry, called) - entry.most)
+    yield from excess
 
 
 def forbidden_calls(layout: Layout, called: Sequence[Item]) -> Iterator[tuple[int, str]]:

@@ -20,8 +20,8 @@ from toolgrade.matching.alignment import Alignment, Item, Pair
 from toolgrade.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern, holds_matcher
 from toolgrade.matching.json_compare import ABSENT, Absent, Path
 from toolgrade.matching.plan import Layout
-from toolgrade.matching.plan_slots import CallPattern
 from toolgrade.matching.redacted_values import has_mark, place
+from toolgrade.matching.slots import CallPattern
 
 _Leaves = dict[str, tuple[Path, Any]]
 """Leaves with their paths, by JSON path: as keys, `("a", 0)` and `("a", "0")` must differ."""

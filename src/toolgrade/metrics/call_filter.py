@@ -25,7 +25,7 @@ from toolgrade.result import Finding
 if TYPE_CHECKING:
     from toolgrade._internal.regex import BoundedPattern
     from toolgrade.expect.plan import Expectation
-    from toolgrade.matching.plan_slots import CallPattern
+    from toolgrade.matching.slots import CallPattern
 
 Only: TypeAlias = Literal["read", "write"]
 """The effect of the calls that are compared."""

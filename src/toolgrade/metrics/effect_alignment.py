@@ -18,11 +18,11 @@ from toolgrade._internal.text import printable
 from toolgrade.calls import ToolCall, ToolEffect
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.plan import MOST_WAYS, Expectation
-from toolgrade.matching.align_calls import align
 from toolgrade.matching.alignment import Alignment, Pair, quotient
+from toolgrade.matching.engine import align
 from toolgrade.matching.json_compare import Path
 from toolgrade.matching.plan import Entry, Layout, forbidden_calls, places_of
-from toolgrade.matching.plan_slots import CallPattern
+from toolgrade.matching.slots import CallPattern
 from toolgrade.metrics.argument_leaves import by_leaves, flatten_items, unflatten
 from toolgrade.metrics.call_filter import ComparedCalls, EffectOf
 from toolgrade.metrics.comparable_calls import expected_item
@@ -154,7 +154,7 @@ def _align_turn(layout: Layout, turn: int, calls: ComparedCalls) -> tuple[Alignm
     entries = (layout.entries[place]._replace(after=frozenset(), group=None) for place in places)
     part = by_leaves(Layout(tuple(entries)), aligner.items)
     slots = [place for place, size in zip(places, places_of(part, aligner.items), strict=True) for _ in range(size)]
-    return aligner.align(part, ordered=False), slots
+    return aligner.align(part, ordered=False).alignment(), slots
 
 
 def _align_turns(layout: Layout, positions: Sequence[int], calls: ComparedCalls) -> TurnMatches:
@@ -221,7 +221,7 @@ def _changes_of_variant(
         names += [entry.text] * size
 
     def align_side(effect: ToolEffect, *, ordered: bool = False) -> Alignment:
-        alignment = sides[effect].aligner.align(parts[effect], ordered=ordered)
+        alignment = sides[effect].aligner.align(parts[effect], ordered=ordered).alignment()
         return replace(alignment.placed(positions[effect], sides[effect].places), labels=tuple(names))
 
     return TaskChanges(

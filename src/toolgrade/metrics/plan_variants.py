@@ -29,11 +29,11 @@ from toolgrade.expect.plan import (
     single_calls,
     walk,
 )
-from toolgrade.matching.alignment import Alignment, Item
+from toolgrade.matching.alignment import Alignment, Item, Matching
 from toolgrade.matching.argument_pattern import Template
 from toolgrade.matching.json_compare import ABSENT, Absent
 from toolgrade.matching.plan import Entry, Layout, align_layout
-from toolgrade.matching.plan_slots import CallPattern
+from toolgrade.matching.slots import CallPattern
 from toolgrade.metrics.base import step_of
 from toolgrade.metrics.comparable_calls import called_item, expected_item, item_by_meaning
 
@@ -48,7 +48,7 @@ class Aligner:
         self._steps = list(map(step_of, calls))
         self._compared = {"arguments": arguments, "output": output}
 
-    def align(self, variant: Layout, *, ordered: bool) -> Alignment:
+    def align(self, variant: Layout, *, ordered: bool) -> Matching:
         """Return the best alignment with a variant, in the order of both sides or in any order."""
         return align_layout(variant, self.items, self._steps, ordered=ordered, **self._compared)
 
@@ -56,14 +56,14 @@ class Aligner:
 def align_plan(
     expected: Expectation,
     called: Iterable[ToolCall],
-    score: Callable[[Alignment], float],
+    score: Callable[[Matching], float],
     keep: Callable[[CallPattern], bool],
     *,
     ordered: bool,
     arguments: bool,
     output: bool,
     by_meaning: bool = False,
-) -> Alignment:
+) -> Matching:
     """Return the best alignment of the called tools with the variant that scores best; of equal scores the first.
 
     Expected calls that `keep` rejects are dropped, as if the plan did not contain them.

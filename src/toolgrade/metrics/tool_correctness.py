@@ -10,8 +10,8 @@ from toolgrade._internal.options import require_one_of
 from toolgrade.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
 from toolgrade.cases import LLMTestCase, TestCase
 from toolgrade.errors import ConfigurationError, MissingFieldError
-from toolgrade.matching.align_calls import align
-from toolgrade.matching.alignment import Alignment, Denominator
+from toolgrade.matching.alignment import Alignment, Denominator, Matching
+from toolgrade.matching.engine import align_list
 from toolgrade.metrics.base import (
     Measurement,
     Metric,
@@ -205,16 +205,17 @@ class ToolCorrectnessMetric(Metric):
             left, right = calls.items(output=options["output"])
             if self._by_meaning:
                 left = list(map(item_by_meaning, left))
-            return calls.in_case(align(left, right, **options)), calls
+            return calls.in_case(align_list(left, right, **options).alignment()), calls
         from toolgrade.metrics.plan_variants import align_plan  # noqa: PLC0415 - loaded with the first plan
 
         calls, keep = self._filter.select_for_plan(expected, called, case.available_tools)
         compared = calls.called.values()
-        alignment = align_plan(expected, compared, self._calling_score, keep, by_meaning=self._by_meaning, **options)
+        matching = align_plan(expected, compared, self._calling_score, keep, by_meaning=self._by_meaning, **options)
+        alignment = matching.alignment()
         # Expected calls of a plan have labels instead of positions in the case, so only called ones are renumbered.
         return alignment.placed(range(len(alignment.labels)), list(calls.called)), calls
 
-    def _calling_score(self, alignment: Alignment) -> float:
+    def _calling_score(self, alignment: Alignment | Matching) -> float:
         """Return the score of the calls; a judge may lower the score of the case."""
         return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
 
