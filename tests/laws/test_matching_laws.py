@@ -87,16 +87,6 @@ def test_alignment_of_calls_of_one_tool_is_the_best_of_all(setting: dict[str, bo
     check_against_brute_force(both, setting)
 
 
-@given(both=st.integers(4, 6).flatmap(lambda size: sides(argument_items, argument_items, size)))
-def test_large_groups_score_as_small_ones_do(both: Sides) -> None:
-    """From 16 pairs on similarities are prepared in advance; the weight is the same as without."""
-    expected, called = both
-    alignment = align(expected, called, arguments=True)
-    weights = [call_similarity(expected[e], called[c], arguments=True, output=False) for e, c in positions(alignment)]
-    assert alignment.matched == sum(weights)
-    assert [pair.similarity for pair in alignment.pairs] == [float(weight) for weight in weights]
-
-
 # The shape of an alignment
 
 

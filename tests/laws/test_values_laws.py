@@ -23,7 +23,6 @@ from strategies import AWKWARD, finite_json_values, flat_objects, json_values, n
 from toolgrade import ToolCall, ToolgradeWarning
 from toolgrade._internal.json import json_text, parse_json, to_json_value
 from toolgrade.matching.json_compare import ABSENT, argument_differences, frozen, json_equal, outputs_equal, similarity
-from toolgrade.matching.shared_leaves import common
 
 JSON_TYPES = (type(None), bool, int, float, str, list, dict)
 flat_or_nested = pytest.mark.parametrize(
@@ -119,26 +118,10 @@ def test_similarity_is_the_complement_of_a_distance(
     assert 1 - ratio(a, c) <= (1 - ratio(a, b)) + (1 - ratio(b, c))
 
 
-def by_leaves(a: dict[str, Any], b: dict[str, Any]) -> Fraction:
-    """Return the similarity as computed for many objects."""
-    (row,), _, unit = common([a], [b])
-    return Fraction(row, unit)
-
-
-@flat_or_nested
-@given(data=st.data())
-def test_prepared_objects_are_as_similar_as_plain_ones(
-    objects: st.SearchStrategy[dict[str, Any]], data: st.DataObject
-) -> None:
-    """The shortcut by leaves gives the similarity of the plain way."""
-    a, b = data.draw(objects), data.draw(objects)
-    assert by_leaves(a, b) == ratio(a, b)
-
-
 @given(a=st.dictionaries(st.text(max_size=2), json_values()), b=st.dictionaries(st.text(max_size=2), json_values()))
-def test_prepared_objects_agree_on_any_values(a: dict[str, Any], b: dict[str, Any]) -> None:
-    """The prepared comparison agrees for objects with any values."""
-    assert by_leaves(a, b) == ratio(a, b) == object_similarity(a, b)
+def test_similarity_of_any_values_is_that_of_the_rule(a: dict[str, Any], b: dict[str, Any]) -> None:
+    """For objects with any values."""
+    assert ratio(a, b) == object_similarity(a, b)
 
 
 @given(a=nested_objects, b=nested_objects, key=st.sampled_from("abc"))

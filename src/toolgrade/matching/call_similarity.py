@@ -15,7 +15,7 @@ matcher or a text output that may equal a value breaks the inequality.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
@@ -57,6 +57,13 @@ class ExactValues(NamedTuple):
 class Comparison:
     """The two sides of a case, and which fields of them are compared.
 
+    Args:
+        expected: The expected calls.
+        called: The called ones.
+        names: The names of calls that may be compared; values of others are not looked at.
+        arguments: Whether arguments are compared.
+        output: Whether outputs are compared.
+
     Attributes:
         marked: The `id` of each argument object and output that holds a redaction mark.
         plain: Whether only arguments are compared, all of them known, without matchers and redacted values.
@@ -66,6 +73,7 @@ class Comparison:
         self,
         expected: Sequence[Item],
         called: Sequence[Item],
+        names: Container[str],
         *,
         arguments: bool,
         output: bool,
@@ -74,34 +82,34 @@ class Comparison:
         self.called = called
         self.arguments = arguments
         self.output = output
-        self._expected_names, types, self._expected_arguments, outputs = _columns(expected)
-        self._called_names, _, self._called_arguments, _ = _columns(called)
-        is_typed = types.count(None) < len(types)
-        self._outputs = output and outputs.count(ABSENT) < len(outputs)
+        positions = [position for position, item in enumerate(called) if item.name in names]
+        compared = [*expected, *[called[position] for position in positions]]
+        self._outputs = output and any(item.output is not ABSENT for item in expected)
         self._text_forms: dict[str, Sequence[object]] = {}
         # Arguments that are not compared may hold marks without any effect.
-        values: list[object] = [*self._expected_arguments, *self._called_arguments] if arguments else []
+        values: list[Any] = [item.arguments for item in compared] if arguments else []
         plain_arguments = arguments and set(map(type, values)) <= {dict}
         self._by_meaning = not plain_arguments and any(
             isinstance(value, Template) and value.by_meaning for value in values
         )
         if self._outputs:
-            values += [item.output for item in (*expected, *called)]
+            values += [item.output for item in compared]
         if self._outputs or not plain_arguments:
             values = [_tree(value) for value in values if value is not ABSENT]
         # Every value is searched once here, so that a comparison need not do so for each pair.
         searched = search(values)
         self._may_hold_nan: bool = searched.may_hold_nan
-        self._serialized = searched.forms
+        self._forms_of_called = dict(zip(positions, searched.forms[len(expected) :], strict=False))
+        self._forms_of_expected = searched.forms
         self.marked: frozenset[int] = frozenset(
             [id(value) for value in values if has_mark(value)] if searched.may_hold_mark else ()
         )
+        is_typed = any(item.type is not None for item in expected)
         self.plain: bool = plain_arguments and not is_typed and not self._outputs and not self.marked
 
     def surely_equal(self, e: int, c: int) -> bool:
         """Return whether two calls of equal name are seen to be equal at once; false is not certain."""
-        forms = self._serialized  # the arguments of the expected calls, then those of the others
-        return self.plain and bool(forms) and forms[e] == forms[len(self.expected) + c]
+        return self.plain and bool(self._forms_of_called) and self._forms_of_expected[e] == self._forms_of_called[c]
 
     def _holds_mark(self, *values: object) -> bool:
         return bool(self.marked) and any(id(_tree(value)) in self.marked for value in values)
@@ -111,7 +119,7 @@ class Comparison:
     def ratio(self, e: int, c: int) -> Ratio:
         """Return the similarity of two calls of equal name."""
         if self.plain:
-            return similarity(self._expected_arguments[e], self._called_arguments[c])
+            return similarity(self.expected[e].arguments, self.called[c].arguments)  # type: ignore[arg-type] # dicts
         expected, called = self.expected[e], self.called[c]
         if self._differs_elsewhere(expected, called):
             return ZERO
@@ -166,8 +174,8 @@ class Comparison:
         if self.plain:
             if ratio == ONE:
                 return None
-            if self._serialized:
-                return self._serialized[e], self._serialized[len(self.expected) + c]
+            if self._forms_of_called:
+                return self._forms_of_expected[e], self._forms_of_called[c]
         expected, called = self.expected[e], self.called[c]
         not_compared = self._uncaptured(expected, called)
         if ratio == ONE and not self.marked and not self._by_meaning:
@@ -253,7 +261,7 @@ class Comparison:
         not set, not captured or redacted, or holds a matcher: such a call is equal to no other.
         """
         if self.plain:
-            arguments = [self._expected_arguments[e] for e in left], [self._called_arguments[c] for c in right]
+            arguments = [self.expected[e].arguments for e in left], [self.called[c].arguments for c in right]
             return ExactValues(*arguments, complete=True)
         expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
         readers = self._readers(expected)
@@ -271,13 +279,12 @@ class Comparison:
 
     def _readers(self, expected: Sequence[Item]) -> list[Callable[[Item], Any]]:
         """Return the functions that read the compared fields of a call."""
-        _, types, arguments, outputs = _columns(expected)
         readers: list[Callable[[Item], Any]] = []
-        if types.count(None) < len(types):
+        if any(item.type is not None for item in expected):
             readers.append(_exact_type)
-        if self.arguments and arguments.count(ABSENT) < len(arguments):
+        if self.arguments and any(item.arguments is not ABSENT for item in expected):
             readers.append(self._exact_arguments)
-        if self.output and outputs.count(ABSENT) < len(outputs):
+        if self.output and any(item.output is not ABSENT for item in expected):
             readers.append(self._exact_output)
         return readers
 
@@ -317,11 +324,6 @@ def _equal_keys(left: Sequence[int], right: Sequence[int], values: ExactValues) 
         if queue:
             partners[e] = queue.popleft()
     return partners
-
-
-def _columns(items: Sequence[Item]) -> Sequence[Sequence[Any]]:
-    """Return each field of all calls."""
-    return tuple(zip(*items, strict=True)) or ((), (), (), ())
 
 
 def _exact_type(item: Item) -> str | Absent:

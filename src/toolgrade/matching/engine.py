@@ -105,9 +105,9 @@ def align_slots(
     every_slot, every_call = range(len(slots)), range(len(called))
     # The counts of the first aim are those of any order, whatever the order and the rules.
     partners = {} if ordered and not board.leveled else in_any_order(board, every_slot, every_call)
-    counted = sum(slot.required for slot in slots)
+    counted = len(slots)
     if board.leveled:
-        counted += sum(not slots[slot].required for slot in partners)
+        counted = sum(slot.required or index in partners for index, slot in enumerate(slots))
     gap = 0.0
     broken: dict[int, Breaks] = {}
     if ordered:
@@ -125,29 +125,30 @@ def align_slots(
     if ordered:
         # A call in the wrong place explains an empty slot and an unexpected call, and adds nothing to the score.
         displaced = in_any_order(board, _free(every_slot, partners), _free(every_call, _calls(partners)))
-    pairs = {slot: pair for slot, pair in partners.items() if slot not in broken and not slots[slot].is_excess}
-    out_of_order = {**displaced, **{slot: partners[slot] for slot in broken}}
-    every = {**partners, **displaced}
-    excess = sorted([call for slot, (call, _) in every.items() if slots[slot].is_excess])
-    real = {slot: pair for slot, pair in every.items() if not slots[slot].is_excess}
-    empty = [slot for slot in every_slot if slot not in real and not slots[slot].is_excess]
+    excess: list[int] = []
+    if board.leveled:
+        excess = sorted([call for slot, (call, _) in (partners | displaced).items() if slots[slot].is_excess])
+        partners, displaced = _without_excess(board, partners), _without_excess(board, displaced)
+    every = partners | displaced
+    empty = [slot for slot, own in enumerate(slots) if slot not in every and not own.is_excess]
+    out_of_order = displaced | {slot: partners.pop(slot) for slot in broken}
     return Matching(
         expected_count=counted,
         called_count=len(called),
         ordered=ordered,
-        weight=total([ratio for _, ratio in pairs.values()]),
-        pairs=[_match(board, slot, *pairs[slot]) for slot in sorted(pairs)],
-        out_of_order=[
-            _match(board, slot, *out_of_order[slot], broken.get(slot))
-            for slot in sorted(out_of_order)
-            if not slots[slot].is_excess
-        ],
+        weight=total([ratio for _, ratio in partners.values()]),
+        pairs=[_match(board, slot, *partners[slot]) for slot in sorted(partners)],
+        out_of_order=[_match(board, slot, *out_of_order[slot], broken.get(slot)) for slot in sorted(out_of_order)],
         missing=[slot for slot in empty if slots[slot].required],
-        unexpected=_free(every_call, _calls(real)),
-        unused=[slot for slot in empty if not slots[slot].required],
+        unexpected=_free(every_call, _calls(every)),
+        unused=[slot for slot in empty if not slots[slot].required] if board.leveled else (),
         gap=gap,
         excess=excess,
     )
+
+
+def _without_excess(board: Board, partners: Partners) -> Partners:
+    return {slot: pair for slot, pair in partners.items() if not board.slots[slot].is_excess}
 
 
 def _match(board: Board, slot: int, call: int, ratio: Ratio, breaks: Breaks | None = None) -> Match:

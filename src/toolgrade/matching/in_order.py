@@ -84,15 +84,14 @@ class _Block:
     def __init__(self, board: Board, weights: PairWeights, slots: list[int]) -> None:
         self.weights = weights
         self.slots = [slot for slot in slots if slot in weights.calls]
+        self._row = weights.row(self.slots[0]) if len(self.slots) == 1 else []
         self._of_group = list(self._group_stretches(board.steps)) if len(self.slots) > 1 else []
 
     def stretches(self) -> Iterable[tuple[int, int, int]]:
         """Return where each stretch of calls starts and stops that the block can take, and the weight of its pairs."""
         if len(self.slots) != 1:
             return self._of_group
-        # Not stored: one slot after the other can take every call.
-        (slot,) = self.slots
-        row = zip(self.weights.calls[slot], self.weights.row(slot), strict=True)
+        row = zip(self.weights.calls[self.slots[0]], self._row, strict=True)
         return ((call, call + 1, weight) for call, weight in row if weight)
 
     def _group_stretches(self, steps: Sequence[int | None]) -> Iterator[tuple[int, int, int]]:

@@ -82,12 +82,14 @@ class Board:
         self.called = called
         self.steps = steps
         patterns = [pattern for slot in slots for pattern in slot.patterns]
-        self.sides = Comparison([pattern.item for pattern in patterns], called, arguments=arguments, output=output)
         self.leveled = any(not slot.required for slot in slots)
         self.listed = len(patterns) == len(slots) and all(map(_is_listed, slots))
         self._first = range(len(slots)) if self.listed else [*accumulate(map(_size, slots), initial=0)]
         """The position of the first pattern of each slot among those of all."""
         self._names: list[Sequence[str]] = self._accepted_names()
+        names = {name for names in self._names for name in names}
+        items = [pattern.item for pattern in patterns]
+        self.sides = Comparison(items, called, names, arguments=arguments, output=output)
 
     def _accepted_names(self) -> list[Sequence[str]]:
         """Return, for each slot, the called names that it accepts."""
@@ -147,7 +149,7 @@ class Board:
             names = [name for name in self._names[slot] if name in calls_of]
             if not names:
                 continue
-            members, part_names = part = part_of.setdefault(names[0], ([], [names[0]]))
+            members, part_names = part = part_of.setdefault(names[0], ([], names[:1]))
             members.append(slot)
             for name in names[1:]:
                 other = part_of.get(name, ([], [name]))
@@ -155,9 +157,10 @@ class Board:
                     members += other[0]
                     part_names += other[1]
                     part_of.update(dict.fromkeys(other[1], part))
-        parts = {id(part): part for part in part_of.values()}.values()
         return [
-            (sorted(members), sorted([call for name in names for call in calls_of[name]])) for members, names in parts
+            (sorted(members), sorted([call for one in names for call in calls_of[one]]))
+            for name, (members, names) in part_of.items()
+            if name == names[0]
         ]
 
 
