@@ -56,9 +56,7 @@ def calls(draw: Any, labels: list[str], *, ordering: bool = True, values: Any = 
 
 
 @st.composite
-def plans(
-    draw: Any, *, size: int = 3, ordering: bool = True, choices: bool = True, values: Any = arguments
-) -> Plan:
+def plans(draw: Any, *, size: int = 3, ordering: bool = True, choices: bool = True, values: Any = arguments) -> Plan:
     """Small plans of everything; `values` draws the arguments."""
     options = {"ordering": ordering, "values": values}
     labels: list[str] = []

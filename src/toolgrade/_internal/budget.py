@@ -7,7 +7,8 @@ the exception: the package regex can only be stopped by the clock, so a case has
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from toolgrade.errors import LimitError
 
@@ -21,11 +22,16 @@ MOST_SEARCH_NODES = 60_000
 
 @dataclass(slots=True)
 class Budget:
-    """What is left of the limits of one case."""
+    """What is left of the limits of one case, and what functions of the user said about its values.
+
+    `verdicts` has the value, so that its `id` stays its own, and the verdict, by the `id` of function and value. So a
+    function is asked once about each value of a case, however often the value is compared.
+    """
 
     steps: int = MOST_STEPS
     seconds: float = REGEX_SECONDS
     search_nodes: int = MOST_SEARCH_NODES
+    verdicts: dict[tuple[int, int], tuple[Any, bool]] = field(default_factory=dict[tuple[int, int], tuple[Any, bool]])
 
     def spend(self, steps: int, what: str) -> None:
         """Count steps of some work, such as `the schema {...}`.

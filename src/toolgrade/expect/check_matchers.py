@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolgrade._internal.budget import current_budget
 from toolgrade._internal.json import short_repr, to_json_value
 from toolgrade._internal.markers import MARK
 from toolgrade._internal.options import require, require_flags
@@ -99,11 +100,18 @@ class Predicate(Matcher, kind="predicate"):
         set_field(self, "name", self.name or getattr(self.test, "__name__", type(self.test).__name__))
 
     def accepts(self, value: Any) -> bool:
-        """Return the result of the function as true or false.
+        """Return the result of the function as true or false; while a case is measured, it is called once for a value.
 
         Raises:
             ToolgradeError: The function raised.
         """
+        verdicts = current_budget().verdicts
+        key = id(self.test), id(value)
+        if key not in verdicts:
+            verdicts[key] = value, self._verdict(value)
+        return verdicts[key][1]
+
+    def _verdict(self, value: Any) -> bool:
         try:
             return bool(self.test(value))
         except Exception as error:
