@@ -118,6 +118,7 @@ class WrittenAlignment(Written):
     forbidden: list[WrittenForbidden] = Field(default_factory=list[WrittenForbidden])
     extras: bool | None = None
     gap: float = 0.0
+    excess: list[Position] = Field(default_factory=list[int])
 
     def to_alignment(self, findings: Sequence[Finding]) -> Alignment:
         """Convert to an `Alignment`."""

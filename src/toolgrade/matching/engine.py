@@ -22,6 +22,7 @@ Cost: near-linear if names differ or calls are equal; O(k^3) at worst for k uneq
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from math import lcm
 from typing import Final, TypeAlias
 
@@ -198,7 +199,7 @@ def _one_family(board: Board, members: list[int], reached: list[int]) -> Partner
     usable = [call for call in reached if board.fits(members[0], call)]
     others = [call for call in reached if call not in set(usable)]
     ratios = {call: board.best_pattern(members[0], call)[1] for call in reached}
-    usable.sort(key=lambda call: (-ratios[call][0] / ratios[call][1], call))
+    usable.sort(key=lambda call: (-Fraction(*ratios[call]), call))
     real = [slot for slot in members if not board.slots[slot].is_excess]
     required = sum(board.slots[slot].required for slot in members)
     chosen = [*usable[: len(real)], *others[: max(required - len(usable), 0)]]
