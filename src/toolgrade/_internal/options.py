@@ -1,11 +1,11 @@
-"""Validation of options."""
+"""Validation of options, and their texts in labels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field
 
-from toolgrade._internal.json import short_repr
+from toolgrade._internal.json import is_number, short_repr
 from toolgrade.errors import ConfigurationError
 
 
@@ -41,3 +41,34 @@ def require_one_of(option: str, value: object, choices: Iterable[str]) -> None:
     names = tuple(choices)
     if value not in names:
         raise ConfigurationError(f"{option} must be one of {', '.join(names)}, got {value!r}")
+
+
+def require_one_name(option: str, value: object, alias: str, alias_value: object) -> None:
+    """Raise if an option with two names is given under both.
+
+    Raises:
+        ConfigurationError: Neither value is `None`.
+    """
+    if value is not None and alias_value is not None:
+        raise ConfigurationError(f"{option} and {alias} are two names of one option; give one of them")
+
+
+def read_share(value: object, option: str) -> float:
+    """Return an option as a float.
+
+    Raises:
+        ConfigurationError: It is not a number from 0 to 1.
+    """
+    if not is_number(value) or not 0 <= value <= 1:
+        raise ConfigurationError(f"{option} must be a number from 0 to 1, got {value!r}")
+    return float(value)
+
+
+def label_text(name: str, options: Sequence[str]) -> str:
+    """Return `name(option, option)`, or the name alone."""
+    return f"{name}({', '.join(options)})" if options else name
+
+
+def enabled(options: Mapping[str, object]) -> list[str]:
+    """Return the texts of the options that are set, for a label."""
+    return [text for text, is_set in options.items() if is_set]

@@ -22,8 +22,8 @@ from toolgrade.linting.json_locations import Spot
 from toolgrade.linting.schema_fit import Tools, suggestion
 from toolgrade.matching.argument_pattern import ONE, Template, holds_matcher
 from toolgrade.matching.json_compare import ABSENT, Absent
-from toolgrade.metrics.base import has_failed, status_of
 from toolgrade.metrics.call_filter import CallFilter
+from toolgrade.metrics.called_tools import has_failed, status_of
 from toolgrade.metrics.effect_verbs import guess_effect
 from toolgrade.metrics.plan_variants import has_forbidden_calls, variants_of
 

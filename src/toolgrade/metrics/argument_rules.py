@@ -13,7 +13,7 @@ from toolgrade.calls import ToolCall
 from toolgrade.errors import ConfigurationError
 from toolgrade.matching.json_compare import json_equal
 from toolgrade.matching.redacted_values import has_mark
-from toolgrade.metrics.base import call_finding
+from toolgrade.metrics.called_tools import call_finding
 from toolgrade.metrics.name_patterns import matches, read_patterns
 from toolgrade.result import Finding, redact_at_path
 

@@ -17,7 +17,8 @@ from toolgrade._internal.text import join_first, plural
 from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolgrade.errors import ConfigurationError
 from toolgrade.matching.alignment import Alignment, Item
-from toolgrade.metrics.base import call_finding, call_text, inferred_success_warnings, read_tools, status_of
+from toolgrade.metrics.called_tools import call_finding, call_text, inferred_success_warnings, status_of
+from toolgrade.metrics.case_fields import read_tools
 from toolgrade.metrics.comparable_calls import called_item, expected_item
 from toolgrade.metrics.tool_effects import MAX_LISTED, ToolEffects, list_names, read_effects
 from toolgrade.result import Finding

@@ -17,7 +17,8 @@ from toolgrade.judge.driver import Flow
 from toolgrade.judge.flow import Judgement, JudgeQuestion, judging
 from toolgrade.judge.interactions import Unit
 from toolgrade.judge.scoring import Part
-from toolgrade.metrics.base import Measurement, Metric, result_of
+from toolgrade.metrics.base import Metric
+from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult
 from toolgrade.stats.number_checks import mean_of
 

@@ -10,8 +10,8 @@ from toolgrade.calls import ToolCall
 from toolgrade.cases import TestCase
 from toolgrade.expect.plan import Expectation
 from toolgrade.matching.alignment import Alignment
-from toolgrade.metrics.base import call_finding
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls
+from toolgrade.metrics.called_tools import call_finding
 from toolgrade.metrics.effect_alignment import TaskChanges, changes_of_list, changes_of_plan
 from toolgrade.metrics.name_patterns import matches
 from toolgrade.metrics.plan_variants import has_forbidden_calls, plan_warnings

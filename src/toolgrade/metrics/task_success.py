@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import prod
 from typing import Any, ClassVar, get_args
 
-from toolgrade._internal.options import require_one_of
+from toolgrade._internal.options import enabled, read_share, require_one_of
 from toolgrade._internal.text import number_text, plural, printable
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.cases import MLLMImage, Run, RunStatus, TestCase
@@ -16,25 +16,14 @@ from toolgrade.errors import MissingFieldError
 from toolgrade.expect import Expect, Expectation, Matcher
 from toolgrade.matching.alignment import quotient
 from toolgrade.metrics.answers import answer_credit, contains_text
-from toolgrade.metrics.base import (
-    Measurement,
-    Metric,
-    call_finding,
-    called_tools,
-    case_label,
-    check_case,
-    enabled,
-    expectation_of,
-    has_succeeded,
-    read_share,
-    read_tools,
-    result_of,
-    run_notes,
-)
+from toolgrade.metrics.base import Metric
 from toolgrade.metrics.call_filter import CallFilter
+from toolgrade.metrics.called_tools import call_finding, has_succeeded
+from toolgrade.metrics.case_fields import called_tools, case_label, check_case, expectation_of, read_tools, run_notes
 from toolgrade.metrics.comparable_calls import Compare, partial_comparison_warnings
 from toolgrade.metrics.effect_alignment import TaskChanges
 from toolgrade.metrics.effect_verbs import is_hand_over
+from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.metrics.name_patterns import matches, read_patterns
 from toolgrade.metrics.task_changes import CaseChanges
 from toolgrade.metrics.wording import arithmetic, choice_lines

@@ -6,27 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from toolgrade._internal.options import require_one_of
+from toolgrade._internal.options import enabled, label_text, require_one_name, require_one_of
 from toolgrade.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
 from toolgrade.cases import LLMTestCase, TestCase
 from toolgrade.errors import ConfigurationError, MissingFieldError
 from toolgrade.matching.alignment import Alignment, Denominator, Matching
 from toolgrade.matching.engine import align_list
-from toolgrade.metrics.base import (
-    Measurement,
-    Metric,
-    called_tools,
-    case_label,
-    enabled,
-    expectation_of,
-    label_text,
-    read_judge,
-    read_tools,
-    result_of,
-    run_notes,
-)
+from toolgrade.metrics.base import Metric
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, Only
+from toolgrade.metrics.case_fields import called_tools, case_label, expectation_of, read_tools, run_notes
 from toolgrade.metrics.comparable_calls import Compare, item_by_meaning, partial_comparison_warnings
+from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.metrics.wording import alignment_findings, arithmetic, choice_lines
 from toolgrade.result import MetricResult
 
@@ -148,7 +138,8 @@ class ToolCorrectnessMetric(Metric):
                 "output": ToolCallParams.OUTPUT in params,
             },
         )
-        judge = read_judge(self.judge, model)
+        require_one_name("judge", self.judge, "model", model)
+        judge = self.judge if model is None else model
         if judge is not None:
             from toolgrade.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
 

@@ -12,18 +12,17 @@ from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, number_text, printable
 from toolgrade.calls import ToolCall
 from toolgrade.cases import TestCase
-from toolgrade.metrics.base import (
-    CallMetric,
-    Measurement,
+from toolgrade.metrics.base import CallMetric
+from toolgrade.metrics.called_tools import (
     call_finding,
     error_text,
     has_failed,
     has_succeeded,
     identity_key,
     omission_warnings,
-    share_of_calls,
     status_of,
 )
+from toolgrade.metrics.measurement import Measurement, share_of_calls
 from toolgrade.metrics.name_patterns import matches, read_patterns
 from toolgrade.result import Finding
 

@@ -7,21 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from toolgrade._internal.options import read_share
 from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import TestCase
-from toolgrade.metrics.base import (
+from toolgrade.metrics.base import CallMetric
+from toolgrade.metrics.called_tools import (
     FAILED,
-    CallMetric,
-    Measurement,
     call_finding,
     error_text,
     has_failed,
     inferred_success_warnings,
     omission_warnings,
-    read_share,
-    share_of_calls,
     status_of,
 )
+from toolgrade.metrics.measurement import Measurement, share_of_calls
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,19 +10,18 @@ from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 from toolgrade._internal.text import plural
 from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import TestCase
-from toolgrade.metrics.base import (
+from toolgrade.metrics.base import CallMetric
+from toolgrade.metrics.called_tools import (
     FAILED,
-    CallMetric,
-    Measurement,
     call_finding,
     error_text,
     identity_key,
     in_same_step,
     inferred_success_warnings,
     omission_warnings,
-    share_of_calls,
     status_of,
 )
+from toolgrade.metrics.measurement import Measurement, share_of_calls
 from toolgrade.result import Finding
 
 

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from toolgrade._internal.options import require_one_name
 from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import ConversationalTestCase
 from toolgrade.errors import ConfigurationError
-from toolgrade.metrics.base import Measurement, Metric, needed_tools, read_judge, read_tools, result_of
+from toolgrade.metrics.base import Metric
+from toolgrade.metrics.case_fields import needed_tools, read_tools
+from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
@@ -74,7 +77,9 @@ class ToolUseMetric(Metric):
         from toolgrade.judge import Judge  # noqa: PLC0415 - loaded with the first metric that judges
 
         super().__post_init__()
-        self._set(judge=Judge.of(read_judge(self.judge, model)), available_tools=read_tools(self.available_tools))
+        require_one_name("judge", self.judge, "model", model)
+        judge = Judge.of(self.judge if model is None else model)
+        self._set(judge=judge, available_tools=read_tools(self.available_tools))
 
     @property
     def waits(self) -> bool:
