@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import lru_cache
+from threading import RLock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from toolgrade._internal.markers import REDACTED
 from toolgrade._internal.text import printable, short_json
@@ -216,8 +217,42 @@ class UnitResult:
         }
 
 
+class Evidence(NamedTuple):
+    """The fields of a result that explain it, and that a result may make only when one of them is read."""
+
+    reason: str | None = None
+    findings: tuple[Finding, ...] = ()
+    parts: Mapping[str, float] = _EMPTY
+    alignment: Alignment | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Explainer(Protocol):
+    """Makes the evidence of a result when it is first read.
+
+    It is called at most once in each thread, and gives equal values whenever that is: it reads nothing that can change,
+    such as a case, and runs no code of the user.
+    """
+
+    def evidence(self, result: MetricResult, /) -> Evidence:
+        """Return the evidence of this result, of which it reads the other fields alone."""
+        ...
+
+
+class _Deferring:
+    """Room for the explainer of a result that was not read yet; `None` afterwards. It is not a field of the result."""
+
+    __slots__ = ("_explainer",)
+
+    _explainer: Explainer | None
+
+
+_publishing = RLock()
+"""Held to store evidence, so that all threads read the same objects."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MetricResult:
+class MetricResult(_Deferring):
     """Result of one metric for one case.
 
     Against a number it is compared, ordered, rounded and formatted as its score, so that `result >= 0.8` and
@@ -279,6 +314,22 @@ class MetricResult:
             mapping = getattr(self, name)
             if mapping is not None and mapping is not _EMPTY:
                 object.__setattr__(self, name, MappingProxyType(dict(mapping)))
+
+    if not TYPE_CHECKING:  # type checkers would accept any attribute
+
+        def __getattr__(self, name: str) -> object:
+            """Make the evidence when a part of it is first read: until then, its slots are empty."""
+            if name not in Evidence._fields:
+                message = f"{type(self).__name__!r} object has no attribute {name!r}"
+                raise AttributeError(message, name=name, obj=self)
+            explainer = self._explainer
+            if explainer is not None:  # else another thread has just made it
+                evidence = explainer.evidence(self)
+                with _publishing:
+                    if self._explainer is not None:
+                        _set(self, **evidence._asdict())
+                        _set(self, _explainer=None)
+            return object.__getattribute__(self, name)
 
     def __reduce__(self) -> tuple[Callable[..., MetricResult], tuple[dict[str, Any]]]:
         """Pickle the read-only mappings as dictionaries."""
@@ -370,6 +421,12 @@ class MetricResult:
         return plain
 
 
+def _set(result: MetricResult, **values: object) -> None:
+    """Set attributes of a frozen result that is being made."""
+    for name, value in values.items():
+        object.__setattr__(result, name, value)
+
+
 def _number(value: MetricResult | float) -> float:
     """Return the score of a result, or the number itself."""
     return float(value) if isinstance(value, MetricResult) else value
@@ -420,6 +477,35 @@ def _holds_numbers(value: Any) -> bool:  # noqa: ANN401 - a JSON value or a matc
 
 def _restored(state: dict[str, Any]) -> MetricResult:
     return MetricResult(**state)
+
+
+def deferred_result(
+    explainer: Explainer,
+    *,
+    metric: str,
+    status: ResultStatus,
+    threshold: float,
+    score: float | None,
+    passed: bool | None,
+    error: str | None,
+) -> MetricResult:
+    """Return a result whose evidence is made when it is first read."""
+    result = object.__new__(MetricResult)
+    _set(
+        result,
+        metric=metric,
+        status=status,
+        threshold=threshold,
+        score=score,
+        passed=passed,
+        error=error,
+        units=(),
+        judge=None,
+        usage=_EMPTY,
+        cost=None,
+        _explainer=explainer,
+    )
+    return result
 
 
 def errored_result(metric: str, threshold: float, error: BaseException) -> MetricResult:

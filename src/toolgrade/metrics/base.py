@@ -225,4 +225,4 @@ class CallMetric(Metric):
 
     def _measure(self, case: TestCase) -> MetricResult:
         measured = self._score_calls(called_tools(case, type(self).__name__), case)
-        return result_of(self, measured._replace(warnings=(*run_notes(case), *measured.warnings)))
+        return result_of(self, measured._replace(notes=run_notes(case)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from toolgrade.calls import ToolCall, ToolSpec, read_tool_spec
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from toolgrade.expect.plan import Expectation
 
 
-def run_notes(case: TestCase) -> list[str]:
+def run_notes(case: TestCase) -> Sequence[str]:
     """Return the notes on what the recording of a case lacks."""
-    return [] if case.run is None else case.run.notes
+    return () if case.run is None else tuple(case.run.notes)
 
 
 def case_label(case: TestCase | ConversationalTestCase) -> str:

@@ -91,12 +91,15 @@ class TaskChanges:
         # more.
         return min(in_order.matched / self.writes.matched, Fraction(1))
 
-    def findings(self, in_order: Alignment, called: Sequence[str]) -> list[Finding]:
-        """Return findings about the writes, writes out of order, and missing reads; `called` names the called tools."""
+    def findings(self, out_of_order: Sequence[Pair], called: Sequence[str]) -> list[Finding]:
+        """Return findings about the writes, those that the alignment in order left out of it, and missing reads.
+
+        `called` are the names of the called tools.
+        """
         findings = [*alignment_findings(self.writes, self.names, called)]
         broken_rules = {pair.expected for pair in self.writes.out_of_order}
         # A pair that breaks a rule of a plan costs score, and already has a finding.
-        misplaced = [pair for pair in in_order.out_of_order if pair.breaks is None]
+        misplaced = [pair for pair in out_of_order if pair.breaks is None]
         findings += [self._order_finding(pair) for pair in misplaced if pair.expected not in broken_rules]
         findings += map(self._missing_read_finding, self.reads.missing)
         return [*findings, *alignment_findings(replace(self.reads, missing=(), unexpected=()), self.names, called)]
@@ -135,7 +138,7 @@ def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False) -> TaskCh
         reads=reads.in_case(align(*reads.items())),
         align_in_order=lambda: align_writes(ordered=True),
         turns=align_turns,
-        names=[call.name for call in calls.expected.values()],
+        names=tuple([call.name for call in calls.expected.values()]),
     )
 
 

@@ -50,22 +50,22 @@ def judged_result(
     judgement = yield from judging(Judge.of(judge), units, tools, arguments=arguments, at_once=at_once)
     judged = {"selection": judgement.selection, "arguments": judgement.arguments}
     parts = {name: part for name, part in judged.items() if part is not None}
-    scores, sums = dict(measured.scores), dict(measured.sums)
+    scores = dict(measured.scores)
+    sums: dict[str, str] = {}
     for name, part in parts.items():
         if part.score is not None:
             scores[name] = part.score
             sums[name] = _sum(name, part.score, judgement)
     failure = "; ".join(f"{name}: {reason}" for name, reason in judgement.failures.items())
     doubts = () if failure else _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
-    combined = measured._replace(
-        scores=scores,
-        sums=sums,
-        parts={**measured.parts, **_judge_numbers(judgement, parts)},
-        findings=(*measured.findings, *_judge_findings(judgement.questions)),
-        warnings=(*measured.warnings, *judgement.notes, *doubts),
-        skip_reason="nothing was decided",
-        failure=failure,
+    own = measured.explanation.details()
+    details = own._replace(
+        sums={**own.sums, **sums},
+        parts={**own.parts, **_judge_numbers(judgement, parts)},
+        findings=(*own.findings, *_judge_findings(judgement.questions)),
+        warnings=(*own.warnings, *judgement.notes, *doubts),
     )
+    combined = measured._replace(scores=scores, explanation=details, skip_reason="nothing was decided", failure=failure)
     result = result_of(metric, combined)
     return replace(result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost)
 

@@ -10,7 +10,7 @@ from toolgrade._internal.text import number_text, plural
 from toolgrade.calls import ToolCall
 from toolgrade.matching.alignment import Alignment
 from toolgrade.metrics.wording import reason_text
-from toolgrade.result import TOLERANCE, Finding, MetricResult, ResultStatus
+from toolgrade.result import TOLERANCE, Evidence, Finding, MetricResult, ResultStatus, deferred_result
 
 NO_CALLS: Final = "no call was made"
 
@@ -41,11 +41,20 @@ class ResultOptions(Protocol):
         ...
 
 
-class Measurement(NamedTuple):
-    """The scores of one case with their evidence, before the threshold is applied."""
+class Explanation(Protocol):
+    """Makes the details of a measurement when its result is first read.
 
-    scores: Mapping[str, float] = _EMPTY
-    """By name, in [0, 1]; the lowest one is the score of the case. Empty if the metric does not apply to the case."""
+    By then the case may have changed, so it holds what was compared, and neither the case nor the metric.
+    """
+
+    def details(self) -> Details:
+        """Return the details; they are the same whenever that is."""
+        ...
+
+
+class Details(NamedTuple):
+    """What explains the scores of a case."""
+
     sums: Mapping[str, str] = _EMPTY
     """By name of the score, its arithmetic as text."""
     steps: Sequence[str] = ()
@@ -55,55 +64,82 @@ class Measurement(NamedTuple):
     findings: Sequence[Finding] = ()
     warnings: Sequence[str] = ()
     alignment: Alignment | None = None
+
+    def details(self) -> Details:
+        """Return itself: an explanation that is made already."""
+        return self
+
+
+class Measurement(NamedTuple):
+    """The scores of one case before the threshold is applied, and how to explain them."""
+
+    scores: Mapping[str, float] = _EMPTY
+    """By name, in [0, 1]; the lowest one is the score of the case. Empty if the metric does not apply to the case."""
+    explanation: Explanation = Details()
+    notes: Sequence[str] = ()
+    """Warnings about the recording, which come before those of the details."""
     skip_reason: str = NO_CALLS
     """Why there is no score, if `scores` is empty."""
     failure: str = ""
     """Why the judge could not decide a score; such a case fails."""
+    has_reason: bool = True
+    """Whether a score has a reason; a missing one always has."""
+
+    def evidence(self, result: MetricResult, /) -> Evidence:
+        """Return what explains the result of this measurement."""
+        details = self.explanation.details()
+        findings, warnings = tuple(details.findings), (*self.notes, *details.warnings)
+        is_explained = self.has_reason or result.score is None
+        return Evidence(
+            reason=reason_text(self._head(details, result), findings, warnings) if is_explained else None,
+            findings=findings,
+            parts=MappingProxyType({**self.scores, **details.parts}),
+            alignment=details.alignment,
+            warnings=warnings,
+        )
+
+    def _head(self, details: Details, result: MetricResult) -> str:
+        """Return the arithmetic with its steps, or why there is no score."""
+        if self.failure:
+            return f"Not measured: {self.failure.rstrip('.')}."
+        if result.score is None:
+            return f"Skipped: {self.skip_reason}."
+        strict_note = "" if result.score == min(self.scores.values()) else ", strict: 0"
+        verdict = f"{strict_note} ({'passed' if result.passed else 'failed'} at {result.threshold:g})."
+        return "\n".join([*_arithmetic_lines(self.scores, details.sums, verdict), *details.steps])
 
 
 def result_of(metric: ResultOptions, measured: Measurement) -> MetricResult:
     """Return the result of a measurement: failed, skipped, or the lowest score against the threshold."""
-    findings, warnings = tuple(measured.findings), tuple(measured.warnings)
-    score, passed, reason, error = None, None, None, None
+    score, passed, error = None, None, None
     status = ResultStatus.SCORED
     if measured.failure:
         status, error = ResultStatus.ERRORED, f"JudgeError: {measured.failure}"
-        reason = reason_text(f"Not measured: {measured.failure.rstrip('.')}.", findings, warnings)
     elif not measured.scores:
         status = ResultStatus.SKIPPED
-        reason = reason_text(f"Skipped: {measured.skip_reason}.", findings, warnings)
     else:
         lowest = min(measured.scores.values())
         score = float(lowest >= 1) if metric.strict_mode else lowest
         passed = score >= metric.threshold - TOLERANCE
-        if metric.include_reason:
-            strict_note = "" if score == lowest else ", strict: 0"
-            verdict = f"{strict_note} ({'passed' if passed else 'failed'} at {metric.threshold:g})."
-            lines = [*_arithmetic_lines(measured, verdict), *measured.steps]
-            reason = reason_text("\n".join(lines), findings, warnings)
-    return MetricResult(
+    return deferred_result(
+        measured if metric.include_reason else measured._replace(has_reason=False),
         metric=metric.label,
         status=status,
-        score=score,
         threshold=metric.threshold,
+        score=score,
         passed=passed,
-        reason=reason,
-        findings=findings,
-        parts={**measured.scores, **measured.parts},
-        alignment=measured.alignment,
-        warnings=warnings,
         error=error,
     )
 
 
-def _arithmetic_lines(measured: Measurement, verdict: str) -> list[str]:
+def _arithmetic_lines(scores: Mapping[str, float], sums: Mapping[str, str], verdict: str) -> list[str]:
     """Return the arithmetic of the score with the verdict; of several scores, first the minimum, then each of them."""
-    if len(measured.scores) == 1:
-        ((name, text),) = measured.sums.items()
+    if len(scores) == 1:
+        ((name, text),) = sums.items()
         return [f"{text if name == 'calling' else f'{name}: {text}'}{verdict}"]
-    terms = ", ".join(f"{name} {number_text(score)}" for name, score in measured.scores.items())
-    total = f"min({terms}) = {number_text(min(measured.scores.values()))}{verdict}"
-    return [total, *(f"{name.capitalize()}: {measured.sums[name]}." for name in measured.scores)]
+    terms = ", ".join(f"{name} {number_text(score)}" for name, score in scores.items())
+    total = f"min({terms}) = {number_text(min(scores.values()))}{verdict}"
+    return [total, *(f"{name.capitalize()}: {sums[name]}." for name in scores)]
 
 
 def share_of_calls(
@@ -118,9 +154,25 @@ def share_of_calls(
     skip_reason: str = "no call could be checked",
 ) -> Measurement:
     """Return the measurement whose only score is `good / total`; if `total` is 0, the case is skipped."""
-    evidence = Measurement(findings=findings, warnings=warnings, skip_reason=skip_reason if calls else NO_CALLS)
-    if not total:
-        return evidence
-    score = good / total
-    text = f"{good} / {plural(total, noun)} = {number_text(score)}"
-    return evidence._replace(scores={name: score}, sums={name: text})
+    explanation = _Share(name, good, total, noun, tuple(findings), tuple(warnings))
+    scores = {name: good / total} if total else _EMPTY
+    return Measurement(scores, explanation, skip_reason=skip_reason if calls else NO_CALLS)
+
+
+class _Share(NamedTuple):
+    """The explanation of a share of calls."""
+
+    name: str
+    good: int
+    total: int
+    noun: str
+    findings: Sequence[Finding]
+    warnings: Sequence[str]
+
+    def details(self) -> Details:
+        """Return the arithmetic and the findings."""
+        sums: dict[str, str] = {}
+        if self.total:
+            share = number_text(self.good / self.total)
+            sums[self.name] = f"{self.good} / {plural(self.total, self.noun)} = {share}"
+        return Details(sums, findings=self.findings, warnings=self.warnings)

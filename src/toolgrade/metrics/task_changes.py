@@ -9,7 +9,6 @@ from toolgrade._internal.text import number_text
 from toolgrade.calls import ToolCall
 from toolgrade.cases import TestCase
 from toolgrade.expect.plan import Expectation
-from toolgrade.matching.alignment import Alignment
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls
 from toolgrade.metrics.called_tools import call_finding
 from toolgrade.metrics.effect_alignment import TaskChanges, changes_of_list, changes_of_plan
@@ -63,13 +62,9 @@ class CaseChanges:
         rules = {index: f", by {text!r}" for index, text in changes.forbidden}
         return rules | {index: "" for index, call in self.compared.called.items() if matches(call.name, patterns)}
 
-    def findings(self, changes: TaskChanges, in_order: Alignment, rules: Mapping[int, str]) -> list[Finding]:
-        """Return the findings about the calls, with the chosen variant."""
-        return [
-            *(call_finding("forbidden", "Forbidden", self.calls[at], at, rules[at]) for at in sorted(rules)),
-            *changes.findings(in_order, [call.name for call in self.calls]),
-            *self.compared.findings,
-        ]
+    def rule_findings(self, rules: Mapping[int, str]) -> list[Finding]:
+        """Return the findings about forbidden calls, by their positions and the rules."""
+        return [call_finding("forbidden", "Forbidden", self.calls[at], at, rules[at]) for at in sorted(rules)]
 
     def lower_bound_warnings(self, total: Callable[[TaskChanges], float], score: float) -> list[str]:
         """Return the warning how low the score would be if the calls of unknown effect were writes."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 from toolgrade._internal.options import enabled, read_share, require_one_of
 from toolgrade._internal.text import number_text, plural, printable
@@ -14,16 +14,16 @@ from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.cases import MLLMImage, Run, RunStatus, TestCase
 from toolgrade.errors import MissingFieldError
 from toolgrade.expect import Expect, Expectation, Matcher
-from toolgrade.matching.alignment import quotient
+from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.metrics.answers import answer_credit, contains_text
 from toolgrade.metrics.base import Metric
 from toolgrade.metrics.call_filter import CallFilter
 from toolgrade.metrics.called_tools import call_finding, has_succeeded
 from toolgrade.metrics.case_fields import called_tools, case_label, check_case, expectation_of, read_tools, run_notes
 from toolgrade.metrics.comparable_calls import Compare, partial_comparison_warnings
-from toolgrade.metrics.effect_alignment import TaskChanges
+from toolgrade.metrics.effect_alignment import TaskChanges, TurnMatches
 from toolgrade.metrics.effect_verbs import is_hand_over
-from toolgrade.metrics.measurement import Measurement, result_of
+from toolgrade.metrics.measurement import Details, Measurement, result_of
 from toolgrade.metrics.name_patterns import matches, read_patterns
 from toolgrade.metrics.task_changes import CaseChanges
 from toolgrade.metrics.wording import arithmetic, choice_lines
@@ -112,6 +112,7 @@ class TaskSuccessMetric(Metric):
     include_reason: bool = True
     verbose_mode: bool = False
     _filter: CallFilter = field(init=False, repr=False)
+    _scoring: _Scoring = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
@@ -127,7 +128,12 @@ class TaskSuccessMetric(Metric):
             error_pattern=self.error_pattern if uses_pattern else None,
             tools=tools,
         )
-        self._set(available_tools=tools, forbidden=read_patterns(self.forbidden, "forbidden"), _filter=call_filter)
+        self._set(
+            available_tools=tools,
+            forbidden=read_patterns(self.forbidden, "forbidden"),
+            _filter=call_filter,
+            _scoring=_Scoring(self.calls_only, self.read_weight),
+        )
 
     @property
     def _options(self) -> Sequence[str]:
@@ -152,7 +158,7 @@ class TaskSuccessMetric(Metric):
         else:
             needs = f"{metric} needs expected_tools, expected_output, required_texts or must_end{case_label(case)}"
             raise MissingFieldError(f"{needs}; state at least one of them, such as expected_tools=[] for no calls")
-        return result_of(self, measured._replace(warnings=(*run_notes(case), *measured.warnings)))
+        return result_of(self, measured._replace(notes=run_notes(case)))
 
     def _with_calls(
         self, case: TestCase, expected: list[ToolCall] | Expectation, stated: Sequence[_Part]
@@ -167,119 +173,43 @@ class TaskSuccessMetric(Metric):
             return [] if self.calls_only else [*_turns(changes), *stated]
 
         def total(changes: TaskChanges) -> float:
-            return 0.0 if changes.forbidden else self._calls_score(changes) * _product(parts_of(changes))
+            return 0.0 if changes.forbidden else self._scoring.score(changes) * _product(parts_of(changes))
 
         changes = max(case_changes.variants, key=total)
         rules = case_changes.broken_rules(changes, self.forbidden)
         score = 0.0 if rules else total(changes)
         in_order = changes.align_in_order()
-        order = changes.ordered_share(in_order)
-        parts = parts_of(changes)
-        values = self._call_parts(changes) | _values(parts)
-        if order is not None:
-            values["order"] = float(order)
-        if case_changes.forbids(self.forbidden):
-            values["forbidden"] = float(not rules)
-        return Measurement(
-            scores={"total": score},
-            sums={"total": "a forbidden call was made = 0" if rules else self._sum(changes, parts, score)},
-            steps=[*choice_lines(changes.writes), *self._call_steps(changes, order), *(part.step for part in parts)],
-            parts=values,
-            findings=[*case_changes.findings(changes, in_order, rules), *_findings(parts)],
-            warnings=[
-                *case_changes.plan_warnings(changes),
-                *case_changes.compared.warnings,
-                *case_changes.lower_bound_warnings(total, score),
-                *self._idle_warnings(changes, parts),
-                *partial_comparison_warnings(changes.writes),
-                *_warnings(parts),
-            ],
-            alignment=changes.writes,
+        warnings = [
+            *case_changes.plan_warnings(changes),
+            *case_changes.compared.warnings,
+            *case_changes.lower_bound_warnings(total, score),
+        ]
+        explanation = _CallsExplained(
+            self._scoring,
+            score,
+            # Without the functions that align again, which hold the calls of the case.
+            replace(changes, align_in_order=_align_no_more, turns=TurnMatches),
+            changes.ordered_share(in_order),
+            in_order.out_of_order,
+            tuple(parts_of(changes)),
+            tuple([call.name for call in calls]),
+            tuple(case_changes.rule_findings(rules)) if case_changes.forbids(self.forbidden) else None,
+            case_changes.compared.findings,
+            tuple(warnings),
         )
+        return Measurement({"total": score}, explanation)
 
     def _without_calls(self, case: TestCase, parts: Sequence[_Part]) -> Measurement:
         """Return the measurement of a case that does not state the calls; only forbidden ones are looked for."""
-        broken = self._forbidden_calls(case)
-        score = 0.0 if broken else _product(parts)
-        terms = " x ".join(part.term for part in parts)
-        values = _values(parts)
-        if self.forbidden:
-            values["forbidden"] = float(not broken)
-        return Measurement(
-            scores={"total": score},
-            sums={"total": "a forbidden call was made = 0" if broken else f"{terms} = {number_text(score)}"},
-            steps=[part.step for part in parts],
-            parts=values,
-            findings=[*broken, *_findings(parts)],
-            warnings=["the case states no expected_tools, so its calls were not compared", *_warnings(parts)],
-        )
+        forbidden = self._forbidden_calls(case) if self.forbidden else None
+        score = 0.0 if forbidden else _product(parts)
+        return Measurement({"total": score}, _PartsExplained(score, parts, forbidden))
 
     def _forbidden_calls(self, case: TestCase) -> list[Finding]:
         """Return a finding for each forbidden call that did not fail, in a case that does not state the calls."""
-        if not self.forbidden:
-            return []
         done = self._filter.without_failed([], case.tools_called or []).called
         broken = {index: call for index, call in done.items() if matches(call.name, self.forbidden)}
         return [call_finding("forbidden", "Forbidden", call, index) for index, call in broken.items()]
-
-    def _calls_score(self, changes: TaskChanges) -> float:
-        """Return the score of the calls alone."""
-        recall = changes.reads.recall if changes.reads.expected_count else 1.0
-        writes = changes.writes.f1 if self.calls_only else (changes.right_tools.f1 + changes.writes.f1) / 2
-        return writes * (1 - self.read_weight * (1 - recall))
-
-    def _call_parts(self, changes: TaskChanges) -> dict[str, float]:
-        """Return the parts about the calls that apply."""
-        parts: dict[str, float] = {}
-        if changes.has_writes and not self.calls_only:
-            parts["effects"] = changes.right_tools.f1
-        if changes.has_writes:
-            parts["arguments"] = changes.writes.f1
-        if changes.reads.expected_count:
-            parts["reads"] = changes.reads.recall
-        return parts
-
-    def _call_steps(self, changes: TaskChanges, order: Fraction | None) -> list[str]:
-        """Return the arithmetic of the parts about the calls, one line for each."""
-        steps: list[str] = []
-        if changes.has_writes and not self.calls_only:
-            steps.append(f"Effects: {arithmetic(changes.right_tools, 'f1', exact=False)}.")
-        if changes.has_writes:
-            steps.append(f"Arguments: {arithmetic(changes.writes, 'f1', exact=False)}.")
-        if changes.reads.expected_count:
-            matched, recall = number_text(float(changes.reads.matched)), number_text(changes.reads.recall)
-            steps.append(f"Reads: {matched} of {changes.reads.expected_count} expected = {recall}.")
-        if order is not None:
-            total = changes.writes.matched
-            terms = f"{number_text(float(order * total))} of {number_text(float(total))}"
-            steps.append(f"Order: {terms} matched in order = {number_text(float(order))}.")
-        return steps
-
-    def _idle_warnings(self, changes: TaskChanges, parts: Sequence[_Part]) -> list[str]:
-        """Return the warning that a run without any call would score high; empty if the case asks for more."""
-        if (
-            self.calls_only
-            or changes.writes.expected_count
-            or not changes.reads.expected_count
-            or {part.name for part in parts} - {"ended"}
-        ):
-            return []
-        score = number_text(1 - self.read_weight)
-        advice = "state required_texts or expected_output if the agent must use what it reads"
-        return [f"only reads are expected, so a run without calls scores {score}; {advice}"]
-
-    def _sum(self, changes: TaskChanges, parts: Sequence[_Part], score: float) -> str:
-        """Return the arithmetic of the total."""
-        values = {name: number_text(value) for name, value in self._call_parts(changes).items()}
-        terms = ["no write expected or made 1"]
-        if "effects" in values:
-            terms = [f"(effects {values['effects']} + arguments {values['arguments']}) / 2"]
-        elif "arguments" in values:
-            terms = [f"arguments {values['arguments']}"]
-        if "reads" in values:
-            base, weight = number_text(1 - self.read_weight), number_text(self.read_weight)
-            terms.append(f"({base} + {weight} x reads {values['reads']})")
-        return f"{' x '.join([*terms, *(part.term for part in parts)])} = {number_text(score)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +227,145 @@ class _Part:
     def term(self) -> str:
         """Its factor in the arithmetic."""
         return f"(1 + {self.name} {number_text(self.value)}) / 2"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scoring:
+    """The scoring of the calls, apart from the metric: results keep it, and must not keep the metric alive."""
+
+    calls_only: bool
+    read_weight: float
+
+    def score(self, changes: TaskChanges) -> float:
+        """Return the score of the calls alone."""
+        recall = changes.reads.recall if changes.reads.expected_count else 1.0
+        writes = changes.writes.f1 if self.calls_only else (changes.right_tools.f1 + changes.writes.f1) / 2
+        return writes * (1 - self.read_weight * (1 - recall))
+
+    def parts(self, changes: TaskChanges) -> dict[str, float]:
+        """Return the parts about the calls that apply."""
+        parts: dict[str, float] = {}
+        if changes.has_writes and not self.calls_only:
+            parts["effects"] = changes.right_tools.f1
+        if changes.has_writes:
+            parts["arguments"] = changes.writes.f1
+        if changes.reads.expected_count:
+            parts["reads"] = changes.reads.recall
+        return parts
+
+    def steps(self, changes: TaskChanges, order: Fraction | None) -> list[str]:
+        """Return the arithmetic of the parts about the calls, one line for each."""
+        steps: list[str] = []
+        if changes.has_writes and not self.calls_only:
+            steps.append(f"Effects: {arithmetic(changes.right_tools, 'f1', exact=False)}.")
+        if changes.has_writes:
+            steps.append(f"Arguments: {arithmetic(changes.writes, 'f1', exact=False)}.")
+        if changes.reads.expected_count:
+            matched, recall = number_text(float(changes.reads.matched)), number_text(changes.reads.recall)
+            steps.append(f"Reads: {matched} of {changes.reads.expected_count} expected = {recall}.")
+        if order is not None:
+            total = changes.writes.matched
+            terms = f"{number_text(float(order * total))} of {number_text(float(total))}"
+            steps.append(f"Order: {terms} matched in order = {number_text(float(order))}.")
+        return steps
+
+    def idle_warnings(self, changes: TaskChanges, parts: Sequence[_Part]) -> list[str]:
+        """Return the warning that a run without any call would score high; empty if the case asks for more."""
+        if (
+            self.calls_only
+            or changes.writes.expected_count
+            or not changes.reads.expected_count
+            or {part.name for part in parts} - {"ended"}
+        ):
+            return []
+        score = number_text(1 - self.read_weight)
+        advice = "state required_texts or expected_output if the agent must use what it reads"
+        return [f"only reads are expected, so a run without calls scores {score}; {advice}"]
+
+    def sum(self, changes: TaskChanges, parts: Sequence[_Part], score: float) -> str:
+        """Return the arithmetic of the total."""
+        values = {name: number_text(value) for name, value in self.parts(changes).items()}
+        terms = ["no write expected or made 1"]
+        if "effects" in values:
+            terms = [f"(effects {values['effects']} + arguments {values['arguments']}) / 2"]
+        elif "arguments" in values:
+            terms = [f"arguments {values['arguments']}"]
+        if "reads" in values:
+            base, weight = number_text(1 - self.read_weight), number_text(self.read_weight)
+            terms.append(f"({base} + {weight} x reads {values['reads']})")
+        return f"{' x '.join([*terms, *(part.term for part in parts)])} = {number_text(score)}"
+
+
+def _align_no_more() -> Alignment:
+    """Take the place of `TaskChanges.align_in_order` in a result."""
+    raise NotImplementedError("the calls of a measured case are gone")
+
+
+class _CallsExplained(NamedTuple):
+    """The explanation of the score of a case that states the calls."""
+
+    scoring: _Scoring
+    score: float
+    changes: TaskChanges
+    order: Fraction | None
+    out_of_order: Sequence[Pair]
+    """Pairs of the alignment of the writes in order."""
+    parts: Sequence[_Part]
+    called: Sequence[str]
+    """The names of the called tools."""
+    forbidden: Sequence[Finding] | None
+    """The forbidden calls that were made; `None` if none are forbidden."""
+    unknown: Sequence[Finding]
+    """The calls of unknown effect."""
+    warnings: Sequence[str]
+
+    def details(self) -> Details:
+        """Return the arithmetic, the findings and the alignment of the writes."""
+        scoring, changes, parts, order = self.scoring, self.changes, self.parts, self.order
+        values = scoring.parts(changes) | _values(parts)
+        if order is not None:
+            values["order"] = float(order)
+        if self.forbidden is not None:
+            values["forbidden"] = float(not self.forbidden)
+        total = "a forbidden call was made = 0" if self.forbidden else scoring.sum(changes, parts, self.score)
+        call_findings = changes.findings(self.out_of_order, self.called)
+        return Details(
+            sums={"total": total},
+            steps=[*choice_lines(changes.writes), *scoring.steps(changes, order), *(part.step for part in parts)],
+            parts=values,
+            findings=[*(self.forbidden or ()), *call_findings, *self.unknown, *_findings(parts)],
+            warnings=[
+                *self.warnings,
+                *scoring.idle_warnings(changes, parts),
+                *partial_comparison_warnings(changes.writes),
+                *_warnings(parts),
+            ],
+            alignment=changes.writes,
+        )
+
+
+class _PartsExplained(NamedTuple):
+    """The explanation of the score of a case that does not state the calls; see `_CallsExplained`."""
+
+    score: float
+    parts: Sequence[_Part]
+    forbidden: Sequence[Finding] | None
+
+    def details(self) -> Details:
+        """Return the arithmetic and the findings."""
+        terms = " x ".join(part.term for part in self.parts)
+        values = _values(self.parts)
+        if self.forbidden is not None:
+            values["forbidden"] = float(not self.forbidden)
+        total = "a forbidden call was made = 0" if self.forbidden else f"{terms} = {number_text(self.score)}"
+        warning = "the case states no expected_tools, so its calls were not compared"
+        return Details(
+            sums={"total": total},
+            steps=[part.step for part in self.parts],
+            parts=values,
+            findings=[*(self.forbidden or ()), *_findings(self.parts)],
+            warnings=[warning, *_warnings(self.parts)],
+        )
 
 
 def _product(parts: Sequence[_Part]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
 
 from toolgrade._internal.options import enabled, label_text, require_one_name, require_one_of
 from toolgrade.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
@@ -16,9 +16,9 @@ from toolgrade.metrics.base import Metric
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, Only
 from toolgrade.metrics.case_fields import called_tools, case_label, expectation_of, read_tools, run_notes
 from toolgrade.metrics.comparable_calls import Compare, item_by_meaning, partial_comparison_warnings
-from toolgrade.metrics.measurement import Measurement, result_of
+from toolgrade.metrics.measurement import Details, Measurement, result_of
 from toolgrade.metrics.wording import alignment_findings, arithmetic, choice_lines
-from toolgrade.result import MetricResult
+from toolgrade.result import Finding, MetricResult
 
 if TYPE_CHECKING:
     from toolgrade.expect.plan import Expectation
@@ -237,26 +237,29 @@ class ToolCorrectnessMetric(Metric):
         called: list[ToolCall],
         extra_warnings: Sequence[str],
     ) -> Measurement:
-        """Return the score of the calls with its evidence."""
+        """Return the score of the calls, and how to explain it."""
         alignment, compared = self._align(case, expected, called)
-        warnings = run_notes(case)
+        warnings = compared.warnings
         if isinstance(expected, list):
-            names: Sequence[str] = [call.name for call in expected]
+            names = tuple([call.name for call in expected])
         else:
             from toolgrade.expect.plan import expected_names  # noqa: PLC0415 - loaded with the first plan
             from toolgrade.metrics.plan_variants import plan_warnings  # noqa: PLC0415 - loaded with the first plan
 
-            names = alignment.labels or expected_names(expected)
-            warnings += plan_warnings(expected, alignment, arguments=self._align_options["arguments"])
-        return Measurement(
-            scores={"calling": self._calling_score(alignment)},
-            sums={"calling": arithmetic(alignment, self.denominator, exact=self.should_exact_match)},
-            steps=choice_lines(alignment),
-            parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
-            findings=(*alignment_findings(alignment, names, [call.name for call in called]), *compared.findings),
-            warnings=[*warnings, *compared.warnings, *partial_comparison_warnings(alignment), *extra_warnings],
-            alignment=alignment,
+            names = alignment.labels or tuple(expected_names(expected))
+            warnings = (*plan_warnings(expected, alignment, arguments=self._align_options["arguments"]), *warnings)
+        called_names = tuple([call.name for call in called])
+        explanation = _Compared(
+            alignment,
+            names,
+            names if names == called_names else called_names,  # results of good runs are many, and keep it once
+            self.denominator,
+            self.should_exact_match,
+            compared.findings,
+            warnings,
+            tuple(extra_warnings),
         )
+        return Measurement({"calling": self._calling_score(alignment)}, explanation, run_notes(case))
 
     def score_batch(self, cases: Iterable[TestCase | Mapping[str, Any]]) -> list[float | None]:
         """Return the scores of many cases, without their results.
@@ -279,6 +282,31 @@ class ToolCorrectnessMetric(Metric):
         """
         read = (LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case for case in cases)
         return [self._finished(self._outcome(case)).score for case in read]
+
+
+class _Compared(NamedTuple):
+    """The explanation of a score: the alignment of calls with these names."""
+
+    alignment: Alignment
+    expected: Sequence[str]
+    called: Sequence[str]
+    denominator: Denominator
+    exact: bool
+    findings: Sequence[Finding]
+    warnings: Sequence[str]
+    last_warnings: Sequence[str]
+
+    def details(self) -> Details:
+        """Return the arithmetic, the findings and the alignment."""
+        alignment = self.alignment
+        return Details(
+            sums={"calling": arithmetic(alignment, self.denominator, exact=self.exact)},
+            steps=choice_lines(alignment),
+            parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
+            findings=(*alignment_findings(alignment, self.expected, self.called), *self.findings),
+            warnings=[*self.warnings, *partial_comparison_warnings(alignment), *self.last_warnings],
+            alignment=alignment,
+        )
 
 
 def read_params(params: object) -> tuple[ToolCallParams, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from toolgrade._internal.json import is_number
 from toolgrade._internal.options import require
@@ -22,7 +22,7 @@ from toolgrade.metrics.called_tools import (
     omission_warnings,
     status_of,
 )
-from toolgrade.metrics.measurement import Measurement, share_of_calls
+from toolgrade.metrics.measurement import Details, Explanation, Measurement, share_of_calls
 from toolgrade.metrics.name_patterns import matches, read_patterns
 from toolgrade.result import Finding
 
@@ -104,29 +104,74 @@ class ToolEfficiencyMetric(CallMetric):
         comparable = len(keys) - keys.count(None)
         redundant = list(_redundant_calls(calls, keys, self.repeatable))
         warnings = omission_warnings(len(calls) - comparable, "their arguments were not recorded or are redacted")
-        useful = comparable - len(redundant)
-        measured = share_of_calls(calls, "useful", useful, comparable, "call", skip_reason="no call could be compared")
-        scores, sums = dict(measured.scores), dict(measured.sums)
-        findings = [*redundant, *_loops(calls, keys)]
+        budgets: list[_Budget] = []
         spent = {"calls": len(calls), "seconds": None if case.run is None else case.run.duration}
         for unit, budget in self._budgets.items():
             amount = spent[unit]
             if amount is None:  # only a duration can be unknown
                 warnings.append(f"max_{unit} was left out: the duration of the run was not recorded")
             else:
-                scores[unit], sums[unit], over_budget = _compare_with_budget(amount, unit, budget)
-                findings += over_budget
-        return measured._replace(scores=scores, sums=sums, findings=findings, warnings=warnings)
+                budgets.append(_Budget(unit, amount, budget))
+        measured = share_of_calls(
+            calls,
+            "useful",
+            comparable - len(redundant),
+            comparable,
+            "call",
+            findings=[*redundant, *_loops(calls, keys)],
+            warnings=warnings,
+            skip_reason="no call could be compared",
+        )
+        if not budgets:
+            return measured
+        scores = {**measured.scores, **{budget.unit: budget.score for budget in budgets}}
+        return measured._replace(scores=scores, explanation=_WithBudgets(measured.explanation, tuple(budgets)))
 
 
-def _compare_with_budget(amount: float, unit: str, budget: float) -> tuple[float, str, list[Finding]]:
-    """Return the score of an amount, its arithmetic, and a finding if the amount is over budget."""
-    text = f"{amount:g} {unit.removesuffix('s') if amount == 1 else unit}"
-    if amount <= budget:
-        return 1.0, f"{text} within {budget:g} = 1", []
-    score = budget / amount
-    finding = Finding("over_budget", f"Over budget: {text}, the budget is {budget:g}.", "")
-    return score, f"{budget:g} / {text} = {number_text(score)}", [finding]
+class _Budget(NamedTuple):
+    """An amount that was spent, and its budget."""
+
+    unit: str
+    amount: float
+    budget: float
+
+    @property
+    def score(self) -> float:
+        """1 within the budget, else the share of the amount that is."""
+        return 1.0 if self.amount <= self.budget else self.budget / self.amount
+
+    @property
+    def sum(self) -> str:
+        """The arithmetic of the score."""
+        if self.amount <= self.budget:
+            return f"{self._text} within {self.budget:g} = 1"
+        return f"{self.budget:g} / {self._text} = {number_text(self.score)}"
+
+    @property
+    def findings(self) -> list[Finding]:
+        """A finding if the amount is over budget."""
+        text = f"Over budget: {self._text}, the budget is {self.budget:g}."
+        return [] if self.amount <= self.budget else [Finding("over_budget", text, "")]
+
+    @property
+    def _text(self) -> str:
+        return f"{self.amount:g} {self.unit.removesuffix('s') if self.amount == 1 else self.unit}"
+
+
+class _WithBudgets(NamedTuple):
+    """The explanation of the share of useful calls, and of the budgets."""
+
+    useful: Explanation
+    budgets: Sequence[_Budget]
+
+    def details(self) -> Details:
+        """Return the arithmetic and the findings of both."""
+        details = self.useful.details()
+        over_budget = [finding for budget in self.budgets for finding in budget.findings]
+        return details._replace(
+            sums={**details.sums, **{budget.unit: budget.sum for budget in self.budgets}},
+            findings=[*details.findings, *over_budget],
+        )
 
 
 def _redundant_calls(

@@ -99,5 +99,5 @@ class ToolUseMetric(Metric):
         if not units:
             reason = "; ".join(["the conversation has no unit interaction", *notes])
             return result_of(self, Measurement(skip_reason=reason))
-        measured = Measurement(warnings=notes)
+        measured = Measurement(notes=notes)
         return judged_result(self, measured, self.judge, units, tools, arguments=True, at_once=self.async_mode)
