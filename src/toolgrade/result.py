@@ -9,7 +9,7 @@ from enum import Enum
 from functools import lru_cache
 from threading import RLock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from toolgrade._internal.markers import REDACTED
 from toolgrade._internal.text import printable, short_json
@@ -247,7 +247,10 @@ class _Deferring:
     _explainer: Explainer | None
 
 
-_publishing = RLock()
+_write: Final = object.__setattr__
+"""Sets an attribute of a frozen result that is being made."""
+
+_publishing: Final = RLock()
 """Held to store evidence, so that all threads read the same objects."""
 
 
@@ -327,8 +330,9 @@ class MetricResult(_Deferring):
                 evidence = explainer.evidence(self)
                 with _publishing:
                     if self._explainer is not None:
-                        _set(self, **evidence._asdict())
-                        _set(self, _explainer=None)
+                        for field_name, value in zip(Evidence._fields, evidence, strict=True):
+                            _write(self, field_name, value)
+                        _write(self, "_explainer", None)
             return object.__getattribute__(self, name)
 
     def __reduce__(self) -> tuple[Callable[..., MetricResult], tuple[dict[str, Any]]]:
@@ -421,12 +425,6 @@ class MetricResult(_Deferring):
         return plain
 
 
-def _set(result: MetricResult, **values: object) -> None:
-    """Set attributes of a frozen result that is being made."""
-    for name, value in values.items():
-        object.__setattr__(result, name, value)
-
-
 def _number(value: MetricResult | float) -> float:
     """Return the score of a result, or the number itself."""
     return float(value) if isinstance(value, MetricResult) else value
@@ -491,20 +489,21 @@ def deferred_result(
 ) -> MetricResult:
     """Return a result whose evidence is made when it is first read."""
     result = object.__new__(MetricResult)
-    _set(
-        result,
-        metric=metric,
-        status=status,
-        threshold=threshold,
-        score=score,
-        passed=passed,
-        error=error,
-        units=(),
-        judge=None,
-        usage=_EMPTY,
-        cost=None,
-        _explainer=explainer,
-    )
+    values: dict[str, object] = {
+        "metric": metric,
+        "status": status,
+        "threshold": threshold,
+        "score": score,
+        "passed": passed,
+        "error": error,
+        "units": (),
+        "judge": None,
+        "usage": _EMPTY,
+        "cost": None,
+        "_explainer": explainer,
+    }
+    for name, value in values.items():
+        _write(result, name, value)
     return result
 
 

@@ -14,6 +14,7 @@ from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.cases import MLLMImage, Run, RunStatus, TestCase
 from toolgrade.errors import MissingFieldError
 from toolgrade.expect import Expect, Expectation, Matcher
+from toolgrade.expect.matcher import has_custom_matchers
 from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.metrics.answers import answer_credit, contains_text
 from toolgrade.metrics.base import Metric
@@ -197,7 +198,8 @@ class TaskSuccessMetric(Metric):
             case_changes.compared.findings,
             tuple(warnings),
         )
-        return Measurement({"total": score}, explanation)
+        is_custom = has_custom_matchers() and not isinstance(expected, list)
+        return Measurement({"total": score}, explanation.details() if is_custom else explanation)
 
     def _without_calls(self, case: TestCase, parts: Sequence[_Part]) -> Measurement:
         """Return the measurement of a case that does not state the calls; only forbidden ones are looked for."""

@@ -239,13 +239,15 @@ class ToolCorrectnessMetric(Metric):
     ) -> Measurement:
         """Return the score of the calls, and how to explain it."""
         alignment, compared = self._align(case, expected, called)
-        warnings = compared.warnings
+        warnings, has_custom_matchers = compared.warnings, False
         if isinstance(expected, list):
             names = tuple([call.name for call in expected])
         else:
+            from toolgrade.expect import matcher  # noqa: PLC0415 - loaded with the first plan
             from toolgrade.expect.plan import expected_names  # noqa: PLC0415 - loaded with the first plan
             from toolgrade.metrics.plan_variants import plan_warnings  # noqa: PLC0415 - loaded with the first plan
 
+            has_custom_matchers = matcher.has_custom_matchers()
             names = alignment.labels or tuple(expected_names(expected))
             warnings = (*plan_warnings(expected, alignment, arguments=self._align_options["arguments"]), *warnings)
         called_names = tuple([call.name for call in called])
@@ -259,7 +261,11 @@ class ToolCorrectnessMetric(Metric):
             warnings,
             tuple(extra_warnings),
         )
-        return Measurement({"calling": self._calling_score(alignment)}, explanation, run_notes(case))
+        return Measurement(
+            {"calling": self._calling_score(alignment)},
+            explanation.details() if has_custom_matchers else explanation,
+            run_notes(case),
+        )
 
     def score_batch(self, cases: Iterable[TestCase | Mapping[str, Any]]) -> list[float | None]:
         """Return the scores of many cases, without their results.
