@@ -55,6 +55,7 @@ class ArgumentRule:
         path = json_path(("input_parameters", *place))
         text = f"{printable(path)} is {short_json(redact_at_path(value, path))}, which is {self._problem(value)}"
         detail = f", {text}, by the rule for {printable(self.tool)!r}"
+        value = to_json_value(value)  # a copy: the case may change
         return call_finding(
             "forbidden_argument", "Forbidden argument", call, index, detail, path=path, called_value=value
         )

@@ -9,6 +9,7 @@ from functools import reduce
 from operator import getitem
 from typing import Any, ClassVar, Final
 
+from toolgrade._internal.json import to_json_value
 from toolgrade._internal.text import printable, short_json
 from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import TestCase
@@ -117,7 +118,7 @@ def _call_findings(call: ToolCall, index: int, checked: Validation) -> Iterator[
         value: Any = ABSENT
         if violation.keys:
             arguments: Any = call.arguments
-            value = reduce(getitem, violation.keys, arguments)
+            value = to_json_value(reduce(getitem, violation.keys, arguments))  # a copy: the case may change
             detail = f", called with {short_json(redact_at_path(value, path))}"
         text = f"{call_text(call, index)}: {printable(path)} {printable(violation.message)}{detail}."
         yield Finding("schema_violation", text, call.name, called=index, path=path, called_value=value)
