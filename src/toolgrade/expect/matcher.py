@@ -21,15 +21,6 @@ MATCHERS: Final[dict[str, type[Matcher]]] = {}
 """The matchers by the name of their JSON form; each class registers itself."""
 
 
-_custom: Final[set[str]] = set()
-"""The modules outside of toolgrade that define matchers."""
-
-
-def has_custom_matchers() -> bool:
-    """Return whether there are matchers of a user, whose texts are code of the user that runs only while measuring."""
-    return bool(_custom)
-
-
 class Matcher(ValuePattern):
     """Base of all matchers. They are immutable, and equal if their fields are equal.
 
@@ -57,8 +48,6 @@ class Matcher(ValuePattern):
     def __init_subclass__(cls, kind: str = "") -> None:
         """Register a matcher that has a JSON form."""
         super().__init_subclass__()
-        if not cls.__module__.startswith("toolgrade."):
-            _custom.add(cls.__module__)
         if kind:
             cls.kind = kind
             MATCHERS[kind] = cls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nextafter
@@ -208,30 +208,6 @@ class Alignment(_Scores):
         """The matched weight."""
         return self.matched.numerator, self.matched.denominator
 
-    def placed(self, expected: Sequence[int], called: Sequence[int]) -> Alignment:
-        """Return this alignment of a selection of calls with the positions of the calls in the case.
-
-        The `labels` of a plan do not change.
-
-        Args:
-            expected: The position in the case of each aligned expected call.
-            called: The position in the case of each aligned called tool.
-        """
-
-        def with_case_positions(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-            return tuple(pair._replace(expected=expected[pair.expected], called=called[pair.called]) for pair in pairs)
-
-        return replace(
-            self,
-            pairs=with_case_positions(self.pairs),
-            out_of_order=with_case_positions(self.out_of_order),
-            missing=tuple(expected[index] for index in self.missing),
-            unexpected=tuple(called[index] for index in self.unexpected),
-            unused=tuple(expected[index] for index in self.unused),
-            forbidden=tuple((called[index], text) for index, text in self.forbidden),
-            excess=tuple(called[index] for index in self.excess),
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values: counts, `matched` as a number, pairs by position, without arguments."""
         plain: dict[str, Any] = {
@@ -272,49 +248,37 @@ class Details(NamedTuple):
     respelled: tuple[Difference, ...] = ()
 
 
-Evidence: TypeAlias = "tuple[bytes, bytes] | Details | None"
+_NO_DETAILS: Final = Details()
+
+Evidence: TypeAlias = "tuple[bytes, bytes] | Details"
 """What a pair shows: two argument objects, serialized by `marshal`, in which nothing else matters; or the details,
-where a matcher, which may be the code of a user, had to be asked; or nothing."""
+where a matcher, which may be the code of a user, had to be asked."""
 
 
 Breaks: TypeAlias = "tuple[Literal['after', 'parallel'], str]"
 """The rule of a plan that a pair breaks, and an explanation of it."""
 
 
-class Match(NamedTuple):
-    """A pair of an alignment that is not in words yet."""
-
-    slot: int
-    call: int
-    ratio: Ratio
-    evidence: Evidence = None
-    breaks: Breaks | None = None
-
-    def pair(self) -> Pair:
-        """Return the pair."""
-        similarity = self.ratio[0] / self.ratio[1]
-        if self.evidence is None:
-            return Pair(self.slot, self.call, similarity, breaks=self.breaks)
-        if isinstance(self.evidence, Details):
-            return Pair(self.slot, self.call, similarity, *self.evidence, breaks=self.breaks)
-        differences = argument_differences(*map(marshal.loads, self.evidence))
-        return Pair(self.slot, self.call, similarity, tuple(differences), breaks=self.breaks)
+Partners: TypeAlias = "dict[int, tuple[int, Ratio]]"
+"""The call that each expected position has, with its similarity."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Matching(_Scores):
     """An alignment in compact form: its scores at once, and all that is needed to put it into words later.
 
-    The attributes are those of `Alignment`; `weight` is the matched weight. It holds no part of the case that can
-    change.
+    The attributes are those of `Alignment`, but for `weight`, the matched weight, and `evidence` and `breaks`, what the
+    pairs of expected positions show. It holds no part of the case that can change.
     """
 
     expected_count: int
     called_count: int
     ordered: bool
     weight: Ratio
-    pairs: Sequence[Match]
-    out_of_order: Sequence[Match] = ()
+    pairs: Partners
+    out_of_order: Partners
+    evidence: Mapping[int, Evidence]
+    breaks: Mapping[int, Breaks]
     missing: Sequence[int]
     unexpected: Sequence[int]
     unused: Sequence[int] = ()
@@ -330,6 +294,35 @@ class Matching(_Scores):
         """The matched weight."""
         return self.weight
 
+    @property
+    def has_details(self) -> bool:
+        """Whether the details of some pair were made when the calls were compared."""
+        return any(isinstance(evidence, Details) for evidence in self.evidence.values())
+
+    def placed(self, expected: Sequence[int], called: Sequence[int]) -> Matching:
+        """Return this alignment of a selection of calls with the positions of the calls in the case.
+
+        Args:
+            expected: The position in the case of each aligned expected call.
+            called: The position in the case of each aligned called tool.
+        """
+
+        def with_case_positions(partners: Partners) -> Partners:
+            return {expected[slot]: (called[call], ratio) for slot, (call, ratio) in partners.items()}
+
+        return replace(
+            self,
+            pairs=with_case_positions(self.pairs),
+            out_of_order=with_case_positions(self.out_of_order),
+            evidence={expected[slot]: evidence for slot, evidence in self.evidence.items()},
+            breaks={expected[slot]: breaks for slot, breaks in self.breaks.items()},
+            missing=[expected[index] for index in self.missing],
+            unexpected=[called[index] for index in self.unexpected],
+            unused=[expected[index] for index in self.unused],
+            forbidden=[(called[index], text) for index, text in self.forbidden],
+            excess=[called[index] for index in self.excess],
+        )
+
     def alignment(self) -> Alignment:
         """Return the alignment, with the differences of each pair."""
         return Alignment(
@@ -337,8 +330,8 @@ class Matching(_Scores):
             called_count=self.called_count,
             ordered=self.ordered,
             matched=Fraction(*self.weight),
-            pairs=tuple([match.pair() for match in self.pairs]),
-            out_of_order=tuple([match.pair() for match in self.out_of_order]),
+            pairs=self._worded(self.pairs),
+            out_of_order=self._worded(self.out_of_order),
             missing=tuple(self.missing),
             unexpected=tuple(self.unexpected),
             unused=tuple(self.unused),
@@ -349,6 +342,17 @@ class Matching(_Scores):
             gap=self.gap,
             excess=tuple(self.excess),
         )
+
+    def _worded(self, partners: Partners) -> tuple[Pair, ...]:
+        pairs: list[Pair] = []
+        for slot in sorted(partners):
+            call, (numerator, denominator) = partners[slot]
+            details = self.evidence.get(slot)
+            if details is not None and not isinstance(details, Details):
+                details = Details(tuple(argument_differences(*map(marshal.loads, details))))
+            similarity = numerator / denominator
+            pairs.append(Pair(slot, call, similarity, *(details or _NO_DETAILS), self.breaks.get(slot)))
+        return tuple(pairs)
 
 
 def _pair_dict(pair: Pair) -> dict[str, Any]:

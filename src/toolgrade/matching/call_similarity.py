@@ -6,7 +6,7 @@ not known, so it is left out on both sides; a field that either side does not ha
 Expected arguments are an object, a `Template` (an object with matchers of `toolgrade.expect` inside), or a text that is
 not JSON. Positions in the two lists are `e` and `c`, those of a group `left` (expected) and `right` (called).
 
-Equal calls may be paired before all others where every call has values (`ExactValues.complete`). The distance
+Equal calls may be paired before all others where every call has values to be recognized by. The distance
 d = 1 - similarity then keeps the triangle inequality: for an equal pair (e, c) and any calls x and y,
 d(x, y) <= d(x, c) + d(e, y), so that (e, c) and (x, y) weigh no less than (x, c) and (e, y). A field left open, a
 matcher or a text output that may equal a value breaks the inequality.
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Container, Hashable, Sequence
 from copy import deepcopy
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from toolgrade.matching.alignment import Details, Evidence, Item
 from toolgrade.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template, fits, is_pattern
@@ -37,21 +37,6 @@ from toolgrade.matching.redacted_values import has_mark, place, search, without_
 _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), Absent})
 _FEW_PAIRS: Final = 2048
 """Pairs up to which values are compared with each other sooner than a key of each is made."""
-
-
-class ExactValues(NamedTuple):
-    """The compared values of the calls of two groups; calls are equal where these are.
-
-    Attributes:
-        expected: The values of each expected call; `None` where it is equal to no other.
-        called: The values of each call that was made.
-        complete: Whether equal calls may be paired first: every call has values, and calls of unequal values have a
-            similarity below 1. It is false where a text may equal an object or a number once it is read as JSON.
-    """
-
-    expected: Sequence[Any]
-    called: Sequence[Any]
-    complete: bool
 
 
 class Comparison:
@@ -107,8 +92,8 @@ class Comparison:
         is_typed = any(item.type is not None for item in expected)
         self.plain: bool = plain_arguments and not is_typed and not self._outputs and not self.marked
 
-    def surely_equal(self, e: int, c: int) -> bool:
-        """Return whether two calls of equal name are seen to be equal at once; false is not certain."""
+    def _have_one_form(self, e: int, c: int) -> bool:
+        """Return whether two calls are seen to be equal at once; false is not certain."""
         return self.plain and bool(self._forms_of_called) and self._forms_of_expected[e] == self._forms_of_called[c]
 
     def _holds_mark(self, *values: object) -> bool:
@@ -119,6 +104,8 @@ class Comparison:
     def ratio(self, e: int, c: int) -> Ratio:
         """Return the similarity of two calls of equal name."""
         if self.plain:
+            if self._have_one_form(e, c):
+                return ONE
             return similarity(self.expected[e].arguments, self.called[c].arguments)  # type: ignore[arg-type] # dicts
         expected, called = self.expected[e], self.called[c]
         if self._differs_elsewhere(expected, called):
@@ -169,7 +156,7 @@ class Comparison:
 
     # Differences
 
-    def evidence(self, e: int, c: int, ratio: Ratio) -> Evidence:
+    def evidence(self, e: int, c: int, ratio: Ratio) -> Evidence | None:
         """Return what a pair of this similarity shows, in a form that no later change of the case can reach."""
         if self.plain:
             if ratio == ONE:
@@ -231,39 +218,33 @@ class Comparison:
 
         The k-th of several equal expected calls gets the k-th called one.
         """
-        values = self._exact_values(left, right)
-        partners: dict[int, int] | None = None
-        if len(left) * len(right) <= _FEW_PAIRS and not self._may_hold_nan:
-            partners = self._equal_values(left, right, values)
-        if partners is None:
-            partners = _equal_keys(left, right, values)
-        return partners, values.complete
-
-    def _equal_values(self, left: Sequence[int], right: Sequence[int], values: ExactValues) -> dict[int, int] | None:
-        """Return the partners of equal calls; `None` if Python takes unequal JSON values for equal."""
+        expected, called, is_complete = self._exact_values(left, right)
+        if len(left) * len(right) > _FEW_PAIRS or self._may_hold_nan:
+            return _equal_keys(left, right, expected, called), is_complete
         partners: dict[int, int] = {}
-        positions, others = list(right), list(values.called)
-        for e, value in zip(left, values.expected, strict=True):
-            if value is None or value not in others:
+        positions = list(right)
+        for e, value in zip(left, expected, strict=True):
+            if value is None or value not in called:
                 continue
             # Python's equality is that of JSON values, but for NaN, and for booleans that equal numbers.
-            index = others.index(value)
-            if not self.surely_equal(e, positions[index]) and not json_equal(value, others[index]):
-                return None
+            index = called.index(value)
+            if not self._have_one_form(e, positions[index]) and not json_equal(value, called[index]):
+                return _equal_keys(left, right, *self._exact_values(left, right)[:2]), is_complete
             partners[e] = positions.pop(index)
-            del others[index]
-        return partners
+            del called[index]
+        return partners, is_complete
 
-    def _exact_values(self, left: Sequence[int], right: Sequence[int]) -> ExactValues:
-        """Return the values by which equal calls of two groups of one name are recognized.
+    def _exact_values(self, left: Sequence[int], right: Sequence[int]) -> tuple[list[Any], list[Any], bool]:
+        """Return the values by which equal calls of two groups of one name are recognized, `None` where there are none.
 
         A field is compared if any expected call of the group sets it. A call has no values where a compared field is
-        not set, not captured or redacted, or holds a matcher: such a call is equal to no other.
+        not set, not captured or redacted, or holds a matcher: such a call is equal to no other. The last value says
+        whether equal calls may be paired first: every call has values, and calls of unequal values have a similarity
+        below 1. A text may equal an object or a number once it is read as JSON.
         """
-        if self.plain:
-            arguments = [self.expected[e].arguments for e in left], [self.called[c].arguments for c in right]
-            return ExactValues(*arguments, complete=True)
         expected, called = [self.expected[e] for e in left], [self.called[c] for c in right]
+        if self.plain:
+            return [item.arguments for item in expected], [item.arguments for item in called], True
         readers = self._readers(expected)
 
         def values(item: Item) -> list[Any] | None:
@@ -271,11 +252,10 @@ class Comparison:
             return None if ABSENT in fields else fields
 
         expected_values, called_values = list(map(values, expected)), list(map(values, called))
-        complete = None not in expected_values and None not in called_values
-        # A tool's text may be the JSON of another call's value; then unequal values are not surely unequal.
-        if complete and self._exact_output in readers:
-            complete = self._of_one_form([item.output for item in (*expected, *called)])
-        return ExactValues(expected_values, called_values, complete)
+        is_complete = None not in expected_values and None not in called_values
+        if is_complete and self._exact_output in readers:
+            is_complete = self._of_one_form([item.output for item in (*expected, *called)])
+        return expected_values, called_values, is_complete
 
     def _readers(self, expected: Sequence[Item]) -> list[Callable[[Item], Any]]:
         """Return the functions that read the compared fields of a call."""
@@ -312,14 +292,16 @@ class Comparison:
         return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
 
 
-def _equal_keys(left: Sequence[int], right: Sequence[int], values: ExactValues) -> dict[int, int]:
-    """Return the partners of equal calls by keys."""
+def _equal_keys(
+    left: Sequence[int], right: Sequence[int], expected: Sequence[Any], called: Sequence[Any]
+) -> dict[int, int]:
+    """Return the partners of calls with equal values by keys."""
     waiting: dict[Hashable, deque[int]] = {}
-    for c, value in zip(right, values.called, strict=True):
+    for c, value in zip(right, called, strict=True):
         if value is not None:
             waiting.setdefault(frozen(value), deque()).append(c)
     partners: dict[int, int] = {}
-    for e, value in zip(left, values.expected, strict=True):
+    for e, value in zip(left, expected, strict=True):
         queue = None if value is None else waiting.get(frozen(value))
         if queue:
             partners[e] = queue.popleft()

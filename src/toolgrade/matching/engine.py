@@ -23,17 +23,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import accumulate
 from math import lcm
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
+from toolgrade._internal.budget import current_budget
 from toolgrade.errors import LimitError
-from toolgrade.matching.alignment import Alignment, Breaks, Item, Match, Matching
+from toolgrade.matching.alignment import Alignment, Breaks, Evidence, Item, Matching, Partners
 from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio
 from toolgrade.matching.assignment import cheapest
-from toolgrade.matching.slots import Board, CallPattern, Slot
+from toolgrade.matching.call_similarity import Comparison
 
-Partners: TypeAlias = "dict[int, tuple[int, Ratio]]"
-"""The call that each slot has taken, with its similarity."""
+if TYPE_CHECKING:
+    from toolgrade.matching.slots import Slot
 
 MOST_PAIRS: Final = 1_000_000
 """Pairs of unequal calls of one tool that are compared; a thousand with a thousand take some seconds."""
@@ -73,26 +75,30 @@ def align(
 
 
 def align_list(
-    expected: Sequence[Item], called: Sequence[Item], *, ordered: bool, arguments: bool, output: bool
-) -> Matching:
-    """Return what `align` returns, in compact form."""
-    slots = [Slot((CallPattern(item),), item.name, index) for index, item in enumerate(expected)]
-    return align_slots(slots, called, ordered=ordered, arguments=arguments, output=output)
-
-
-def align_slots(
-    slots: Sequence[Slot],
+    expected: Sequence[Item],
     called: Sequence[Item],
-    steps: Sequence[int | None] = (),
     *,
     ordered: bool = False,
     arguments: bool = False,
     output: bool = False,
 ) -> Matching:
-    """Return the best alignment of the called tools with slots; those of calls in excess come last.
+    """Return what `align` returns, in compact form."""
+    return _aligned(Board(expected, called, arguments=arguments, output=output), ordered=ordered)
+
+
+def align_slots(
+    slots: Sequence[Slot],
+    called: Sequence[Item],
+    steps: Sequence[int | None],
+    *,
+    ordered: bool = False,
+    arguments: bool = False,
+    output: bool = False,
+) -> Matching:
+    """Return the best alignment of the called tools with the slots of a plan.
 
     Args:
-        slots: The places that one call each can take.
+        slots: The places that one call each can take; those of calls in excess come last.
         called: What was called.
         steps: The step of each call; `None` where it is not known. Calls of unknown steps break no rule about steps.
         ordered: As for `align`.
@@ -102,26 +108,161 @@ def align_slots(
     Raises:
         LimitError: As for `align`.
     """
-    board = Board(slots, called, steps, arguments=arguments, output=output)
-    every_slot, every_call = range(len(slots)), range(len(called))
+    patterns = [pattern.item for slot in slots for pattern in slot.patterns]
+    if all(map(_is_listed, slots)):
+        slots = ()
+    return _aligned(Board(patterns, called, slots, steps, arguments=arguments, output=output), ordered=ordered)
+
+
+def _is_listed(slot: Slot) -> bool:
+    """Return whether a slot is one required call with an exact name and no rules, as in a list."""
+    has_one_name = len(slot.patterns) == 1 and slot.patterns[0].pattern is None
+    return slot.required and has_one_name and not slot.after and slot.group is None
+
+
+class Board:
+    """Slots and calls, and what each call is worth to each slot.
+
+    Args:
+        patterns: The patterns of all slots.
+        called: The calls.
+        slots: The slots; none for a list, in which each pattern is a required slot.
+        steps: The step of each call of a plan; `None` where it is not known.
+        arguments: As for `align`.
+        output: As for `align`.
+
+    Attributes:
+        size: The number of slots.
+        sides: The comparison of all patterns with all calls.
+        leveled: Whether there are slots that count only once a call takes them.
+    """
+
+    def __init__(
+        self,
+        patterns: Sequence[Item],
+        called: Sequence[Item],
+        slots: Sequence[Slot] = (),
+        steps: Sequence[int | None] = (),
+        *,
+        arguments: bool,
+        output: bool,
+    ) -> None:
+        self.slots = slots
+        self.called = called
+        self.steps = steps
+        self.size = len(slots) or len(patterns)
+        self.leveled = any(not slot.required for slot in slots)
+        self._first = [*accumulate((len(slot.patterns) for slot in slots), initial=0)]
+        """The position of the first pattern of each slot among those of all."""
+        self._names = self._accepted_names() if slots else [(item.name,) for item in patterns]
+        names = {name for names in self._names for name in names}
+        self.sides = Comparison(patterns, called, names, arguments=arguments, output=output)
+
+    def _accepted_names(self) -> list[Sequence[str]]:
+        """Return, for each slot, the called names that it accepts."""
+        called_names = dict.fromkeys([item.name for item in self.called])
+        names: list[Sequence[str]] = []
+        for index, slot in enumerate(self.slots):
+            if index and self.slots[index - 1].patterns is slot.patterns:
+                names.append(names[-1])
+            elif len(slot.patterns) == 1 and slot.patterns[0].pattern is None:
+                names.append((slot.patterns[0].item.name,))
+            else:
+                current_budget().spend(len(called_names) * len(slot.patterns), "a plan with these calls")
+                names.append([name for name in called_names if any(one.named(name) for one in slot.patterns)])
+        return names
+
+    def best_pattern(self, slot: int, call: int) -> tuple[int, Ratio]:
+        """Return the position of the pattern of a slot that is most similar to a call, and the similarity."""
+        if not self.slots:
+            return slot, self.sides.ratio(slot, call)
+        best, best_ratio = self._first[slot], (-1, 1)
+        for position, pattern in enumerate(self.slots[slot].patterns, best):
+            if pattern.named(self.called[call].name):
+                ratio = self.sides.ratio(position, call)
+                if ratio[0] * best_ratio[1] > best_ratio[0] * ratio[1]:
+                    best, best_ratio = position, ratio
+        return best, best_ratio
+
+    def ratio(self, slot: int, call: int) -> Ratio:
+        """Return the similarity of a call to a slot that accepts its name."""
+        return ZERO if self.slots and self.slots[slot].is_excess else self.best_pattern(slot, call)[1]
+
+    def ratios(self, slots: Sequence[int], calls: Sequence[int]) -> dict[int, Sequence[Ratio | None]]:
+        """Return, for each slot of one part, the similarity of each call; `None` where the slot cannot take it."""
+        if not self.slots:
+            return {slot: [self.sides.ratio(slot, call) for call in calls] for slot in slots}
+        rows: dict[tuple[int, bool, bool], list[Ratio | None]] = {}
+        keys = {slot: self.slots[slot][2:5] for slot in slots}  # slots of one family and kind are alike
+        for slot, key in keys.items():
+            if key not in rows:
+                rows[key] = [self.ratio(slot, call) if self._can_take(slot, call) else None for call in calls]
+        return {slot: rows[key] for slot, key in keys.items()}
+
+    def _can_take(self, slot: int, call: int) -> bool:
+        """Return whether a slot accepts a call by name; an optional slot takes none of another type."""
+        return self.called[call].name in self._names[slot] and (self.slots[slot].required or self.fits(slot, call))
+
+    def fits(self, slot: int, call: int) -> bool:
+        """Return whether a slot accepts a call by its name and, where that is set, by its type."""
+        name = self.called[call].name
+        return any(
+            pattern.named(name) and not self.sides.types_differ(pattern.item, self.called[call])
+            for pattern in self.slots[slot].patterns
+        )
+
+    def parts(self, slots: Iterable[int], calls: Iterable[int]) -> list[tuple[list[int], list[int]]]:
+        """Return the connected parts of these slots and calls: who can take whom by name.
+
+        Parts are solved one by one, since an assignment is cubic in their size. For a list, each name is a part.
+        """
+        calls_of: dict[str, list[int]] = {}
+        for call in calls:
+            calls_of.setdefault(self.called[call].name, []).append(call)
+        part_of: dict[str, tuple[list[int], list[str]]] = {}
+        for slot in slots:
+            part = None
+            for name in self._names[slot]:
+                if name not in calls_of:
+                    continue
+                other = part_of.get(name) or ([], [name])
+                if part is None:
+                    part = part_of[name] = other
+                    part[0].append(slot)
+                elif other is not part:
+                    part[0].extend(other[0])
+                    part[1].extend(other[1])
+                    part_of.update(dict.fromkeys(other[1], part))
+        parts: list[tuple[list[int], list[int]]] = []
+        for name, (members, names) in part_of.items():
+            if len(names) == 1:
+                parts.append((members, calls_of[name]))
+            elif name == names[0]:
+                parts.append((sorted(members), sorted([call for one in names for call in calls_of[one]])))
+        return parts
+
+
+def _aligned(board: Board, *, ordered: bool) -> Matching:
+    """Return the best alignment of a board."""
+    slots, every_slot, every_call = board.slots, range(board.size), range(len(board.called))
     # The counts of the first aim are those of any order, whatever the order and the rules.
     partners = {} if ordered and not board.leveled else in_any_order(board, every_slot, every_call)
-    counted = len(slots)
+    counted = board.size
     if board.leveled:
         counted = sum(slot.required or index in partners for index, slot in enumerate(slots))
     gap = 0.0
-    broken: dict[int, Breaks] = {}
+    breaks: dict[int, Breaks] = {}
     if ordered:
         from toolgrade.matching.in_order import in_order  # noqa: PLC0415 - most metrics compare in any order
 
         partners = in_order(board)
-    if not board.listed:
+    if slots:
         from toolgrade.matching.ordering_rules import Rules  # noqa: PLC0415 - a list has no rules
 
         rules = Rules(board)
         if not ordered:
             partners, gap = rules.kept_by(partners)
-        partners, broken = rules.settled(partners)
+        partners, breaks = rules.settled(partners)
     displaced: Partners = {}
     if ordered:
         # A call in the wrong place explains an empty slot and an unexpected call, and adds nothing to the score.
@@ -131,30 +272,40 @@ def align_slots(
         excess = sorted([call for slot, (call, _) in (partners | displaced).items() if slots[slot].is_excess])
         partners, displaced = _without_excess(board, partners), _without_excess(board, displaced)
     every = partners | displaced
-    empty = [slot for slot, own in enumerate(slots) if slot not in every and not own.is_excess]
-    out_of_order = displaced | {slot: partners.pop(slot) for slot in broken}
+    for slot in breaks:
+        displaced[slot] = partners.pop(slot)
+    empty = [slot for slot in every_slot if slot not in every]
     return Matching(
         expected_count=counted,
-        called_count=len(called),
+        called_count=len(board.called),
         ordered=ordered,
         weight=total([ratio for _, ratio in partners.values()]),
-        pairs=[_match(board, slot, *partners[slot]) for slot in sorted(partners)],
-        out_of_order=[_match(board, slot, *out_of_order[slot], broken.get(slot)) for slot in sorted(out_of_order)],
-        missing=[slot for slot in empty if slots[slot].required],
+        pairs=partners,
+        out_of_order=displaced,
+        evidence=_evidence(board, every),
+        breaks=breaks,
+        missing=[slot for slot in empty if slots[slot].required] if slots else empty,
         unexpected=_free(every_call, _calls(every)),
-        unused=[slot for slot in empty if not slots[slot].required] if board.leveled else (),
+        unused=[slot for slot in empty if not slots[slot].required and not slots[slot].is_excess] if slots else (),
         gap=gap,
         excess=excess,
     )
 
 
+def _evidence(board: Board, partners: Partners) -> dict[int, Evidence]:
+    """Return what the pairs show that are not equal, or not sure to be equal in all that matters."""
+    if board.sides.plain:
+        partners = {slot: pair for slot, pair in partners.items() if pair[1] != ONE}
+    evidence: dict[int, Evidence] = {}
+    for slot, (call, ratio) in partners.items():
+        shown = board.sides.evidence(board.best_pattern(slot, call)[0] if board.slots else slot, call, ratio)
+        if shown is not None:
+            evidence[slot] = shown
+    return evidence
+
+
 def _without_excess(board: Board, partners: Partners) -> Partners:
     return {slot: pair for slot, pair in partners.items() if not board.slots[slot].is_excess}
-
-
-def _match(board: Board, slot: int, call: int, ratio: Ratio, breaks: Breaks | None = None) -> Match:
-    pattern = slot if board.listed else board.best_pattern(slot, call)[0]
-    return Match(slot, call, ratio, board.sides.evidence(pattern, call, ratio), breaks)
 
 
 def _free(positions: Iterable[int], occupied: Iterable[int]) -> list[int]:
@@ -183,13 +334,12 @@ def in_any_order(board: Board, slots: Sequence[int], calls: Sequence[int]) -> Pa
     """Return the best pairs of these slots and calls, whatever their order: an optimal assignment of each part."""
     partners: Partners = {}
     for members, reached in board.parts(slots, calls):
-        slot, call = members[0], reached[0]
-        if len(members) == 1 == len(reached) and board.listed:
-            partners[slot] = call, ONE if board.sides.surely_equal(slot, call) else board.ratio(slot, call)
-        elif not board.listed and len({board.slots[member].family for member in members}) == 1:
+        if not board.slots:
+            partners.update(_equal_first(board, members, reached))
+        elif len({board.slots[member].family for member in members}) == 1:
             partners.update(_one_family(board, members, reached))
         else:
-            partners.update(_equal_first(board, members, reached))
+            partners.update(_assigned_part(board, members, reached, {}))
     return partners
 
 
@@ -210,19 +360,24 @@ def _one_family(board: Board, members: list[int], reached: list[int]) -> Partner
 
 
 def _equal_first(board: Board, members: list[int], reached: list[int]) -> Partners:
-    """Return the best pairs of one part; equal calls are paired first where that loses nothing."""
-    equal: dict[int, int] = {}
-    is_complete = False
-    if board.listed:
-        equal, is_complete = board.sides.equal_pairs(members, reached)
-    partners: Partners = {}
-    if is_complete:
-        partners = {slot: (call, ONE) for slot, call in equal.items()}
-        if len(equal) == min(len(members), len(reached)):
-            return partners
-        members, reached, equal = _free(members, equal), _free(reached, equal.values()), {}
-    partners.update(assigned(PairWeights(board, [(members, reached)], equal, leveled=True), members, reached))
+    """Return the best pairs of expected calls of one name; equal ones are paired first where that loses nothing."""
+    if len(members) == 1 == len(reached):
+        return {members[0]: (reached[0], board.sides.ratio(members[0], reached[0]))}
+    equal, is_complete = board.sides.equal_pairs(members, reached)
+    if not is_complete:
+        return _assigned_part(board, members, reached, equal)
+    partners: Partners = {slot: (call, ONE) for slot, call in equal.items()}
+    if len(equal) < min(len(members), len(reached)):
+        members, reached = _free(members, equal), _free(reached, equal.values())
+        partners.update(_assigned_part(board, members, reached, {}))
     return partners
+
+
+def _assigned_part(board: Board, members: list[int], reached: list[int], equal: Mapping[int, int]) -> Partners:
+    """Return the optimal assignment of one part."""
+    if len(members) == 1 == len(reached) and not board.slots:
+        return {members[0]: (reached[0], board.sides.ratio(members[0], reached[0]))}
+    return assigned(PairWeights(board, [(members, reached)], equal, leveled=True), members, reached)
 
 
 def assigned(weights: PairWeights, slots: Sequence[int], calls: Sequence[int]) -> Partners:
@@ -238,7 +393,7 @@ def assigned(weights: PairWeights, slots: Sequence[int], calls: Sequence[int]) -
 def check_size(board: Board, members: Sequence[int], reached: Sequence[int]) -> None:
     """Raise `LimitError` if there are too many pairs of one part."""
     if len(members) * len(reached) > MOST_PAIRS:
-        name = board.slots[members[0]].text
+        name = board.called[reached[0]].name
         raise LimitError(
             f"{len(members):,} expected and {len(reached):,} called calls of {name!r} are unequal: at most "
             f"{MOST_PAIRS:,} pairs are compared; split the case"
@@ -268,18 +423,15 @@ class PairWeights:
         self.ratios: dict[int, Sequence[Ratio | None]] = {}
         for members, reached in parts:
             check_size(board, members, reached)
-            self.ratios.update(_ratios(board, members, reached))
+            self.ratios.update(board.ratios(members, reached))
         pairs = sum(min(len(members), len(reached)) for members, reached in parts) + 1
         size = max(max(members[-1], reached[-1]) for members, reached in parts) + 1
         unit = lcm(*{ratio[1] for row in self.ratios.values() for ratio in row if ratio is not None})
         self.per_pair = pairs * size
         self.per_equal = self.per_pair * pairs
         self.whole = unit * self.per_equal * pairs
-        self.levels: dict[int, int] = {}
-        if leveled and board.leveled:
-            lowest = 2 * self.whole * pairs
-            by_kind = lowest, lowest * pairs, lowest * pairs * pairs
-            self.levels = {slot: by_kind[_level(board.slots[slot])] for slot in self.calls}
+        lowest = 2 * self.whole * pairs
+        self.levels = (lowest, lowest * pairs, lowest * pairs * pairs) if leveled and board.leveled else ()
 
     def ratio(self, slot: int, call: int) -> Ratio:
         """Return the similarity of a pair."""
@@ -298,30 +450,13 @@ class PairWeights:
         if partner is not None and partner in own_calls:
             weights[own_calls.index(partner)] += self.per_equal
         if self.levels:
+            own = self.board.slots[slot]
+            level = self.levels[2 if own.required else int(not own.is_excess)]
             weights = [
-                weight + self.levels[slot] if weight and self.board.fits(slot, call) else weight
+                weight + level if weight and self.board.fits(slot, call) else weight
                 for weight, call in zip(weights, own_calls, strict=True)
             ]
         if calls is None or calls is own_calls:
             return weights
         by_call = dict(zip(own_calls, weights, strict=True))
         return [by_call.get(call, 0) for call in calls]
-
-
-def _level(slot: Slot) -> int:
-    return 2 if slot.required else int(not slot.is_excess)
-
-
-def _ratios(board: Board, slots: Sequence[int], calls: Sequence[int]) -> dict[int, Sequence[Ratio | None]]:
-    """Return, for each slot of one part, the similarity of each call; `None` where the slot cannot take it."""
-    if board.listed:
-        return {slot: [board.sides.ratio(slot, call) for call in calls] for slot in slots}
-    ratios: dict[int, Sequence[Ratio | None]] = {}
-    rows: dict[tuple[int, bool, bool], list[Ratio | None]] = {}
-    for slot in slots:
-        own = board.slots[slot]
-        key = own.family, own.required, own.is_excess  # alike slots have one row
-        if key not in rows:
-            rows[key] = [board.ratio(slot, call) if board.can_take(slot, call) else None for call in calls]
-        ratios[slot] = rows[key]
-    return ratios

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
+from toolgrade.matching.alignment import Partners
 from toolgrade.matching.argument_pattern import ONE
-from toolgrade.matching.engine import PairWeights, Partners, assigned
-from toolgrade.matching.slots import Board
+from toolgrade.matching.engine import Board, PairWeights, assigned
 
 
 def in_order(board: Board) -> Partners:
@@ -20,11 +20,11 @@ def in_order(board: Board) -> Partners:
     Of equally good ones, each slot in turn takes the first call that leaves the rest of the weight in reach. Equal
     calls at the beginning of lists are paired at once: no pair weighs more, and nothing crosses them.
     """
-    slots = [slot for slot in range(len(board.slots)) if not board.slots[slot].is_excess]
+    slots = [slot for slot in range(board.size) if not board.slots or not board.slots[slot].is_excess]
     calls = range(len(board.called))
     equal: dict[int, int] = {}
     start = 0
-    if board.listed:
+    if not board.slots:
         most = 0
         for members, reached in board.parts(slots, calls):
             equal.update(board.sides.equal_pairs(members, reached)[0])
@@ -70,7 +70,7 @@ def _subsequence(board: Board, slots: Sequence[int], calls: range, equal: dict[i
 def _blocks(board: Board, slots: Sequence[int]) -> list[list[int]]:
     blocks: list[list[int]] = []
     for index in slots:
-        group = board.slots[index].group
+        group = board.slots[index].group if board.slots else None
         if blocks and group is not None and board.slots[blocks[-1][0]].group == group:
             blocks[-1].append(index)
         else:

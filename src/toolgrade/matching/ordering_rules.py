@@ -22,9 +22,8 @@ from math import inf
 from typing import TypeAlias
 
 from toolgrade._internal.budget import current_budget
-from toolgrade.matching.alignment import Breaks
-from toolgrade.matching.engine import Partners, in_any_order, total
-from toolgrade.matching.slots import Board
+from toolgrade.matching.alignment import Breaks, Partners
+from toolgrade.matching.engine import Board, in_any_order, total
 
 Pairs: TypeAlias = "dict[int, int]"
 """The call that each slot has taken."""

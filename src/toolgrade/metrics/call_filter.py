@@ -16,10 +16,10 @@ from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, plural
 from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolgrade.errors import ConfigurationError
-from toolgrade.matching.alignment import Alignment, Item
+from toolgrade.matching.alignment import Item, Matching
 from toolgrade.metrics.called_tools import call_finding, call_text, inferred_success_warnings, status_of
 from toolgrade.metrics.case_fields import read_tools
-from toolgrade.metrics.comparable_calls import called_item, expected_item
+from toolgrade.metrics.comparable_calls import called_item, expected_item, name_alone
 from toolgrade.metrics.tool_effects import MAX_LISTED, ToolEffects, list_names, read_effects
 from toolgrade.result import Finding
 
@@ -72,18 +72,24 @@ class ComparedCalls(NamedTuple):
         return self._replace(expected=select(self.expected), called=select(self.called))
 
     def items(self, *, output: bool = False) -> tuple[list[Item], list[Item]]:
-        """Return both sides in the form that the matching algorithms compare."""
+        """Return both sides in the form that the matching algorithms compare.
+
+        Of calls that nothing expects, only the name is looked at.
+        """
+        names = {call.name for call in self.expected.values()}
+        called = self.called.values()
         return (
             [expected_item(call, output=output) for call in self.expected.values()],
-            [called_item(call, output=output) for call in self.called.values()],
+            [called_item(call, output=output) if call.name in names else name_alone(call) for call in called],
         )
 
-    def in_case(self, alignment: Alignment) -> Alignment:
-        """Return an alignment of these calls with their positions in the case."""
-        places = list(self.expected), list(self.called)
-        if places == (list(range(len(self.expected))), list(range(len(self.called)))):
-            return alignment  # no call was left out
-        return alignment.placed(*places)
+    def in_case(self, matching: Matching) -> Matching:
+        """Return an alignment of these calls with their positions in the case; places of a plan keep their own."""
+        expected = list(self.expected) or list(range(len(matching.labels)))
+        called = list(self.called)
+        if expected == list(range(len(expected))) and called == list(range(len(called))):
+            return matching  # no call was left out
+        return matching.placed(expected, called)
 
 
 class CallFilter:

@@ -39,6 +39,11 @@ def called_item(call: ToolCall, *, output: bool = False) -> Item:
     )
 
 
+def name_alone(call: ToolCall) -> Item:
+    """Return a call for comparison that has no partner."""
+    return Item(call.name, None, ABSENT, ABSENT)
+
+
 def _comparable_arguments(call: ToolCall) -> dict[str, Any] | str:
     """Return the argument object, or the text that a model wrote instead, which equals no object."""
     if call.execution is None or call.execution.status is not CallStatus.INVALID_ARGUMENTS:

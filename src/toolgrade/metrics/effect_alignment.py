@@ -19,7 +19,7 @@ from toolgrade.calls import ToolCall, ToolEffect
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.plan import MOST_WAYS, Expectation
 from toolgrade.matching.alignment import Alignment, Pair, quotient
-from toolgrade.matching.engine import align
+from toolgrade.matching.engine import align_list
 from toolgrade.matching.json_compare import Path
 from toolgrade.matching.plan import Entry, Layout, forbidden_calls, places_of
 from toolgrade.matching.slots import CallPattern
@@ -126,8 +126,8 @@ def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False) -> TaskCh
         (expected, called), paths = flatten_items(expected, called)
 
     def align_writes(*, ordered: bool) -> Alignment:
-        alignment = align(expected, called, ordered=ordered, arguments=True)
-        return writes.in_case(alignment if by_meaning else unflatten(alignment, paths))
+        matching = writes.in_case(align_list(expected, called, ordered=ordered, arguments=True))
+        return matching.alignment() if by_meaning else unflatten(matching.alignment(), paths)
 
     def align_turns() -> TurnMatches:
         layout = _layout_of(calls.expected.values(), by_meaning=by_meaning)
@@ -135,7 +135,7 @@ def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False) -> TaskCh
 
     return TaskChanges(
         writes=align_writes(ordered=False),
-        reads=reads.in_case(align(*reads.items())),
+        reads=reads.in_case(align_list(*reads.items())).alignment(),
         align_in_order=lambda: align_writes(ordered=True),
         turns=align_turns,
         names=tuple([call.name for call in calls.expected.values()]),
@@ -224,8 +224,8 @@ def _changes_of_variant(
         names += [entry.text] * size
 
     def align_side(effect: ToolEffect, *, ordered: bool = False) -> Alignment:
-        alignment = sides[effect].aligner.align(parts[effect], ordered=ordered).alignment()
-        return replace(alignment.placed(positions[effect], sides[effect].places), labels=tuple(names))
+        matching = sides[effect].aligner.align(parts[effect], ordered=ordered)
+        return replace(matching.placed(positions[effect], sides[effect].places), labels=names).alignment()
 
     return TaskChanges(
         writes=align_side(ToolEffect.WRITE),

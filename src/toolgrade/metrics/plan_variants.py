@@ -110,7 +110,7 @@ def variants_of(expected: Expectation, *, output: bool = False) -> Iterator[Layo
         yield from _PlanReader(plan, output).variants(choices)
 
 
-def plan_warnings(expected: Expectation, alignment: Alignment, *, arguments: bool) -> list[str]:
+def plan_warnings(expected: Expectation, alignment: Alignment | Matching, *, arguments: bool) -> list[str]:
     """Return warnings about matchers that were not used and about a search that stopped early."""
     warnings: list[str] = []
     if not arguments and _has_argument_matchers(expected):

@@ -14,7 +14,6 @@ from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.cases import MLLMImage, Run, RunStatus, TestCase
 from toolgrade.errors import MissingFieldError
 from toolgrade.expect import Expect, Expectation, Matcher
-from toolgrade.expect.matcher import has_custom_matchers
 from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.metrics.answers import answer_credit, contains_text
 from toolgrade.metrics.base import Metric
@@ -198,8 +197,8 @@ class TaskSuccessMetric(Metric):
             case_changes.compared.findings,
             tuple(warnings),
         )
-        is_custom = has_custom_matchers() and not isinstance(expected, list)
-        return Measurement({"total": score}, explanation.details() if is_custom else explanation)
+        # A plan may have matchers of a user, whose texts are made by code of the user.
+        return Measurement({"total": score}, explanation if isinstance(expected, list) else explanation.details())
 
     def _without_calls(self, case: TestCase, parts: Sequence[_Part]) -> Measurement:
         """Return the measurement of a case that does not state the calls; only forbidden ones are looked for."""

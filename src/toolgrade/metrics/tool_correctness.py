@@ -184,11 +184,11 @@ class ToolCorrectnessMetric(Metric):
             ConfigurationError: The case is not one of a single question.
         """
         expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
-        return self._align(case, expected, called)[0]
+        return self._align(case, expected, called)[0].alignment()
 
     def _align(
         self, case: TestCase, expected: list[ToolCall] | Expectation, called: list[ToolCall]
-    ) -> tuple[Alignment, ComparedCalls]:
+    ) -> tuple[Matching, ComparedCalls]:
         """Return the alignment in the positions of the case, and the calls that were compared."""
         options = self._align_options
         if isinstance(expected, list):
@@ -196,19 +196,17 @@ class ToolCorrectnessMetric(Metric):
             left, right = calls.items(output=options["output"])
             if self._by_meaning:
                 left = list(map(item_by_meaning, left))
-            return calls.in_case(align_list(left, right, **options).alignment()), calls
+            return calls.in_case(align_list(left, right, **options)), calls
         from toolgrade.metrics.plan_variants import align_plan  # noqa: PLC0415 - loaded with the first plan
 
         calls, keep = self._filter.select_for_plan(expected, called, case.available_tools)
         compared = calls.called.values()
         matching = align_plan(expected, compared, self._calling_score, keep, by_meaning=self._by_meaning, **options)
-        alignment = matching.alignment()
-        # Expected calls of a plan have labels instead of positions in the case, so only called ones are renumbered.
-        return alignment.placed(range(len(alignment.labels)), list(calls.called)), calls
+        return calls.in_case(matching), calls
 
-    def _calling_score(self, alignment: Alignment | Matching) -> float:
+    def _calling_score(self, matching: Matching) -> float:
         """Return the score of the calls; a judge may lower the score of the case."""
-        return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
+        return float(matching.exact) if self.should_exact_match else matching.score(self.denominator)
 
     def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
         expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
@@ -238,21 +236,19 @@ class ToolCorrectnessMetric(Metric):
         extra_warnings: Sequence[str],
     ) -> Measurement:
         """Return the score of the calls, and how to explain it."""
-        alignment, compared = self._align(case, expected, called)
-        warnings, has_custom_matchers = compared.warnings, False
+        matching, compared = self._align(case, expected, called)
+        warnings = compared.warnings
         if isinstance(expected, list):
             names = tuple([call.name for call in expected])
         else:
-            from toolgrade.expect import matcher  # noqa: PLC0415 - loaded with the first plan
             from toolgrade.expect.plan import expected_names  # noqa: PLC0415 - loaded with the first plan
             from toolgrade.metrics.plan_variants import plan_warnings  # noqa: PLC0415 - loaded with the first plan
 
-            has_custom_matchers = matcher.has_custom_matchers()
-            names = alignment.labels or tuple(expected_names(expected))
-            warnings = (*plan_warnings(expected, alignment, arguments=self._align_options["arguments"]), *warnings)
+            names = tuple(matching.labels or expected_names(expected))
+            warnings = (*plan_warnings(expected, matching, arguments=self._align_options["arguments"]), *warnings)
         called_names = tuple([call.name for call in called])
         explanation = _Compared(
-            alignment,
+            matching,
             names,
             names if names == called_names else called_names,  # results of good runs are many, and keep it once
             self.denominator,
@@ -262,8 +258,9 @@ class ToolCorrectnessMetric(Metric):
             tuple(extra_warnings),
         )
         return Measurement(
-            {"calling": self._calling_score(alignment)},
-            explanation.details() if has_custom_matchers else explanation,
+            {"calling": self._calling_score(matching)},
+            # Where matchers were asked, they also say now what they accept: both may be code of the user.
+            explanation.details() if matching.has_details else explanation,
             run_notes(case),
         )
 
@@ -293,7 +290,7 @@ class ToolCorrectnessMetric(Metric):
 class _Compared(NamedTuple):
     """The explanation of a score: the alignment of calls with these names."""
 
-    alignment: Alignment
+    matching: Matching
     expected: Sequence[str]
     called: Sequence[str]
     denominator: Denominator
@@ -304,7 +301,7 @@ class _Compared(NamedTuple):
 
     def details(self) -> Details:
         """Return the arithmetic, the findings and the alignment."""
-        alignment = self.alignment
+        alignment = self.matching.alignment()
         return Details(
             sums={"calling": arithmetic(alignment, self.denominator, exact=self.exact)},
             steps=choice_lines(alignment),
