@@ -35,7 +35,8 @@ def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Se
     for _, of_position in sorted(_findings_by_expected(alignment, expected, called).items()):
         findings += of_position
     for index in alignment.unexpected:
-        text = f"Unexpected: {_position_text(called[index], index, 'called')}."
+        note = ", more often than the plan allows" if index in alignment.excess else ""
+        text = f"Unexpected: {_position_text(called[index], index, 'called')}{note}."
         findings.append(Finding("unexpected", text, called[index], called=index))
     return tuple(findings)
 
