@@ -57,12 +57,12 @@ METRICS: list[Metric] = [
     ArgumentSchemaMetric(),
     ToolEfficiencyMetric(max_calls=2, max_seconds=1),
     ToolErrorRate(),
-    ToolPolicyMetric(denied=["ab"], argument_rules={"a": {"x": {"denied": [[1]]}}}),
+    ToolPolicyMetric(denied=["ab"], argument_rules={"a": {"x": {"denied": [[1], {"y": [1]}]}}}),
     ToolRecoveryMetric(),
 ]
 of_every_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.label)
 
-_values = json_values((1, 1.0, True, "1", "[redacted]"), max_leaves=4)
+_values = st.sampled_from((1, [1], {"y": [1]}, "[redacted]")) | json_values((1, 1.0, True, "1"), max_leaves=4)
 _execution = st.fixed_dictionaries(
     {"status": st.sampled_from([CallStatus.OK, *CallStatus])},
     optional={"error": st.sampled_from(("full", "late")), "step": st.integers(0, 2)},
