@@ -26,6 +26,7 @@ from toolgrade import (
     ToolSpec,
 )
 from toolgrade._internal.json import to_json_value
+from toolgrade._internal.model import set_fields
 from toolgrade.calls import read_tool_spec
 from toolgrade.expect import AnyOf, Approx
 
@@ -39,6 +40,16 @@ def deep(levels: int, key: str | None = None) -> Any:
 
 
 # JSON in and out
+
+
+@given(call=calls)
+def test_a_call_of_valid_values_is_the_call(call: ToolCall) -> None:
+    """Values that a reader has validated give the same call without a second validation."""
+    twin = ToolCall.from_valid(set_fields(call))
+    assert twin == call
+    assert (repr(twin), twin.to_dict()) == (repr(call), call.to_dict())
+    assert fields_set(twin) == fields_set(call)
+    assert pickle.loads(pickle.dumps(twin)) == call  # noqa: S301 - our own bytes
 
 
 @given(call=calls)

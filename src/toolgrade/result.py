@@ -217,8 +217,8 @@ class UnitResult:
         }
 
 
-class Evidence(NamedTuple):
-    """The fields of a result that explain it, and that a result may make only when one of them is read."""
+class LateFields(NamedTuple):
+    """The fields that explain a result, which it may make when one of them is first read."""
 
     reason: str | None = None
     findings: tuple[Finding, ...] = ()
@@ -228,14 +228,14 @@ class Evidence(NamedTuple):
 
 
 class Explainer(Protocol):
-    """Makes the evidence of a result when it is first read.
+    """Makes the late fields of a result.
 
     It is called at most once in each thread, and gives equal values whenever that is: it reads nothing that can change,
     such as a case, and runs no code of the user.
     """
 
-    def evidence(self, result: MetricResult, /) -> Evidence:
-        """Return the evidence of this result, of which it reads the other fields alone."""
+    def late_fields(self, result: MetricResult, /) -> LateFields:
+        """Return these fields of a result, of which it reads the other fields alone."""
         ...
 
 
@@ -251,7 +251,7 @@ _write: Final = object.__setattr__
 """Sets an attribute of a frozen result that is being made."""
 
 _publishing: Final = RLock()
-"""Held to store evidence, so that all threads read the same objects."""
+"""Held to store late fields, so that all threads read the same objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -261,7 +261,8 @@ class MetricResult(_Deferring):
     Against a number it is compared, ordered, rounded and formatted as its score, so that `result >= 0.8` and
     `f"{result:.2f}"` work; `bool(result)` is whether it passed. Without a score it is false and equal to no number, and
     ordering, rounding and formatting with a format specification raise `NotMeasuredError`. Two results are equal if all
-    their fields are, and ordered by their scores.
+    their fields are, and ordered by their scores. What explains the score (`reason`, `findings`, `parts`, `alignment`,
+    `warnings`) is made when it is first read; a case that changes after it was measured changes nothing.
 
     Attributes:
         metric: Name of the metric, with the options that differ from its defaults.
@@ -321,16 +322,16 @@ class MetricResult(_Deferring):
     if not TYPE_CHECKING:  # type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> object:
-            """Make the evidence when a part of it is first read: until then, its slots are empty."""
-            if name not in Evidence._fields:
+            """Make the late fields when one of them is first read: until then, their slots are empty."""
+            if name not in LateFields._fields:
                 message = f"{type(self).__name__!r} object has no attribute {name!r}"
                 raise AttributeError(message, name=name, obj=self)
             explainer = self._explainer
             if explainer is not None:  # else another thread has just made it
-                evidence = explainer.evidence(self)
+                fields_made = explainer.late_fields(self)
                 with _publishing:
                     if self._explainer is not None:
-                        for field_name, value in zip(Evidence._fields, evidence, strict=True):
+                        for field_name, value in zip(LateFields._fields, fields_made, strict=True):
                             _write(self, field_name, value)
                         _write(self, "_explainer", None)
             return object.__getattribute__(self, name)
@@ -487,7 +488,7 @@ def deferred_result(
     passed: bool | None,
     error: str | None,
 ) -> MetricResult:
-    """Return a result whose evidence is made when it is first read."""
+    """Return a result whose late fields are made when one of them is first read."""
     result = object.__new__(MetricResult)
     values: dict[str, object] = {
         "metric": metric,

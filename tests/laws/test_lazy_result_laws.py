@@ -40,7 +40,7 @@ from toolgrade import (
 )
 from toolgrade.expect import Expect, Matcher, OneOf, Plan, Predicate
 from toolgrade.metrics import ArgumentSchemaMetric
-from toolgrade.result import Evidence, Finding, deferred_result
+from toolgrade.result import Finding, LateFields, deferred_result
 
 TOOLS = [
     {"name": "a", "effect": "write", "parameters": {"properties": {"x": {"type": "integer"}}, "required": ["x"]}},
@@ -188,16 +188,16 @@ def test_an_unread_result_is_frozen_and_has_no_other_attributes() -> None:
 
 @dataclass
 class Meeting:
-    """Makes evidence only once as many threads as `together` has parties want it."""
+    """Makes late fields only once as many threads as `together` has parties want it."""
 
     together: threading.Barrier
-    made: int = 0
+    count: int = 0
 
-    def evidence(self, _: MetricResult, /) -> Evidence:
+    def late_fields(self, _: MetricResult, /) -> LateFields:
         """Return new objects each time."""
-        self.made += 1
+        self.count += 1
         self.together.wait(timeout=10)
-        return Evidence(str(self.made), (Finding("missing", "m", "a"),), {"x": self.made}, None, (str(self.made),))
+        return LateFields(str(self.count), (Finding("missing", "m", "a"),), {"x": self.count}, None, (str(self.count),))
 
 
 def test_all_threads_read_the_same_objects() -> None:
@@ -207,11 +207,11 @@ def test_all_threads_read_the_same_objects() -> None:
     fields: dict[str, Any] = {"metric": "m", "status": ResultStatus.SCORED, "threshold": 0.5, "error": None}
     result = deferred_result(explainer, **fields, score=1.0, passed=True)
     with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(lambda: [getattr(result, name) for name in Evidence._fields]) for _ in range(threads)]
+        futures = [pool.submit(lambda: [getattr(result, name) for name in LateFields._fields]) for _ in range(threads)]
         seen = [[id(value) for value in future.result()] for future in futures]
-    assert explainer.made == threads
-    assert seen == [[id(getattr(result, name)) for name in Evidence._fields]] * threads
-    assert explainer.made == threads
+    assert explainer.count == threads
+    assert seen == [[id(getattr(result, name)) for name in LateFields._fields]] * threads
+    assert explainer.count == threads
 
 
 class Words(Matcher):

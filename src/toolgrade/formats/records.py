@@ -241,7 +241,7 @@ def _read_expected_run(value: object, path: str, notes: Notes) -> Run:
 def _expectation(call: ToolCall) -> ToolCall:
     """Return a recorded call as an expectation: its name, arguments, and output if it has one."""
     fields = {"output": call.output} if "output" in call.model_fields_set else {}
-    return ToolCall(name=call.name, input_parameters=call.input_parameters, **fields)
+    return ToolCall.from_valid({"name": call.name, "input_parameters": call.input_parameters, **fields})
 
 
 def _warn_if_different(tools: ExpectedTools | None, run: Run | None, key: str, run_key: str, notes: Notes) -> None:

@@ -10,7 +10,7 @@ from toolgrade._internal.text import number_text, plural
 from toolgrade.calls import ToolCall
 from toolgrade.matching.alignment import Alignment
 from toolgrade.metrics.wording import reason_text
-from toolgrade.result import TOLERANCE, Evidence, Finding, MetricResult, ResultStatus, deferred_result
+from toolgrade.result import TOLERANCE, Finding, LateFields, MetricResult, ResultStatus, deferred_result
 
 NO_CALLS: Final = "no call was made"
 
@@ -85,12 +85,12 @@ class Measurement(NamedTuple):
     has_reason: bool = True
     """Whether a score has a reason; a missing one always has."""
 
-    def evidence(self, result: MetricResult, /) -> Evidence:
+    def late_fields(self, result: MetricResult, /) -> LateFields:
         """Return what explains the result of this measurement."""
         details = self.explanation.details()
         findings, warnings = tuple(details.findings), (*self.notes, *details.warnings)
         is_explained = self.has_reason or result.score is None
-        return Evidence(
+        return LateFields(
             reason=reason_text(self._head(details, result), findings, warnings) if is_explained else None,
             findings=findings,
             parts=MappingProxyType({**self.scores, **details.parts}),
@@ -154,12 +154,12 @@ def share_of_calls(
     skip_reason: str = "no call could be checked",
 ) -> Measurement:
     """Return the measurement whose only score is `good / total`; if `total` is 0, the case is skipped."""
-    explanation = _Share(name, good, total, noun, tuple(findings), tuple(warnings))
+    explanation = _ShareOfCalls(name, good, total, noun, tuple(findings), tuple(warnings))
     scores = {name: good / total} if total else _EMPTY
     return Measurement(scores, explanation, skip_reason=skip_reason if calls else NO_CALLS)
 
 
-class _Share(NamedTuple):
+class _ShareOfCalls(NamedTuple):
     """The explanation of a share of calls."""
 
     name: str

@@ -247,7 +247,7 @@ class ToolCorrectnessMetric(Metric):
             names = tuple(matching.labels or expected_names(expected))
             warnings = (*plan_warnings(expected, matching, arguments=self._align_options["arguments"]), *warnings)
         called_names = tuple([call.name for call in called])
-        explanation = _Compared(
+        explanation = _AlignedCalls(
             matching,
             names,
             names if names == called_names else called_names,  # results of good runs are many, and keep it once
@@ -287,7 +287,7 @@ class ToolCorrectnessMetric(Metric):
         return [self._finished(self._outcome(case)).score for case in read]
 
 
-class _Compared(NamedTuple):
+class _AlignedCalls(NamedTuple):
     """The explanation of a score: the alignment of calls with these names."""
 
     matching: Matching
