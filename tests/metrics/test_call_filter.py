@@ -10,7 +10,7 @@ import pytest
 
 from shorthand import calls_from
 from toolgrade import CallStatus, ConfigurationError, ToolCall, ToolEffect
-from toolgrade.matching import align
+from toolgrade.matching.engine import align_list
 from toolgrade.metrics.call_filter import UNDONE, CallFilter, ComparedCalls
 from toolgrade.metrics.comparable_calls import called_item, expected_item
 
@@ -198,7 +198,7 @@ def test_an_alignment_gets_the_places_of_the_case() -> None:
     result = compared("look book look pay book", "find pay find book find book pay", only="write")
     expected, called = result.expected.values(), result.called.values()
     sides = [expected_item(call) for call in expected], [called_item(call) for call in called]
-    placed = result.in_case(align(*sides, ordered=True))
+    placed = result.in_case(align_list(*sides, ordered=True)).alignment()
 
     assert [(pair.expected, pair.called) for pair in placed.pairs] == [(1, 3), (4, 5)]
     assert [(pair.expected, pair.called) for pair in placed.out_of_order] == [(3, 1)]

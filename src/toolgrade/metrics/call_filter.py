@@ -84,8 +84,8 @@ class ComparedCalls(NamedTuple):
         )
 
     def in_case(self, matching: Matching) -> Matching:
-        """Return an alignment of these calls with their positions in the case; places of a plan keep their own."""
-        expected = list(self.expected) or list(range(len(matching.labels)))
+        """Return an alignment of these calls with their positions in the case; slots of a plan keep their own."""
+        expected = list(range(len(matching.labels))) if matching.labels else list(self.expected)
         called = list(self.called)
         if expected == list(range(len(expected))) and called == list(range(len(called))):
             return matching  # no call was left out

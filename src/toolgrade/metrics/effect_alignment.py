@@ -25,7 +25,7 @@ from toolgrade.matching.plan import Entry, Layout, forbidden_calls, places_of
 from toolgrade.matching.slots import CallPattern
 from toolgrade.metrics.argument_leaves import by_leaves, flatten_items, unflatten
 from toolgrade.metrics.call_filter import ComparedCalls, EffectOf
-from toolgrade.metrics.comparable_calls import expected_item
+from toolgrade.metrics.comparable_calls import called_item, expected_item
 from toolgrade.metrics.plan_variants import Aligner, layout_by_meaning, variants_of
 from toolgrade.metrics.tool_effects import list_names
 from toolgrade.metrics.wording import alignment_findings
@@ -181,7 +181,7 @@ def changes_of_plan(
         ConfigurationError: Too many places of the plan leave the choice between a write and a read.
     """
     sides = {effect: _CalledSide(calls.with_effect(effect), effect) for effect in ToolEffect}
-    places, (_, items) = list(calls.called), calls.items()
+    places, items = list(calls.called), list(map(called_item, calls.called.values()))
     for variant in _variants_by_effect(expected, effect_of):
         forbidden = tuple((places[index], text) for index, text in forbidden_calls(variant, items))
         compared = layout_by_meaning(variant) if by_meaning else variant
