@@ -25,7 +25,7 @@ from toolgrade.metrics import (
     ToolErrorRate,
     ToolRecoveryMetric,
 )
-from toolgrade.metrics.comparable_calls import Compare
+from toolgrade.metrics.call_filter import Compare
 
 _ALIKE = 0.5
 

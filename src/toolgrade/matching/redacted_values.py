@@ -8,50 +8,10 @@ whole too.
 from __future__ import annotations
 
 import json
-import marshal
-import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from toolgrade._internal.markers import REDACTED, is_redacted
+from toolgrade._internal.markers import is_redacted
 from toolgrade.matching.json_compare import Path
-
-_MARK_BYTES = REDACTED.encode()
-_SEPARATOR = b"\0toolgrade\0"
-_NAN_BYTES = re.compile(rb"g.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
-
-
-class Searched(NamedTuple):
-    """What many JSON values may hold, where `False` is certain, and their serialized forms.
-
-    Attributes:
-        may_hold_mark: Whether any of them may hold the mark.
-        may_hold_nan: Whether any of them may hold NaN.
-        forms: Bytes for each value that only equal values share; an equal one may have others, such as with its keys in
-            another order. Empty if one of the values has no form.
-    """
-
-    may_hold_mark: bool
-    may_hold_nan: bool
-    forms: Sequence[bytes]
-
-
-def search(values: Sequence[object]) -> Searched:
-    """Search many JSON values at once.
-
-    Every value that is scored passes here, and hardly any is redacted. Marshal writes texts as they are, so one search
-    of the bytes is several times as fast as a look at each text.
-    """
-    separated: list[object] = [_SEPARATOR] * (2 * len(values) + 1)
-    separated[1::2] = values
-    try:
-        data = marshal.dumps(separated, 2)
-    except ValueError:  # a matcher, or a value that is nested more deeply than marshal goes
-        return Searched(may_hold_mark=True, may_hold_nan=True, forms=())
-    # Searching for single bytes first is much faster, and hardly any text has one of these.
-    may_hold_nan = (b"\x7f" in data or b"\xff" in data) and _NAN_BYTES.search(data) is not None
-    _, *forms, _ = data.split(_SEPARATOR)
-    return Searched(_MARK_BYTES in data, may_hold_nan, forms if len(forms) == len(values) else ())
 
 
 def has_mark(value: Any) -> bool:  # noqa: ANN401 - a JSON value

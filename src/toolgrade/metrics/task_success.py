@@ -17,16 +17,15 @@ from toolgrade.expect import Expect, Expectation, Matcher
 from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.metrics.answers import answer_credit, contains_text
 from toolgrade.metrics.base import Metric
-from toolgrade.metrics.call_filter import CallFilter
+from toolgrade.metrics.call_filter import CallFilter, Compare
 from toolgrade.metrics.called_tools import call_finding, has_succeeded
 from toolgrade.metrics.case_fields import called_tools, case_label, check_case, expectation_of, read_tools, run_notes
-from toolgrade.metrics.comparable_calls import Compare, partial_comparison_warnings
 from toolgrade.metrics.effect_alignment import TaskChanges, TurnMatches
 from toolgrade.metrics.effect_verbs import is_hand_over
 from toolgrade.metrics.measurement import Details, Measurement, result_of
 from toolgrade.metrics.name_patterns import matches, read_patterns
 from toolgrade.metrics.task_changes import CaseChanges
-from toolgrade.metrics.wording import arithmetic, choice_lines
+from toolgrade.metrics.wording import arithmetic, choice_lines, partial_comparison_warnings
 from toolgrade.result import Finding, MetricResult, display_value
 
 

@@ -13,11 +13,10 @@ from toolgrade.errors import ConfigurationError, MissingFieldError
 from toolgrade.matching.alignment import Alignment, Denominator, Matching
 from toolgrade.matching.engine import align_list
 from toolgrade.metrics.base import Metric
-from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, Only
+from toolgrade.metrics.call_filter import CallFilter, Compare, ComparedCalls, Only, item_by_meaning
 from toolgrade.metrics.case_fields import called_tools, case_label, expectation_of, read_tools, run_notes
-from toolgrade.metrics.comparable_calls import Compare, item_by_meaning, partial_comparison_warnings
 from toolgrade.metrics.measurement import Details, Measurement, result_of
-from toolgrade.metrics.wording import alignment_findings, arithmetic, choice_lines
+from toolgrade.metrics.wording import alignment_findings, arithmetic, choice_lines, partial_comparison_warnings
 from toolgrade.result import Finding, MetricResult
 
 if TYPE_CHECKING:

@@ -160,3 +160,14 @@ def reason_text(head: str, findings: Sequence[Finding], warnings: Sequence[str])
         lines.append(f"And {plural(len(findings) - MOST_FINDINGS, 'further finding')}.")
     lines += [f"Note: {printable(warning).rstrip('.')}." for warning in warnings]
     return "\n".join(lines)
+
+
+def partial_comparison_warnings(alignment: Alignment) -> list[str]:
+    """Return warnings about calls that were compared without some of their fields."""
+    pairs = [pair for pair in (*alignment.pairs, *alignment.out_of_order) if pair.not_compared]
+    warnings: list[str] = []
+    if any(len(pair.not_compared) > len(pair.redacted) for pair in pairs):
+        warnings.append("some calls were compared without fields that were not recorded")
+    if any(pair.redacted for pair in pairs):
+        warnings.append("some calls were compared without values that are redacted")
+    return warnings
