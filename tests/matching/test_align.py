@@ -251,6 +251,17 @@ def test_equal_calls_are_recognized_one_by_one_and_by_key(
     assert align(expected, called, ordered=ordered, arguments=True) == one_by_one
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_many_calls_with_the_same_keys_are_as_similar_as_two(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Values of a large group are compared in one order of keys; the alignment is the same."""
+    draw = random.Random(seed)
+    values = [0, 1, 1.0, True, "1", None, [1], [True], float("nan")]
+    rows = [{key: draw.choice(values) for key in draw.sample("abc", 3)} for _ in range(24)]
+    together = align(calls(*rows[:12]), calls(*rows[12:]), arguments=True)
+    monkeypatch.setattr(call_similarity_module, "_MANY_PAIRS", 1_000)
+    assert repr(align(calls(*rows[:12]), calls(*rows[12:]), arguments=True)) == repr(together)
+
+
 # At scale
 
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 import marshal
 import re
 from collections import deque
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, KeysView, Sequence
 from copy import deepcopy
+from operator import eq
 from typing import Any, Final, NamedTuple
 
 from toolgrade._internal.markers import REDACTED
@@ -38,6 +39,8 @@ from toolgrade.matching.json_compare import (
 from toolgrade.matching.redacted_values import has_mark, place, without_marks
 
 _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), Absent})
+_MANY_PAIRS: Final = 64
+"""Pairs from which it pays to bring all values into one order of keys."""
 _FEW_PAIRS: Final = 2048
 """Pairs up to which values are compared with each other sooner than a key of each is made."""
 
@@ -116,6 +119,20 @@ class Comparison:
         if not self.arguments or isinstance(expected.arguments, Absent) or isinstance(called.arguments, Absent):
             return ONE
         return self._argument_ratio(expected.arguments, called.arguments)
+
+    def ratios(self, left: Sequence[int], right: Sequence[int]) -> list[list[Ratio]]:
+        """Return the similarities of all pairs of two groups of one name."""
+        if self.plain and len(left) * len(right) >= _MANY_PAIRS:
+            expected: list[Any] = [self.expected[e].arguments for e in left]
+            called: list[Any] = [self.called[c].arguments for c in right]
+            keys = expected[0].keys()
+            if keys and all(map(_is_flat(keys), (*expected, *called))):
+                # Most calls of one tool have the same keys: then equal values are counted without looking for keys.
+                rows = [[frozen(value[key]) for key in keys] for value in expected]
+                columns = [[frozen(value[key]) for key in keys] for value in called]
+                by_count = [*((count, len(keys)) for count in range(len(keys))), ONE]
+                return [[by_count[sum(map(eq, row, column))] for column in columns] for row in rows]
+        return [[self.ratio(e, c) for c in right] for e in left]
 
     def _argument_ratio(self, expected: dict[str, Any] | Template | str, called: object) -> Ratio:
         """Return the similarity of two argument objects, without redacted values; other texts equal only themselves."""
@@ -293,6 +310,11 @@ class Comparison:
     def _exact_output(self, item: Item) -> Any:  # noqa: ANN401 - a JSON value
         """Return the output that only an equal one matches; `ABSENT` if there is none."""
         return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
+
+
+def _is_flat(keys: KeysView[str]) -> Callable[[Any], bool]:
+    """Return a function that tells whether an object has these keys, and no object among its values."""
+    return lambda value: value.keys() == keys and dict not in map(type, value.values())
 
 
 def _equal_keys(

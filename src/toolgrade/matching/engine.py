@@ -191,7 +191,7 @@ class Board:
     def ratios(self, slots: Sequence[int], calls: Sequence[int]) -> dict[int, Sequence[Ratio | None]]:
         """Return, for each slot of one part, the similarity of each call; `None` where the slot cannot take it."""
         if not self.slots:
-            return {slot: [self.sides.ratio(slot, call) for call in calls] for slot in slots}
+            return dict(zip(slots, self.sides.ratios(slots, calls), strict=True))
         rows: dict[tuple[int, bool, bool], list[Ratio | None]] = {}
         keys = {slot: self.slots[slot][2:5] for slot in slots}  # slots of one family and kind are alike
         for slot, key in keys.items():
