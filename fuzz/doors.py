@@ -49,7 +49,6 @@ from toolgrade.formats import case_from_record, read, read_traces
 from toolgrade.formats.traces.read import Traces, read_trace_documents
 from toolgrade.inputs import Reading, read_cases, read_entries
 from toolgrade.judge import Prompt, Reply
-from toolgrade.judge.openai.errors import EndpointError
 from toolgrade.judge.openai.wire import chat_reply, read_object, responses_reply
 from toolgrade.judge.reply_parsing import parse_reply
 from toolgrade.linting import lint
@@ -407,10 +406,10 @@ def _write_body(chance: random.Random) -> bytes:
 
 def _check_body(data: bytes) -> None:
     (prompt, _) = _prompts()
-    with suppress(EndpointError):  # the client turns it into a `JudgeError`
+    with suppress(ToolgradeError):
         body = read_object(data)
         for decode in (chat_reply, responses_reply):
-            with suppress(EndpointError, ToolgradeError):
+            with suppress(ToolgradeError):
                 _check_verdict(prompt, decode(body))
 
 

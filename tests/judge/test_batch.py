@@ -57,7 +57,7 @@ asyncio.run(main())
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are submitted soon, and pauses between attempts are short."""
     monkeypatch.setattr("toolgrade.judge.openai.batch._QUIET_SECONDS", 0.1)
-    monkeypatch.setattr("toolgrade.judge.openai.throttle._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
 
 
 def yes(_request: ReceivedRequest) -> Reply:

@@ -16,7 +16,7 @@ from toolgrade import (
     ToolCorrectnessMetric,
 )
 from toolgrade.judge import Judge, Price, Prompt, Reply
-from toolgrade.judge.cost import CostEstimate
+from toolgrade.judge.cost import Budget, CostEstimate, Spent
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.testing import sample_prompt
 
@@ -141,3 +141,26 @@ def test_an_estimate_reads_well() -> None:
         "images, which are not counted)\n"
         "about 2.86 in all, at 2 in and 8 out a million tokens"
     )
+
+
+def test_reservations_count() -> None:
+    """Until they are settled; unused amounts become free."""
+    budget = Budget(100, None)
+    first = budget.reserve(Spent(60))
+
+    assert first is not None
+    assert budget.reserve(Spent(60)) is None
+    budget.settle(first, Spent(30))
+    assert budget.reserve(Spent(60)) == Spent(60)
+    assert budget.spent == Spent(30)
+
+
+def test_the_dearest_request_is_the_estimate() -> None:
+    """A request is thought to cost at least what the dearest before it did."""
+    budget = Budget(None, 1.0)
+    first = budget.reserve(Spent(1, 0.1))
+    assert first is not None
+    budget.settle(first, Spent(10, 0.4))
+
+    assert budget.reserve(Spent(1, 0.1)) == Spent(10, 0.4)
+    assert budget.reserve(Spent(1, 0.1)) is None

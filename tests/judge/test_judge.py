@@ -109,7 +109,7 @@ def test_the_limit_on_requests_at_the_same_time_holds() -> None:
 @pytest.mark.parametrize("wrong", [3, object(), "", Text, b"gpt"])
 def test_invalid_judges_are_refused_at_once(wrong: object) -> None:
     """When the metric is created, with a list of valid judges."""
-    with pytest.raises(ConfigurationError, match="a judge must be the name of a model, an object with complete, a"):
+    with pytest.raises(ConfigurationError, match="a judge must be the name of a model, an object with complete, gen"):
         ToolCorrectnessMetric(judge=wrong)  # type: ignore[arg-type]
 
 
@@ -203,24 +203,46 @@ def test_fatal_error_stops_further_questions() -> None:
     assert dict(result.usage) == {"input_tokens": 107, "output_tokens": 10, "cached_tokens": 40, "requests": 3}
 
 
-def test_unanswered_questions_give_bounds() -> None:
-    """The score covers the decided ones; coverage and bounds cover the open ones."""
+def rule_with(second: Any) -> RuleJudge:
+    """A judge that answers the question about the second call like this, and has answers to all others."""
 
     def rule(criterion: str, document: dict[str, Any]) -> Any:
         if criterion == "tool_selection" and document["call"]["id"] == "c2":
-            return ValueError("boom")
+            return second
         return {"c3": "no", "c4": "cannot_tell"}.get(document.get("call", {}).get("id", ""), "yes")
 
-    result = judged(RuleJudge(rule), "find", "find", "find", "find")
+    return RuleJudge(rule)
+
+
+def test_undecided_questions_give_bounds() -> None:
+    """The score covers the decided ones; coverage and bounds cover the open ones."""
+    result = judged(rule_with("cannot_tell"), "find", "find", "find", "find")
     assert (result.status.value, result.score) == ("scored", 0.5)
     assert result.parts["coverage"] == 3 / 5
     assert (result.parts["selection_low"], result.parts["selection_high"]) == (0.25, 0.75)
     (warning,) = result.warnings
     assert warning == (
-        "2 of 5 questions to the judge and to code have no yes or no (1 cannot_tell, 1 transient); with them the score "
+        "2 of 5 questions to the judge and to code have no yes or no (2 cannot_tell); with them the score "
         "lies between 0.25 and 0.75, so it is not certain whether it passes"
     )
     assert [finding.called for finding in result.findings if finding.kind == "not_judged"] == [1, 3]
+
+
+@pytest.mark.parametrize(("threshold", "is_measured"), [(0.3, True), (0.33, True), (0.5, False), (0.66, False), (0.7, True)])
+def test_a_failure_that_could_turn_the_verdict_is_an_error(threshold: float, is_measured: bool) -> None:
+    """With the second call the score is 1/3 or 2/3; the verdict stands only where both agree."""
+    metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=rule_with(ValueError("boom")), threshold=threshold)
+    result = metric.measure(case("find", "find", "find", "find"))
+
+    if is_measured:
+        assert (result.score, result.passed) == (0.5, threshold < 0.5)
+        assert result.parts["coverage"] == 3 / 5
+    else:
+        assert (result.status.value, result.score, result.passed) == ("errored", None, None)
+        assert str(result.error).startswith(
+            "JudgeError: the judge failed on 1 question (1 transient), which leaves the score between 0.3333 and 0.6667, "
+            f"so it is open whether it passes at {threshold}: ValueError: boom"
+        )
 
 
 def test_code_decisions_alone_are_not_a_score() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrade.judge import scoring as scores
+from toolgrade.judge import questions as scores
 
 CALLS = st.lists(st.sampled_from((True, False, None)), max_size=4)
 MISSING = st.sampled_from((None, 0, 1, 2))
@@ -48,38 +48,34 @@ def test_selection(
     calls: list[bool | None], missing: int | None, score: float | None, low: float, high: float, coverage: float
 ) -> None:
     """The selection score of a unit is yes / (yes + no); each missing call is a no."""
-    part = scores.selection(calls, missing)
+    part = scores.selection_part(calls, missing)
 
     assert part.score == score
-    assert (part.low, part.high, part.coverage) == pytest.approx((low, high, coverage))
+    assert (part.low, part.high, part.decided / part.total) == pytest.approx((low, high, coverage))
 
 
 def test_arguments() -> None:
-    """The argument score is yes / (yes + no) over the calls; a unit without calls has none."""
-    part = scores.arguments([True, False, None])
+    """The argument score is yes / (yes + no) over the calls."""
+    part = scores.part_of([True, False, None])
 
-    assert part is not None
     assert (part.score, part.low, part.high) == (0.5, 1 / 3, 2 / 3)
-    assert part.coverage == 2 / 3
-    assert scores.arguments([]) is None
+    assert part.decided / part.total == 2 / 3
 
 
 def test_mean() -> None:
     """Undecided units are excluded from the mean, but not from bounds and coverage."""
-    units = [scores.selection([True], 0), scores.selection([None], None), scores.selection([False], 0), None]
-    part = scores.mean(units)
+    units = [scores.selection_part([True], 0), scores.selection_part([None], None), scores.selection_part([False], 0)]
+    part = scores.mean_part(units)
 
-    assert part is not None
     assert (part.score, part.low, part.high) == (0.5, 1 / 3, 2 / 3)
-    assert part.coverage == 4 / 6
-    assert scores.mean([None]) is None
-    assert scores.mean([scores.selection([], None)]).score is None  # type: ignore[union-attr]
+    assert part.decided / part.total == 4 / 6
+    assert scores.mean_part([scores.selection_part([], None)]).score is None
 
 
 @given(CALLS, MISSING)
 def test_bounds_hold_for_all_open_answers(calls: list[bool | None], missing: int | None) -> None:
     """The minimum and maximum over all answers, where an open *missing* is one call."""
-    part = scores.selection(calls, missing)
+    part = scores.selection_part(calls, missing)
     possible = [
         slow_selection(way, number) for way in filled(calls) for number in ((0, 1) if missing is None else (missing,))
     ]
@@ -95,10 +91,9 @@ def test_bounds_hold_for_all_open_answers(calls: list[bool | None], missing: int
 @given(st.lists(st.tuples(CALLS, MISSING), min_size=1, max_size=4))
 def test_the_mean_lies_within_its_bounds(units: list[tuple[list[bool | None], int | None]]) -> None:
     """A mean over some of the units cannot leave the bounds over all of them."""
-    part = scores.mean([scores.selection(calls, missing) for calls, missing in units])
+    part = scores.mean_part([scores.selection_part(calls, missing) for calls, missing in units])
 
-    assert part is not None
     assert 0 <= part.low <= part.high <= 1
-    assert 0 <= part.coverage <= 1
+    assert 0 <= part.decided / part.total <= 1
     if part.score is not None:
         assert part.low - 1e-12 <= part.score <= part.high + 1e-12

@@ -65,7 +65,7 @@ def test_equal_questions_are_sent_once() -> None:
         assert {answered.outcome for answered in result} == {JudgeOutcome.OK}
         assert [answered.cached for answered in result] == [False, True, True, True, False]
         assert sum(answered.usage.get("input_tokens", 0) for answered in result) == 20
-        assert not judge._pending()
+        assert not judge._waiting.get().pending
 
     asyncio.run(run())
 
@@ -74,14 +74,14 @@ def test_failures_are_not_shared() -> None:
     """Each question is then sent on its own, in parallel."""
 
     async def run() -> None:
-        model = Slow("no verdict", VERDICT)
+        model = Slow("no verdict", "no verdict", VERDICT)
         judge = Judge(model)
 
         result, first = await answers(judge, model, *[sample_prompt()] * 3)
 
         assert first == 1
         assert [answered.outcome for answered in result] == [JudgeOutcome.MALFORMED, JudgeOutcome.OK, JudgeOutcome.OK]
-        assert len(model.questions) == 3
+        assert len(model.questions) == 4  # a malformed reply is asked for again
 
     asyncio.run(run())
 

@@ -5,9 +5,11 @@ The user gives the prices: toolgrade ships none, since they change.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum, inf
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import Field
@@ -99,6 +101,60 @@ def add_usage(*usages: Mapping[str, int]) -> dict[str, int]:
     for usage in usages:
         total.update(usage)
     return dict(total)
+
+
+def add_costs(costs: Sequence[float | None]) -> float | None:
+    """Return the sum, or `None` if one is unknown: a total without it would look like a low cost."""
+    amounts = [cost for cost in costs if cost is not None]
+    return fsum(amounts) if len(amounts) == len(costs) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Cost of requests.
+
+    Attributes:
+        tokens: Input and output tokens together.
+        money: In the currency of the prices; 0 where they are unknown.
+    """
+
+    tokens: int = 0
+    money: float = 0.0
+
+
+class Budget:
+    """A limit on tokens and money; `None` for no limit.
+
+    A request reserves its estimated cost before it is sent, so that parallel requests do not overspend together, and
+    settles the real cost afterwards. The estimate is the highest cost of a request so far, or the caller's guess if
+    that is higher. A single request can still cost more than any before it.
+    """
+
+    def __init__(self, tokens: int | None, money: float | None) -> None:
+        """Start with nothing spent."""
+        self.limited: bool = (tokens, money) != (None, None)
+        self._tokens, self._money = tokens or inf, money or inf
+        self._lock = threading.Lock()
+        self.spent = Spent()
+        self._reserved = Spent()
+        self._highest = Spent()
+
+    def reserve(self, guess: Spent) -> Spent | None:
+        """Reserve the cost of a request; return it, to be settled, or `None` if the budget does not allow it."""
+        with self._lock:
+            tokens, money = max(guess.tokens, self._highest.tokens), max(guess.money, self._highest.money)
+            reserved = Spent(self._reserved.tokens + tokens, self._reserved.money + money)
+            if self.spent.tokens + reserved.tokens > self._tokens or self.spent.money + reserved.money > self._money:
+                return None
+            self._reserved = reserved
+            return Spent(tokens, money)
+
+    def settle(self, reserved: Spent, cost: Spent) -> None:
+        """Replace a reservation by the real cost."""
+        with self._lock:
+            self._reserved = Spent(self._reserved.tokens - reserved.tokens, self._reserved.money - reserved.money)
+            self.spent = Spent(self.spent.tokens + cost.tokens, self.spent.money + cost.money)
+            self._highest = Spent(max(cost.tokens, self._highest.tokens), max(cost.money, self._highest.money))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

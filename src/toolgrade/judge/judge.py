@@ -6,18 +6,28 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 from uuid import uuid4
-from weakref import WeakKeyDictionary
 
 from toolgrade._internal.json import JsonObject, to_json_value
 from toolgrade._internal.options import require
+from toolgrade._internal.per_loop import PerLoop
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolgradeError
 from toolgrade.judge.cache import Cache, MemoryCache, SqliteCache, cache_key, open_cache
-from toolgrade.judge.cost import CostEstimate, Price, Prices, batch_prices, cost_of, estimate_cost, read_prices
+from toolgrade.judge.cost import (
+    CostEstimate,
+    Price,
+    Prices,
+    add_costs,
+    add_usage,
+    batch_prices,
+    cost_of,
+    estimate_cost,
+    read_prices,
+)
 from toolgrade.judge.evidence import ImageAccess
 from toolgrade.judge.models import (
     ModelLike,
@@ -30,8 +40,7 @@ from toolgrade.judge.models import (
     resolve_model,
 )
 from toolgrade.judge.openai.batch import BatchModel, BatchOptions
-from toolgrade.judge.openai.key_filter import without_keys
-from toolgrade.judge.openai.throttle import Slots
+from toolgrade.judge.openai.guard import without_keys
 from toolgrade.judge.protocol import Prompt, Reply, TextModel, Verdict
 from toolgrade.judge.reply_parsing import parse_reply
 from toolgrade.redact import DEFAULT, Redactor
@@ -81,20 +90,12 @@ class PromptResult:
     cached: bool = False
 
 
-_Pending: TypeAlias = "dict[str, asyncio.Future[PromptResult | None]]"
-"""The questions under way in one event loop, by key; each future has its result, or none."""
+class _Waiting:
+    """What waits in one event loop: the queue for the model, and the questions under way by their keys."""
 
-
-def _slots(max_concurrency: int | None, *, paced: bool) -> AbstractAsyncContextManager[object]:
-    """Return the queue for prompts; none for a model that limits itself, unless a limit is set.
-
-    Raises:
-        ConfigurationError: The limit is out of range.
-    """
-    if max_concurrency is None:
-        return nullcontext() if paced else Slots(_DEFAULT_CONCURRENCY)
-    check_positive(max_concurrency, "max_concurrency")
-    return Slots(max_concurrency)
+    def __init__(self, max_concurrency: int | None) -> None:
+        self.slots = nullcontext() if max_concurrency is None else asyncio.Semaphore(max_concurrency)
+        self.pending: dict[str, asyncio.Future[PromptResult | None]] = {}
 
 
 class Judge:
@@ -104,9 +105,9 @@ class Judge:
     metrics, threads and event loops. No client is built, no key read and nothing sent before the first question.
 
     Args:
-        model: The name of an OpenAI model, as for `OpenAIJudge`; an object with `complete` (see `TextModel`); a
-            `DeepEvalBaseLLM` (see `DeepEvalModel`); or a plain function, sync or async, from chat messages to the text
-            of the reply.
+        model: The name of an OpenAI model, as for `OpenAIJudge`; an object with `complete` (see `TextModel`), with
+            `generate` (see `GeneratingModel`) or with `invoke` (see `InvokableModel`); or a plain function, sync or
+            async, from chat messages to the text of the reply.
             `None` uses the `TOOLGRADE_JUDGE_*` variables, read when the first question is asked.
         samples: How often each question is asked. The majority counts; without one the judge cannot tell. The result
             reports the share of samples that differ.
@@ -176,6 +177,8 @@ class Judge:
         self._identity = None if identity is None else cast("JsonObject", to_json_value(dict(identity)))
         self._object_identity = {"object": uuid4().hex}
         self._prices: Prices = prices_of(self._model_like) if prices is None else read_prices(prices)
+        if max_concurrency is not None:
+            check_positive(max_concurrency, "max_concurrency")
         require(timeout is None or timeout > 0, "timeout must be a number of seconds above 0, or None", timeout)
         self._batch = self._batch_options(batch)
         if self._batch is not None:
@@ -183,11 +186,10 @@ class Judge:
         # A paced model limits itself, and a second queue or clock around its own would only cut it short.
         paced = self.is_batched or is_paced(self._model_like)
         self._timeout = None if paced else timeout
-        self._slots = _slots(max_concurrency, paced=paced)
+        if max_concurrency is None and not paced:
+            max_concurrency = _DEFAULT_CONCURRENCY
+        self._waiting = PerLoop(lambda: _Waiting(max_concurrency))
         self._lock = threading.Lock()
-        self._pending_by_loop = WeakKeyDictionary[
-            asyncio.AbstractEventLoop, dict[str, asyncio.Future[PromptResult | None]]
-        ]()
         self._resolved: TextModel | None = None
 
     def _batch_options(self, batch: object) -> BatchOptions | None:
@@ -244,7 +246,7 @@ class Judge:
         Raises:
             ConfigurationError: The cache outlives this object, and the model has no identity.
         """
-        identity = self._identity or identity_of(self.model)
+        identity = self._identity or identity_of(self._model_like) or identity_of(self.model)
         # Nobody else reads a cache in memory, so there the object may stand for the model.
         if identity is None and isinstance(self._cache, MemoryCache):
             identity = self._object_identity
@@ -314,7 +316,7 @@ class Judge:
         result = self._cached_result(prompt, self._cache.get(key))
         if result is not None:
             return result
-        pending = self._pending()
+        pending = self._waiting.get().pending
         if key in pending:
             first = await asyncio.shield(pending[key])
             result = self._cached_result(prompt, self._cache.get(key))
@@ -329,11 +331,6 @@ class Judge:
         finally:
             pending.pop(key).set_result(result)
 
-    def _pending(self) -> _Pending:
-        """Return the questions under way in this event loop."""
-        with self._lock:
-            return self._pending_by_loop.setdefault(asyncio.get_running_loop(), {})
-
     def _cached_result(self, prompt: Prompt, reply: Reply | None) -> PromptResult | None:
         if reply is None:
             return None
@@ -343,10 +340,19 @@ class Judge:
         return PromptResult(prompt, JudgeOutcome.OK, result.verdict, model=result.model, cached=True)
 
     async def _request(self, prompt: Prompt, abort: asyncio.Event | None) -> PromptResult:
-        """Return the result of sending one prompt to the model."""
+        """Return the result of sending one prompt to the model; a malformed reply is asked for again once."""
+        result = await self._sent(prompt, abort)
+        if result.outcome is not JudgeOutcome.MALFORMED or self.is_batched:  # another batch may take another day
+            return result
+        again = await self._sent(prompt, abort)
+        usage, cost = add_usage(result.usage, again.usage), add_costs([result.cost, again.cost])
+        return replace(again, usage=usage, requests=result.requests + again.requests, cost=cost)
+
+    async def _sent(self, prompt: Prompt, abort: asyncio.Event | None) -> PromptResult:
+        """Return the result of sending one prompt to the model once."""
         model = self.model
         try:
-            async with self._slots:
+            async with self._waiting.get().slots:
                 if abort is not None and abort.is_set():
                     problem = "not asked: an earlier question met a permanent error"
                     return PromptResult(prompt, JudgeOutcome.ABORTED, problem=problem)

@@ -8,18 +8,21 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import Context, copy_context
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
-from toolgrade._internal.json import JsonObject, short_repr, to_json_value
+from pydantic import BaseModel, create_model
+
+from toolgrade._internal.json import JsonObject, json_text, short_repr, to_json_value
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolgrade.judge.cost import Prices
-from toolgrade.judge.protocol import DeepEvalModel, JudgeFunction, Prompt, Reply, TextModel
+from toolgrade.judge.protocol import GeneratingModel, InvokableModel, JudgeFunction, Prompt, Reply, TextModel
 
 T = TypeVar("T")
 
-ModelLike: TypeAlias = "str | TextModel | DeepEvalModel | JudgeFunction"
-"""The name of an OpenAI model, an object with `complete`, a `DeepEvalBaseLLM`, or a plain function."""
+ModelLike: TypeAlias = "str | TextModel | GeneratingModel | InvokableModel | JudgeFunction"
+"""The name of an OpenAI model, an object with `complete`, `generate` or `invoke`, or a plain function."""
 
 
 def check_model(model: object) -> ModelLike | None:
@@ -28,12 +31,12 @@ def check_model(model: object) -> ModelLike | None:
     Raises:
         ConfigurationError: It cannot judge.
     """
-    can_judge = isinstance(model, (TextModel, DeepEvalModel)) or callable(model)
+    can_judge = isinstance(model, TextModel) or _asker(model) is not None
     is_name = isinstance(model, str) and model != ""
     # A class is callable, but it is not a judge.
     if (model is None or is_name or can_judge) and not isinstance(model, type):
         return cast("ModelLike | None", model)
-    kinds = "the name of a model, an object with complete, a DeepEvalBaseLLM, a function from messages to text"
+    kinds = "the name of a model, an object with complete, generate or invoke, a function from messages to text"
     raise ConfigurationError(f"a judge must be {kinds}, or a Judge; got {short_repr(model)}")
 
 
@@ -43,22 +46,28 @@ def resolve_model(model: ModelLike | None) -> TextModel:
     Raises:
         ConfigurationError: No model is configured.
     """
-    if not isinstance(model, str | None):
-        if isinstance(model, TextModel):
-            return model
-        if isinstance(model, DeepEvalModel):  # its `generate` returns a text, or a text with its cost
-            return OneTextModel(getattr(model, "a_generate", None) or model.generate, "a DeepEvalBaseLLM")
-        return _FunctionModel(model)
-    from toolgrade.judge.openai import OpenAIJudge  # noqa: PLC0415 - only if needed
-    from toolgrade.judge.openai.models import judge_from_environment  # noqa: PLC0415 - only if needed
+    if isinstance(model, str | None):
+        from toolgrade.judge.openai import OpenAIJudge  # noqa: PLC0415 - only if needed
+        from toolgrade.judge.openai.client import judge_from_environment  # noqa: PLC0415 - only if needed
 
-    client = judge_from_environment() if model is None else OpenAIJudge(model)
-    if client is None:
-        advice = (
-            "give judge= the name of a model, a judge or a function, or set TOOLGRADE_JUDGE_MODEL; see docs/judge.md"
-        )
-        raise ConfigurationError(f"no judge is configured: {advice}")
-    return client
+        client = judge_from_environment() if model is None else OpenAIJudge(model)
+        if client is None:
+            advice = "give judge= the name of a model, a judge or a function, or set TOOLGRADE_JUDGE_MODEL"
+            raise ConfigurationError(f"no judge is configured: {advice}; see docs/judge.md")
+        return client
+    return model if isinstance(model, TextModel) else cast("TextModel", _asker(model))
+
+
+def _asker(model: object) -> TextModel | None:
+    """Return a model around an object with `generate` or `invoke`, or a function; `None` for any other object."""
+    # Models of LangChain have both, and their `generate` takes lists of messages.
+    invoke = getattr(model, "ainvoke", None) or getattr(model, "invoke", None)
+    if callable(invoke):
+        return MessagesModel(invoke)
+    generate = getattr(model, "a_generate", None) or getattr(model, "generate", None)
+    if callable(generate):
+        return OneTextModel(generate, f"a {type(model).__name__}")
+    return MessagesModel(model) if callable(model) else None
 
 
 def is_paced(model: ModelLike | None) -> bool:
@@ -70,9 +79,9 @@ def model_name(model: ModelLike | None) -> str:
     """Return the name of a model, as far as it is known before it answers."""
     if model is None:
         return os.environ.get("TOOLGRADE_JUDGE_MODEL", "")
-    if isinstance(model, DeepEvalModel):
-        return model.get_model_name()
-    name = model if isinstance(model, str) else getattr(model, "model", None)
+    get_name = getattr(model, "get_model_name", None)
+    name = get_name() if callable(get_name) else getattr(model, "model", None)
+    name = model if isinstance(model, str) else name
     if name and isinstance(name, str):
         return name
     return getattr(model, "__qualname__", None) or type(model).__qualname__
@@ -99,28 +108,28 @@ async def request_reply(model: TextModel, prompt: Prompt) -> Reply:
     return _check_type(await _call(model.complete, prompt), Reply)
 
 
-class _FunctionModel:
-    """A plain function as a model."""
+class MessagesModel:
+    """A function from messages in the form of `Message.to_chat` to what has the text of the reply, see `_reply`."""
 
-    def __init__(self, function: JudgeFunction) -> None:
-        self._function = function
+    def __init__(self, ask: Callable[[list[JsonObject]], object]) -> None:
+        self._ask = ask
 
     async def complete(self, prompt: Prompt, /) -> Reply:
-        text = await _call(self._function, [message.to_chat() for message in prompt.messages])
-        return Reply(text=_check_type(text, str))
+        """Return the reply; see `TextModel.complete`."""
+        return _reply(await _call(self._ask, [message.to_chat() for message in prompt.messages]))
 
 
 class OneTextModel:
-    """A model that takes one text and returns one, without images.
+    """A model that takes one text and returns what has the text of the reply; it takes no images.
 
     Args:
-        ask: The function to ask, sync or async. It returns the text, a tuple that begins with it, or an object that has
-            it as `text`.
+        ask: The function to ask, sync or async. If it requires an argument `schema`, it gets a class of pydantic with
+            the fields of the reply, as DeepEval's models do.
         kind: What the model is, for messages.
         identity: See `TextModel`.
     """
 
-    def __init__(self, ask: Callable[[str], object], kind: str, identity: JsonObject | None = None) -> None:
+    def __init__(self, ask: Callable[..., object], kind: str, identity: JsonObject | None = None) -> None:
         self._ask = ask
         self._kind = kind
         self.identity = identity
@@ -129,16 +138,51 @@ class OneTextModel:
         """Return the reply to all messages as one text; see `TextModel.complete`."""
         if any(not isinstance(part, str) for message in prompt.messages for part in message.parts):
             raise JudgeError(f"{self._kind} takes no images; use a judge that does", JudgeOutcome.MALFORMED)
-        answer = await _call(self._ask, "\n\n".join(str(message.content) for message in prompt.messages))
-        text = answer[0] if isinstance(answer, tuple) else getattr(answer, "text", answer)
-        return Reply(text=_check_type(text, str))
+        text = "\n\n".join(str(message.content) for message in prompt.messages)
+        options = {"schema": _schema_class(prompt)} if _requires_schema(self._ask) else {}
+        return _reply(await _call(self._ask, text, **options))
 
 
-async def _call(function: Callable[..., T | Awaitable[T]], *args: object) -> T:
+def _requires_schema(function: Callable[..., object]) -> bool:
+    with suppress(TypeError, ValueError):  # a function in C may have no signature
+        parameter = inspect.signature(function).parameters.get("schema")
+        return parameter is not None and parameter.default is parameter.empty
+    return False
+
+
+def _schema_class(prompt: Prompt) -> type[BaseModel]:
+    """Return the form of a reply as a class."""
+    types: dict[str, Any] = {"reasoning": str, "verdict": Literal["yes", "no", "cannot_tell"]}
+    fields: dict[str, Any] = {name: (types.get(name, list[str]), ...) for name in prompt.reply_schema["properties"]}
+    return create_model("Verdict", **fields)
+
+
+def _reply(answer: object) -> Reply:
+    """Return the reply in what a model returned.
+
+    That is a text, an object of the reply's form, an object with the text as `content` or `text`, or a tuple that
+    begins with one of these. A message of LangChain also has the tokens.
+
+    Raises:
+        JudgeError: There is no text.
+    """
+    value = answer[0] if isinstance(answer, tuple) and answer else answer
+    counts = getattr(value, "usage_metadata", None)
+    usage = {name: n for name, n in counts.items() if type(n) is int} if isinstance(counts, dict) else {}
+    if isinstance(value, BaseModel) and "verdict" in type(value).model_fields:
+        value = value.model_dump_json()
+    value = json_text(value) if isinstance(value, dict) else getattr(value, "content", getattr(value, "text", value))
+    if isinstance(value, list):  # parts of a text, of which each may be a text
+        parts = [part.get("text") if isinstance(part, dict) else part for part in value]
+        value = "".join(part for part in parts if isinstance(part, str))
+    return Reply(text=_check_type(value, str), usage=usage)
+
+
+async def _call(function: Callable[..., T | Awaitable[T]], *args: object, **options: object) -> T:
     """Return what a sync or async function returns; a sync one runs in a thread, so that the event loop goes on."""
     # An object with an async `__call__` is not a coroutine function itself.
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-    value = function(*args) if is_async else await _run_in_thread(lambda: function(*args))
+    value = function(*args, **options) if is_async else await _run_in_thread(lambda: function(*args, **options))
     if inspect.isawaitable(value):
         awaited: T = await value
         return awaited

@@ -180,33 +180,48 @@ class TextModel(Protocol):
         ...
 
 
-@runtime_checkable
-class DeepEvalModel(Protocol):
-    """A model as DeepEval's `DeepEvalBaseLLM` is: it takes one text and returns one, without images.
+class GeneratingModel(Protocol):
+    """A model that takes one text and returns one, without images, such as a `DeepEvalBaseLLM`.
 
-    An async `a_generate` is used instead of `generate` if there is one. Of a tuple, the first item is the text. Models
-    of LangChain and LlamaIndex have a `generate` of another kind, but no `get_model_name`.
+    An async `a_generate` is used instead of `generate` if there is one. With a required argument `schema` it gets a
+    class of pydantic. Of a tuple, the first item is the text.
 
     Example:
         >>> import asyncio
         >>> from toolgrade.judge import Judge
         >>> from toolgrade.testing import sample_prompt
-        >>> class MyModel:  # usually a subclass of DeepEvalBaseLLM
-        ...     def get_model_name(self):
-        ...         return "my-model"
-        ...
+        >>> class MyModel:  # such as a subclass of DeepEvalBaseLLM
         ...     def generate(self, prompt):
         ...         return '{"evidence": [], "reasoning": "Nobody asked for it.", "verdict": "no"}'
         >>> asyncio.run(Judge(MyModel()).ask(sample_prompt())).verdict.rationale
         'Nobody asked for it.'
     """
 
-    def get_model_name(self) -> str:
-        """Return the name of the model."""
+    @property
+    def generate(self) -> Callable[..., object]:
+        """Return the reply to a prompt."""
         ...
 
-    def generate(self, prompt: str, /) -> object:
-        """Return the reply to a prompt."""
+
+class InvokableModel(Protocol):
+    """A model that takes chat messages and returns a text or a message, such as a chat model of LangChain.
+
+    An async `ainvoke` is used instead of `invoke` if there is one.
+
+    Example:
+        >>> import asyncio
+        >>> from toolgrade.judge import Judge
+        >>> from toolgrade.testing import sample_prompt
+        >>> class MyModel:
+        ...     def invoke(self, messages):
+        ...         return '{"evidence": [], "reasoning": "Nobody asked for it.", "verdict": "no"}'
+        >>> asyncio.run(Judge(MyModel()).ask(sample_prompt())).verdict.rationale
+        'Nobody asked for it.'
+    """
+
+    @property
+    def invoke(self) -> Callable[..., object]:
+        """Return the reply to messages in the form of `Message.to_chat`."""
         ...
 
 

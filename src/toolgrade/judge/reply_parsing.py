@@ -1,7 +1,8 @@
 """Parser of judge replies into verdicts.
 
-A reply must have exactly the requested form. A reply with other keys, another verdict, or an id that is not in the
-prompt is malformed as a whole: no part of it is used.
+A reply must have exactly the requested form, but other text may stand around it: reasoning that ends with `</think>`, a
+code fence, a sentence. A reply with other keys, another verdict, or an id that is not in the prompt is malformed as a
+whole: no part of it is used.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable
-from typing import Any, Final
+from contextlib import suppress
+from typing import Final
 
 from toolgrade._internal.json import JsonObject, short_repr
 from toolgrade._internal.model import Model
@@ -19,8 +21,13 @@ from toolgrade.judge.protocol import Decision, Prompt, Reply, Verdict
 MOST_MISSING = 50
 """Missing calls that one reply may name."""
 
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(?P<inside>.*)\n[ \t]*```", re.DOTALL)
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+LONGEST_REPLY = 256_000
+"""Characters of the longest reply that is read."""
+
+LONGEST_REASONING = 20_000
+"""Bytes of a reasoning that are kept; the characters of the rest are counted."""
+
+_END_OF_THOUGHT = re.compile(r"</\s*think(?:ing)?\s*>", re.IGNORECASE)
 
 _INCOMPLETE: Final[dict[str, tuple[JudgeOutcome, str]]] = {
     "content_filter": (JudgeOutcome.CONTENT_FILTER, "the provider withheld the judge's answer"),
@@ -59,11 +66,11 @@ def _verdict_from_text(prompt: Prompt, text: object) -> Verdict:
     fields = _parse_object(text)
     expected = list(prompt.reply_schema["properties"])
     if set(fields) != set(expected):
-        raise _malformed(f"expected the keys {expected}, got {sorted(fields)}")
+        raise _malformed(f"expected the keys {expected}, got {short_repr(sorted(fields))}")
     try:
         reply = _Fields.model_validate(fields)
     except InvalidDataError as error:
-        raise _malformed(str(error)) from None
+        raise _malformed("; ".join(map(str, error.problems))) from None
     _check_ids(reply.evidence, "evidence", prompt.ids)
     tool_ids = [name for name in prompt.ids if name.startswith("t")]
     _check_ids(reply.missing, "missing", tool_ids)
@@ -72,24 +79,49 @@ def _verdict_from_text(prompt: Prompt, text: object) -> Verdict:
         raise _malformed(f"verdict {reply.verdict.value!r} contradicts {len(reply.missing)} missing calls")
     if len(reply.missing) > MOST_MISSING:
         raise _malformed(f"{len(reply.missing)} missing calls, at most {MOST_MISSING} are allowed")
-    return Verdict(decision=reply.verdict, rationale=reply.reasoning, evidence=reply.evidence, missing=reply.missing)
+    rationale = _shortened(reply.reasoning)
+    return Verdict(decision=reply.verdict, rationale=rationale, evidence=reply.evidence, missing=reply.missing)
+
+
+def _shortened(reasoning: str) -> str:
+    """Return a reasoning of at most `LONGEST_REASONING` bytes, with the number of characters that were left out."""
+    content = reasoning.encode("utf-8", "replace")
+    if len(content) <= LONGEST_REASONING:
+        return reasoning
+    begin = content[: LONGEST_REASONING - 50].decode("utf-8", "ignore")
+    return f"{begin} ... ({len(reasoning) - len(begin):,} more characters)"
 
 
 def _parse_object(text: object) -> JsonObject:
-    """Return the JSON object in a text; a code fence around it and a `<think>` part before it are tolerated."""
+    """Return the one JSON object in a text, whatever stands around it."""
     if not isinstance(text, str):
         raise _malformed(f"expected a text, got {short_repr(text)}")
-    plain = text.strip()
-    if thought := _THOUGHT.match(plain):  # some servers return the reasoning of a model at the start of its answer
-        plain = plain[thought.end() :].strip()
-    if fence := _FENCE.fullmatch(plain):
-        plain = fence["inside"]
+    if len(text) > LONGEST_REPLY:
+        raise _malformed(f"it has {len(text):,} characters, at most {LONGEST_REPLY:,} are read")
     try:
-        value: Any = json.loads(plain, object_pairs_hook=_object_without_duplicates)
+        value = _decode(text)
     except (ValueError, RecursionError) as error:
         raise _malformed(f"expected a JSON object, got {short_repr(text)} ({error})") from None
     if not isinstance(value, dict):
         raise _malformed(f"expected a JSON object, got {short_repr(text)}")
+    return value
+
+
+def _decode(text: str) -> object:
+    """Return the JSON value that a text is, else the one object in it.
+
+    Raises:
+        ValueError: There is no object, or there are several.
+        RecursionError: The text is too deep.
+    """
+    # Not strict: local models write line breaks into texts as they are.
+    decoder = json.JSONDecoder(object_pairs_hook=_object_without_duplicates, strict=False)
+    with suppress(ValueError):
+        return decoder.decode(text.removeprefix("\ufeff"))
+    answer = _END_OF_THOUGHT.split(text)[-1]
+    value, end = decoder.raw_decode(answer, max(answer.find("{"), 0))
+    if "{" in answer[end:]:
+        raise ValueError("it has several objects")
     return value
 
 

@@ -23,8 +23,8 @@ from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
-    from toolgrade.judge.driver import Flow
     from toolgrade.judge.protocol import Prompt
+    from toolgrade.judge.questions import Questions, Replies
 
 _Results = WeakKeyDictionary["Metric", MetricResult]
 
@@ -124,8 +124,22 @@ class Metric(ABC):
         return False
 
     @abstractmethod
-    def _measure(self, case: Any) -> MetricResult | Flow[MetricResult]:
-        """Return the result of one case, or the generator that asks a judge for it; read only case and options."""
+    def _measure(self, case: Any, /) -> MetricResult:
+        """Return the result of one case that needs no judge; read only case and options."""
+
+    def _questions(self, case: Any, /) -> Questions | None:
+        """Return the questions to a judge about one case; `None` if it needs no judge."""
+        return None
+
+    def _result(self, case: Any, replies: Replies | None, /) -> MetricResult:
+        """Return the result of one case from the replies to its questions, if there are any."""
+        with CaseBudget():
+            return self._measure(case)
+
+    def _measured(self, case: Any) -> MetricResult:
+        """Return the result of one case without remembering it."""
+        questions = self._questions(case)
+        return self._result(case, None if questions is None else questions.ask())
 
     def measure(self, case: Any, /) -> MetricResult:
         """Return the result of one case, and remember it for `score`, `reason`, `success` and `result`.
@@ -133,29 +147,12 @@ class Metric(ABC):
         Raises:
             ToolgradeError: The case cannot be measured; the message names the missing or wrong field.
         """
-        return self._remember(self._finished(self._outcome(case)), case)
-
-    def _outcome(self, case: Any) -> MetricResult | Flow[MetricResult]:
-        """Return what `_measure` returns, within the limits of one case."""
-        with CaseBudget():
-            return self._measure(case)
-
-    def _finished(self, outcome: MetricResult | Flow[MetricResult]) -> MetricResult:
-        """Return the result; ask the judge for it if `outcome` is a generator."""
-        if isinstance(outcome, MetricResult):
-            return outcome
-        from toolgrade.judge.driver import drive  # noqa: PLC0415 - loaded only when a judge is asked
-
-        return drive(outcome)
+        return self._remember(self._measured(case), case)
 
     async def a_measure(self, case: Any, /) -> MetricResult:
         """Return what `measure` returns; await the judge instead of blocking."""
-        outcome = self._outcome(case)
-        if not isinstance(outcome, MetricResult):
-            from toolgrade.judge.driver import a_drive  # noqa: PLC0415 - loaded only when a judge is asked
-
-            outcome = await a_drive(outcome)
-        return self._remember(outcome, case)
+        questions = self._questions(case)
+        return self._remember(self._result(case, None if questions is None else await questions.a_ask()), case)
 
     def prompts(self, case: Any, /) -> tuple[Prompt, ...]:
         """Return the prompts for the judge without sending them; empty if no judge is needed.
@@ -163,12 +160,8 @@ class Metric(ABC):
         Raises:
             ToolgradeError: As for `measure`.
         """
-        outcome = self._outcome(case)
-        if isinstance(outcome, MetricResult):
-            return ()
-        first_request = next(outcome, None)
-        outcome.close()
-        return () if first_request is None else first_request.prompts
+        questions = self._questions(case)
+        return () if questions is None else questions.prompts
 
     def _remember(self, result: MetricResult, case: Any) -> MetricResult:
         # A new mapping each time: a task inherits the context of its parent and must not write into it.

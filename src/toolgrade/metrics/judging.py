@@ -11,12 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from toolgrade._internal.text import join_first, number_text, plural, printable, shorten
-from toolgrade.calls import ToolSpec
-from toolgrade.judge import Judge, JudgeLike
-from toolgrade.judge.driver import Flow
-from toolgrade.judge.flow import Judgement, JudgeQuestion, judging
-from toolgrade.judge.interactions import Unit
-from toolgrade.judge.scoring import Part
+from toolgrade.errors import JudgeOutcome
+from toolgrade.judge.questions import Judgement, JudgeQuestion, Part, Replies, judgement_of
 from toolgrade.metrics.base import Metric
 from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult
@@ -32,24 +28,14 @@ _CALL_QUESTIONS: dict[str, tuple[FindingKind, str, str]] = {
 """For each criterion about a call: the kind and title of its finding, and the question in words."""
 
 
-def judged_result(
-    metric: Metric,
-    measured: Measurement,
-    judge: JudgeLike | None,
-    units: Sequence[Unit],
-    tools: Sequence[ToolSpec],
-    *,
-    arguments: bool,
-    at_once: bool = True,
-) -> Flow[MetricResult]:
-    """Ask the judge about units of a case, and return the result: the lowest of the metric's and the judge's scores.
+def judged_result(metric: Metric, measured: Measurement, replies: Replies) -> MetricResult:
+    """Return the result of a judged case: the lowest of the metric's and the judge's scores.
 
-    A score about which the judge decided nothing because it failed makes the result fail. Leaving it out of the
-    minimum would give a better score for a worse judge.
+    The case was not measured if the judge failed on all questions of a score, or on so many questions that their
+    answers could turn the verdict: a judge that fails must not give a better score than one that answers.
     """
-    judgement = yield from judging(Judge.of(judge), units, tools, arguments=arguments, at_once=at_once)
-    judged = {"selection": judgement.selection, "arguments": judgement.arguments}
-    parts = {name: part for name, part in judged.items() if part is not None}
+    judgement = judgement_of(replies)
+    parts = judgement.parts
     scores = dict(measured.scores)
     sums: dict[str, str] = {}
     for name, part in parts.items():
@@ -57,6 +43,7 @@ def judged_result(
             scores[name] = part.score
             sums[name] = _sum(name, part.score, judgement)
     failure = "; ".join(f"{name}: {reason}" for name, reason in judgement.failures.items())
+    failure = failure or _open_verdict(metric, measured.scores, judgement)
     doubts = () if failure else _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
     own = measured.explanation.details()
     details = own._replace(
@@ -68,6 +55,24 @@ def judged_result(
     combined = measured._replace(scores=scores, explanation=details, skip_reason="nothing was decided", failure=failure)
     result = result_of(metric, combined)
     return replace(result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost)
+
+
+def _open_verdict(metric: Metric, other_scores: Mapping[str, float], judgement: Judgement) -> str:
+    """Return why the verdict is open: answers to the questions on which the judge failed could turn it; else empty."""
+    failed = [one for one in _questions(judgement) if one.outcome != JudgeOutcome.OK.value]
+    if not failed:
+        return ""
+    low, high = (
+        min({**other_scores, **judged}.values(), default=0.0)
+        for judged in (judgement.if_failed_no, judgement.if_failed_yes)
+    )
+    if high < metric.threshold - TOLERANCE or low >= metric.threshold - TOLERANCE:
+        return ""
+    kinds = ", ".join(f"{amount} {kind}" for kind, amount in sorted(Counter(one.outcome for one in failed).items()))
+    first = min(failed, key=lambda one: one.outcome == JudgeOutcome.ABORTED.value)  # which follows from another failure
+    bounds = f"which leaves the score between {number_text(low)} and {number_text(high)}"
+    verdict = f"so it is open whether it passes at {metric.threshold:g}"
+    return f"the judge failed on {plural(len(failed), 'question')} ({kinds}), {bounds}, {verdict}: {first.problem}"
 
 
 def _questions(judgement: Judgement) -> list[QuestionResult]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
 
+from toolgrade._internal.budget import CaseBudget
 from toolgrade._internal.options import enabled, label_text, require_one_name, require_one_of
 from toolgrade.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
 from toolgrade.cases import LLMTestCase, TestCase
@@ -14,7 +15,7 @@ from toolgrade.matching.alignment import Alignment, Denominator, Matching
 from toolgrade.matching.engine import align_list
 from toolgrade.metrics.base import Metric
 from toolgrade.metrics.call_filter import CallFilter, Compare, ComparedCalls, Only, item_by_meaning
-from toolgrade.metrics.case_fields import called_tools, case_label, expectation_of, read_tools, run_notes
+from toolgrade.metrics.case_fields import called_tools, case_label, check_case, expectation_of, read_tools, run_notes
 from toolgrade.metrics.measurement import Details, Measurement, result_of
 from toolgrade.metrics.wording import alignment_findings, arithmetic, choice_lines, partial_comparison_warnings
 from toolgrade.result import Finding, MetricResult
@@ -22,7 +23,7 @@ from toolgrade.result import Finding, MetricResult
 if TYPE_CHECKING:
     from toolgrade.expect.plan import Expectation
     from toolgrade.judge import JudgeLike
-    from toolgrade.judge.driver import Flow
+    from toolgrade.judge.questions import Questions, Replies
 
 NOT_JUDGED = "tool selection was not judged: available_tools was given without a judge"
 NO_TOOLS = "tool selection was not judged: neither the metric nor the case has available_tools"
@@ -207,34 +208,41 @@ class ToolCorrectnessMetric(Metric):
         """Return the score of the calls; a judge may lower the score of the case."""
         return float(matching.exact) if self.should_exact_match else matching.score(self.denominator)
 
-    def _measure(self, case: TestCase) -> MetricResult | Flow[MetricResult]:
-        expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
+    def _measure(self, case: TestCase) -> MetricResult:
+        unused = NO_TOOLS
         if self.judge is None:
             # With `only`, available tools may be set just to declare their effects, which needs no judge.
-            is_unused = self.available_tools is not None and self.only is None
-            return result_of(self, self._compare(case, expected, called, [NOT_JUDGED] if is_unused else []))
+            unused = NOT_JUDGED if self.available_tools is not None and self.only is None else ""
+        return result_of(self, self._compare(case, [unused] if unused else []))
+
+    def _questions(self, case: TestCase) -> Questions | None:
+        if self.judge is None:
+            return None
+        check_case(case, type(self).__name__)
         tools = read_tools(case.available_tools if self.available_tools is None else self.available_tools)
         if tools is None:
-            return result_of(self, self._compare(case, expected, called, [NO_TOOLS]))
+            return None
+        from toolgrade.judge.interactions import unit_of  # noqa: PLC0415 - loaded with the judge
+        from toolgrade.judge.questions import questions_about  # noqa: PLC0415 - loaded with the judge
+
+        with CaseBudget():
+            self._compare(case)  # a case that cannot be compared must not cost a judge
         if case.input is None:
             needs = f"{type(self).__name__} needs input{case_label(case)} for its judge"
             raise MissingFieldError(f"{needs}; give the question that the agent was asked")
-        from toolgrade.judge.interactions import unit_of  # noqa: PLC0415 - loaded with the judge
+        return questions_about(self.judge, [unit_of(case)], tools, arguments=False, at_once=self.async_mode)
+
+    def _result(self, case: TestCase, replies: Replies | None) -> MetricResult:
+        if replies is None:
+            return super()._result(case, None)
         from toolgrade.metrics.judging import judged_result  # noqa: PLC0415 - loaded with the judge
 
-        measured = self._compare(case, expected, called, [])
-        return judged_result(
-            self, measured, self.judge, [unit_of(case)], tools, arguments=False, at_once=self.async_mode
-        )
+        with CaseBudget():
+            return judged_result(self, self._compare(case), replies)
 
-    def _compare(
-        self,
-        case: TestCase,
-        expected: list[ToolCall] | Expectation,
-        called: list[ToolCall],
-        extra_warnings: Sequence[str],
-    ) -> Measurement:
+    def _compare(self, case: TestCase, extra_warnings: Sequence[str] = ()) -> Measurement:
         """Return the score of the calls, and how to explain it."""
+        expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
         matching, compared = self._align(case, expected, called)
         warnings = compared.warnings
         if isinstance(expected, list):
@@ -283,7 +291,7 @@ class ToolCorrectnessMetric(Metric):
             [0.5]
         """
         read = (LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case for case in cases)
-        return [self._finished(self._outcome(case)).score for case in read]
+        return [self._measured(case).score for case in read]
 
 
 class _AlignedCalls(NamedTuple):

@@ -17,7 +17,8 @@ from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
     from toolgrade.judge import JudgeLike
-    from toolgrade.judge.driver import Flow
+    from toolgrade.judge.interactions import Unit
+    from toolgrade.judge.questions import Questions, Replies
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,18 +87,30 @@ class ToolUseMetric(Metric):
         """True: this metric always waits for a judge."""
         return True
 
-    def _measure(self, case: ConversationalTestCase) -> MetricResult | Flow[MetricResult]:
-        from toolgrade.judge.interactions import units_of  # noqa: PLC0415 - loaded with the judge
+    def _measure(self, case: ConversationalTestCase) -> MetricResult:
+        _, notes = self._units(case)
+        return result_of(self, Measurement(skip_reason="; ".join(["the conversation has no unit interaction", *notes])))
+
+    def _questions(self, case: ConversationalTestCase) -> Questions | None:
+        from toolgrade.judge.questions import questions_about  # noqa: PLC0415 - loaded with the judge
+
+        units, _ = self._units(case)
+        tools = needed_tools(self.available_tools, case, type(self).__name__)
+        return questions_about(self.judge, units, tools, arguments=True, at_once=self.async_mode) if units else None
+
+    def _result(self, case: ConversationalTestCase, replies: Replies | None) -> MetricResult:
+        if replies is None:
+            return super()._result(case, None)
         from toolgrade.metrics.judging import judged_result  # noqa: PLC0415 - loaded with the judge
 
-        name = type(self).__name__
+        return judged_result(self, Measurement(notes=self._units(case)[1]), replies)
+
+    def _units(self, case: ConversationalTestCase) -> tuple[tuple[Unit, ...], list[str]]:
+        """Return the units of a conversation, and notes about the turns that are in none."""
+        from toolgrade.judge.interactions import units_of  # noqa: PLC0415 - loaded with the judge
+
         if not isinstance(case, ConversationalTestCase):
+            name = type(self).__name__
             advice = "give whole conversations; ConversationalTestCase.from_json reads one from a line of a file"
             raise ConfigurationError(f"{name} measures a ConversationalTestCase, got {type(case).__name__}; {advice}")
-        tools = needed_tools(self.available_tools, case, name)
-        units, notes = units_of(case)
-        if not units:
-            reason = "; ".join(["the conversation has no unit interaction", *notes])
-            return result_of(self, Measurement(skip_reason=reason))
-        measured = Measurement(notes=notes)
-        return judged_result(self, measured, self.judge, units, tools, arguments=True, at_once=self.async_mode)
+        return units_of(case)

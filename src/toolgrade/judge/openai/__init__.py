@@ -1,5 +1,5 @@
 """Judges behind OpenAI's API."""
 
-from toolgrade.judge.openai.models import OpenAIJudge
+from toolgrade.judge.openai.client import OpenAIJudge
 
 __all__ = ["OpenAIJudge"]

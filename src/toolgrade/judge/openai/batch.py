@@ -7,21 +7,19 @@ the keys of its requests. So a program that is stopped collects the answers when
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
 
 from toolgrade._internal.json import JsonObject, json_text
 from toolgrade._internal.options import require
+from toolgrade._internal.per_loop import PerLoop
 from toolgrade._internal.text import plural
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolgrade.judge.cache import PendingBatch, SqliteCache
-from toolgrade.judge.openai.errors import EndpointError
-from toolgrade.judge.openai.models import OpenAIJudge
+from toolgrade.judge.openai.client import OpenAIJudge
 from toolgrade.judge.openai.wire import object_or_empty, objects_in, quote, read_object
 from toolgrade.judge.protocol import Prompt, Reply, TextModel
 from toolgrade.stats.number_checks import check_positive
@@ -128,8 +126,7 @@ class BatchModel:
             advice = "check judge.estimate(prompts).check(max_cost) before, and leave the budget out"
             raise ConfigurationError(f"a batch is billed as a whole, without token_budget and cost_budget: {advice}")
         self._model, self._cache, self._key_of, self._options = model, cache, key_of, options
-        self._lock = threading.Lock()
-        self._groups = WeakKeyDictionary[asyncio.AbstractEventLoop, _Group]()
+        self._groups = PerLoop(_Group)
 
     @property
     def identity(self) -> JsonObject:
@@ -144,31 +141,28 @@ class BatchModel:
             MissingPackageError: OpenAI's package is not installed.
         """
         key = self._key_of(prompt)
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            group = self._groups.setdefault(loop, _Group())
+        group = self._groups.get()
         line = {"custom_id": key, "method": "POST", "url": self._model.wire.path, "body": self._model.body_of(prompt)}
         group.lines[key] = f"{json_text(line)}\n".encode()
-        task = group.task = group.task or asyncio.ensure_future(self._answer(group, loop))
+        task = group.task = group.task or asyncio.ensure_future(self._answer(group))
         group.waiting += 1
         try:
             answer = (await asyncio.shield(task))[key]
         finally:
             group.waiting -= 1
             if not group.waiting:  # nobody waits for it any more
-                self._close(group, loop)
+                self._close(group)
                 task.cancel()
         if isinstance(answer, JudgeError):
             raise answer
         return answer
 
-    def _close(self, group: _Group, loop: asyncio.AbstractEventLoop) -> None:
+    def _close(self, group: _Group) -> None:
         """Let later questions begin another group."""
-        with self._lock:
-            if self._groups.get(loop) is group:
-                del self._groups[loop]
+        if self._groups.get() is group:
+            self._groups.pop()
 
-    async def _answer(self, group: _Group, loop: asyncio.AbstractEventLoop) -> _Answers:
+    async def _answer(self, group: _Group) -> _Answers:
         """Return the answers to the questions of a group, once no further one joins it."""
         # Time alone does not tell that none follows: a busy loop may run others for seconds between two checks.
         size = checks = 0
@@ -176,7 +170,7 @@ class BatchModel:
             await asyncio.sleep(_QUIET_SECONDS / _QUIET_CHECKS)
             checks = checks + 1 if size == len(group.lines) else 0
             size = len(group.lines)
-        self._close(group, loop)
+        self._close(group)
         due = [batch for batch in self._cache.batches() if not batch.keys.isdisjoint(group.lines)]
         batches = [_OpenBatch(batch, doubtful=batch.batch_id is None) for batch in due]
         submitted = frozenset[str]().union(*(batch.keys for batch in due))
@@ -288,9 +282,8 @@ class BatchModel:
         answers: _Answers = {}
         damaged = 0
         for file_id in state.files:
-            content: bytes = await self._model.call(
+            content = await self._model.call(
                 lambda client: client.files.with_raw_response.content(file_id),  # noqa: B023 - awaited here
-                lambda raw: raw.content,
                 timeout=_FILE_SECONDS,
             )
             more, unreadable = read_answers(content, batch.keys, self._model.wire.reply)
@@ -309,7 +302,7 @@ class BatchModel:
         return dict.fromkeys(missing, error) | answers
 
     async def _call(self, send: _Send, *, retry: bool = True, timeout: float | None = None) -> JsonObject:
-        return await self._model.call(send, lambda raw: read_object(raw.content), retry=retry, timeout=timeout)
+        return read_object(await self._model.call(send, retry=retry, timeout=timeout))
 
 
 def _name(batch: PendingBatch) -> str:
@@ -354,7 +347,7 @@ def read_answers(content: bytes, keys: Collection[str], decode: Callable[[JsonOb
     unreadable = 0
     for line in filter(bytes.strip, content.split(b"\n")):
         entry: JsonObject = {}
-        with suppress(EndpointError):
+        with suppress(JudgeError):
             entry = read_object(line)
         key = entry.get("custom_id")
         if not isinstance(key, str):
@@ -375,7 +368,7 @@ def _read_answer(entry: JsonObject, decode: Callable[[JsonObject], Reply]) -> Re
         return JudgeError(f"the request failed in its batch (HTTP {status}): {reason}", outcome)
     try:
         reply = decode(body)
-    except EndpointError as error:
-        return JudgeError(error.message, JudgeOutcome.MALFORMED)
+    except JudgeError as error:
+        return JudgeError(str(error), JudgeOutcome.MALFORMED)
     request_id = response.get("request_id")
     return reply.model_copy(update={"request_id": request_id}) if isinstance(request_id, str) else reply

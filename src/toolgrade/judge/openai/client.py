@@ -1,113 +1,118 @@
-"""Requests to endpoints that speak OpenAI's APIs, repeated until there is an answer or no hope of one.
+"""Judges behind OpenAI's API: OpenAI itself, and the many servers that speak its Chat Completions.
 
-OpenAI's client only carries single requests. Its own retries are off: they share neither the limits of the other
-requests nor the budget, and they repeat what cannot succeed.
+OpenAI's package, loaded with the first request, brings retries, time-outs and the pauses that a server asks for. Here is
+what it lacks: a limit on parallel requests, a deadline and a budget, and weaker demands on the form of the reply for
+servers that do not know JSON Schema.
+
+```python
+from toolgrade.judge.openai import OpenAIJudge
+
+judge = OpenAIJudge("gpt-4.1", prices={"gpt-4.1": {"input": 2.0, "output": 8.0}}, cost_budget=5.0)
+local = OpenAIJudge("qwen3", base_url="http://127.0.0.1:11434/v1")
+```
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
+from functools import cached_property
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from urllib.parse import urlsplit
 
 from toolgrade._internal.json import JsonObject, to_json_value
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.options import require
+from toolgrade._internal.per_loop import PerLoop
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, MissingPackageError
-from toolgrade.judge.cost import CHARACTERS_PER_TOKEN, Price, Prices, add_usage, cost_of, read_prices
-from toolgrade.judge.openai.errors import EndpointError, connection_error, status_error, timeout_error
-from toolgrade.judge.openai.key_filter import NO_KEY, remember, without_keys
-from toolgrade.judge.openai.response_guard import guard
-from toolgrade.judge.openai.throttle import Budget, CoolDown, Slots, Spent, pause
-from toolgrade.judge.openai.wire import Rung, read_object, usage_of
+from toolgrade.judge.cost import CHARACTERS_PER_TOKEN, Budget, Price, Prices, Spent, add_usage, cost_of, read_prices
+from toolgrade.judge.openai.guard import NO_KEY, PROBLEM, guard, is_secret, remember_key, without_keys
+from toolgrade.judge.openai.wire import WIRES, Refusal, Rung, TextApi, Wire, read_object, usage_of
+from toolgrade.judge.protocol import Prompt, Reply
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 T = TypeVar("T")
 
-ENVIRONMENT = "TOOLGRADE_JUDGE_"
-"""Prefix of toolgrade's environment variables."""
-
+_ENVIRONMENT = "TOOLGRADE_JUDGE_"
+_OPENAI = "https://api.openai.com/v1"
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
-
-_Lifetime: TypeAlias = "AsyncGenerator[AsyncOpenAI, None]"
-_LoopClient: TypeAlias = "tuple[AsyncOpenAI, _Lifetime, asyncio.TimerHandle]"
-"""The client of one event loop, the generator that closes it, and the timer that keeps the generator alive."""
-
 _NEVER = 10 * 365 * 24 * 3600.0
-
 _BLOCKED_SECONDS = 30.0
 """Seconds for which nothing is sent from an event loop after a permanent error."""
+_OVERLOAD_SECONDS = 8.0
+"""Seconds after which an overloaded endpoint is asked again once OpenAI's client has given up."""
 
 
 @dataclass(slots=True)
-class Attempts:
-    """The attempts at one question: its deadline by `time.monotonic()`, and what they sent, used and met so far.
+class _Attempts:
+    """The requests for one question: how many, the tokens they used, and the refusal of the last one."""
 
-    `failures` counts temporary errors other than overload. `error` is the last error, or that of the strongest `rung`;
-    at first a neutral one.
-    """
-
-    deadline: float
-    rung: Rung
     sent: int = 0
-    failures: int = 0
     usage: dict[str, int] = field(default_factory=dict[str, int])
-    request_id: str | None = None
-    error: EndpointError = field(default_factory=lambda: EndpointError(JudgeOutcome.TRANSIENT, "", retry=True))
+    refusal: Refusal | None = None
 
-    def judge_error(self, message: str = "", outcome: JudgeOutcome | None = None) -> JudgeError:
-        """Return the error that ends the question; by default with the outcome of the last endpoint error."""
-        text = "; the last error: ".join(filter(None, (message, self.error.message)))
-        return JudgeError(text, outcome or self.error.outcome, usage=self.usage, attempts=self.sent)
+    def error(self, problem: str, outcome: JudgeOutcome) -> JudgeError:
+        """Return the error that ends the question."""
+        return JudgeError(without_keys(problem), outcome, usage=self.usage, attempts=self.sent)
 
 
-def _check_limits(**limits: float | None) -> None:
-    for option, value in drop_none(limits).items():
-        require(value > 0, f"{option} must be greater than 0", value)
+_attempts: ContextVar[_Attempts | None] = ContextVar("toolgrade_judge_attempts", default=None)
 
 
-class Endpoint:
-    """An endpoint that speaks an API of OpenAI, and a model there.
+class OpenAIJudge:
+    """A model that writes text, on any server that speaks OpenAI's Chat Completions or Responses API.
 
-    One object may serve several threads and event loops at once: they share its limits, and each loop has a client of
-    its own, which is closed when the loop shuts down. No key is read and no client built before the first request.
+    The reply is bound to the prompt's schema by the strongest means that the server supports: `json_schema`, else
+    `json_object`, else words alone. If the server rejects one, the next is tried, and what it accepts is remembered as
+    long as this object lives.
 
-    After a permanent error (a wrong key, an exhausted account, an unknown model) nothing is sent from that event loop
-    for half a minute, so that a long run ends instead of failing question by question.
+    One object may serve several threads and event loops: each loop has a client of its own, which is closed when the
+    loop shuts down. No key is read and no client built before the first request. After a permanent error (a wrong key,
+    an exhausted account, an unknown model) nothing is sent from that event loop for half a minute, so that a long run
+    ends instead of failing question by question.
 
     Args:
         model: Name of the model at the endpoint.
-        api: The API to use, one of `apis`; by default the first one.
+        api: `"chat"`, which nearly every server has, or `"responses"`.
         base_url: Address of the endpoint, usually ending in `/v1`; by default `TOOLGRADE_JUDGE_BASE_URL` or
             `OPENAI_BASE_URL`, else OpenAI.
-        api_key: The key; by default `TOOLGRADE_JUDGE_API_KEY` or `OPENAI_API_KEY`. A server at an explicit address is
-            asked without a key if there is none.
+        api_key: The key; by default `TOOLGRADE_JUDGE_API_KEY`, or for OpenAI's own address `OPENAI_API_KEY`. Another
+            server is asked without a key if there is none. A key is not sent over plain HTTP, except to this machine.
         options: Further fields of every request, such as `{"temperature": 0}`. No others are sent.
         prices: Prices of a million tokens by the name of the model, as `Price` or a dict of its fields.
-        max_concurrency: Maximum number of parallel requests.
-        max_attempts: Maximum number of attempts at a question when the endpoint fails. Refusals for overload do not
-            count: they are waited out until the deadline.
-        timeout: Seconds from sending one request to the end of its answer.
+        max_concurrency: Maximum number of parallel requests from one event loop.
+        max_attempts: Maximum number of attempts at a request that fails. Refusals for overload (status 429) are waited
+            out until the deadline.
+        timeout: Seconds that one request may wait for the server.
         deadline: Seconds for one question with all attempts and pauses, from its first turn on.
         token_budget: Tokens that may be spent in total, input and output together. Each request reserves the highest
             cost of a request so far, and is refused if that is not left.
         cost_budget: Money that may be spent in total, in the currency of the prices.
-        client: Returns a new client, once for each event loop: for Azure, Bedrock, or a custom transport. `base_url`
-            and `api_key` are then not used.
+        client: Returns a new client, once for each event loop, and once to know its address: for Azure, Bedrock, or a
+            custom transport. `base_url` and `api_key` are then not used.
 
     Raises:
         ConfigurationError: A setting is out of range, or `cost_budget` lacks the price of the model.
-    """
 
-    apis: ClassVar[tuple[str, ...]] = ()
-    """The APIs that this class supports, the default first."""
+    Example:
+        >>> import asyncio
+        >>> from toolgrade.judge import Judge
+        >>> from toolgrade.judge.openai import OpenAIJudge
+        >>> from toolgrade.testing import FakeOpenAI, sample_prompt
+        >>> with FakeOpenAI('{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}') as server:
+        ...     model = OpenAIJudge("gpt-4.1", base_url=server.base_url, options={"temperature": 0})
+        ...     asyncio.run(Judge(model).ask(sample_prompt())).verdict.rationale
+        'The user asked for it.'
+    """
 
     paced: ClassVar[bool] = True
     """The endpoint limits its own concurrency and time, see `TextModel`."""
@@ -116,7 +121,7 @@ class Endpoint:
         self,
         model: str,
         *,
-        api: str | None = None,
+        api: str = "chat",
         base_url: str | None = None,
         api_key: str | None = None,
         options: Mapping[str, Any] | None = None,
@@ -130,27 +135,25 @@ class Endpoint:
         client: Callable[[], AsyncOpenAI] | None = None,
     ) -> None:
         """Check and store the settings."""
-        api = api or self.apis[0]
-        require(api in self.apis, f"api of {type(self).__name__} must be one of {self.apis}", api)
+        require(api in WIRES, f"api must be one of {tuple(WIRES)}", api)
         name: object = model  # callers without a type checker may pass anything
         require(isinstance(name, str) and name, "model must be the name of a model", name)
-        _check_limits(max_concurrency=max_concurrency, max_attempts=max_attempts, timeout=timeout, deadline=deadline)
-        _check_limits(token_budget=token_budget, cost_budget=cost_budget)
+        limits: dict[str, float | None] = {"max_concurrency": max_concurrency, "max_attempts": max_attempts, "timeout": timeout}
+        limits |= {"deadline": deadline, "token_budget": token_budget, "cost_budget": cost_budget}
+        for option, value in drop_none(limits).items():
+            require(value > 0, f"{option} must be greater than 0", value)
         self.model: str = model
         self.api: str = api
-        self.max_concurrency: int = max_concurrency
+        self.wire: Wire = WIRES[cast("TextApi", api)]
         self.prices: Prices = read_prices(prices or {})
         if cost_budget is not None and model not in self.prices:
             raise ConfigurationError(f"cost_budget needs the price of {model!r} in `prices`")
         self._options: JsonObject = to_json_value(dict(options or {}))
         self._base_url, self._api_key, self._client_factory = base_url, api_key, client
         self._timeout, self._deadline, self._max_attempts = float(timeout), float(deadline), max_attempts
-        self._slots, self._cool_down = Slots(max_concurrency), CoolDown()
         self._budget = Budget(token_budget, cost_budget)
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopClient] = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        self._here = PerLoop(lambda: _LoopState(max_concurrency))
         self._rung = Rung.JSON_SCHEMA
-        self._blocked: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[float, str]] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         """Return the model and the address; never the key."""
@@ -159,7 +162,7 @@ class Endpoint:
     @property
     def identity(self) -> JsonObject:
         """What answers depend on: the API, the model, the address and the options. Verdicts are cached under it."""
-        return {"api": self.api, "model": self.model, "base_url": self._address(), "options": self._options}
+        return {"api": self.api, "model": self.model, "base_url": self._address, "options": self._options}
 
     @property
     def has_budget(self) -> bool:
@@ -171,131 +174,151 @@ class Endpoint:
         """Tokens and money of all requests so far; with a budget, requests without an answer count as estimated."""
         return self._budget.spent
 
+    @cached_property
     def _address(self) -> str | None:
-        return self._base_url or _from_environment("BASE_URL")
+        """The address of the endpoint, `None` for OpenAI's; read once, so that it stays that of the first request."""
+        if self._client_factory is None:
+            return self._base_url or _from_environment(f"{_ENVIRONMENT}BASE_URL", "OPENAI_BASE_URL")
+        try:
+            return str(self._client_factory().base_url).rstrip("/")
+        except Exception as error:
+            raise ConfigurationError(without_keys(f"client= raised {type(error).__name__}: {error}")) from None
 
-    async def _post(self, client: AsyncOpenAI, body: JsonObject) -> Any:  # noqa: ANN401 - the raw response of any version
-        """Send a body, and return the raw response of OpenAI's client."""
-        raise NotImplementedError
-
-    async def ask(self, encode: Callable[[Rung], JsonObject], decode: Callable[[JsonObject], T]) -> tuple[T, Attempts]:
-        """Ask until there is an answer; return it with the attempts.
-
-        `encode` returns the body for a rung, without the model and the user's options. `decode` reads the answer, and
-        raises `EndpointError`.
+    async def complete(self, prompt: Prompt, /) -> Reply:
+        """Return the model's reply; a refusal or a truncated answer is a reply too.
 
         Raises:
-            JudgeError: There is no answer; `outcome` says why.
+            JudgeError: There is no reply; `outcome` says why.
+            MissingPackageError: OpenAI's package is not installed.
         """
-        async with self._slots:
-            attempts = Attempts(time.monotonic() + self._deadline, self._rung)
-            while True:
-                await self._wait_for_turn(attempts)
-                try:
-                    return await self._attempt(encode, decode, attempts), attempts
-                except EndpointError as error:
-                    await self._recover(error, attempts)
+        here, attempts = self._here.get(), _Attempts()
+        async with here.slots:
+            if time.monotonic() < here.blocked_until:
+                problem = f"not asked: another request met a permanent error, {here.permanent_problem}"
+                raise attempts.error(problem, JudgeOutcome.ABORTED)
+            _attempts.set(attempts)
+            try:
+                reply = await asyncio.wait_for(self._reply(prompt, attempts), self._deadline)
+            except asyncio.TimeoutError:
+                if attempts.refusal is not None:
+                    problem, outcome = f"{attempts.refusal}", attempts.refusal.outcome
+                else:
+                    problem, outcome = "no answer", JudgeOutcome.TIMEOUT
+                raise attempts.error(f"{problem}, until the deadline of {self._deadline:g} s", outcome) from None
+            except JudgeError as error:
+                if error.outcome is JudgeOutcome.FATAL:
+                    here.blocked_until, here.permanent_problem = time.monotonic() + _BLOCKED_SECONDS, str(error)
+                raise
+        return reply.model_copy(update={"usage": attempts.usage, "attempts": attempts.sent})
 
-    async def _wait_for_turn(self, attempts: Attempts) -> None:
-        """Wait until the next attempt may be sent; raise if it may not before the deadline, or at all."""
-        if not await self._cool_down.wait(attempts.deadline):
-            left = self._cool_down.left()
-            raise attempts.judge_error(f"the endpoint asks for a pause of {left:.0f} s, beyond the deadline")
-        until, problem = self._blocked.get(asyncio.get_running_loop(), (0.0, ""))
-        if time.monotonic() < until:
-            message = f"not asked: another request met a permanent error, {problem}"
-            raise attempts.judge_error(message, JudgeOutcome.ABORTED)
+    async def _reply(self, prompt: Prompt, attempts: _Attempts) -> Reply:
+        """Ask until there is a reply or no hope of one: in weaker forms, and again after overload."""
+        await self._client()  # which names the package if it is missing
+        import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
 
-    async def _attempt(
-        self, encode: Callable[[Rung], JsonObject], decode: Callable[[JsonObject], T], attempts: Attempts
-    ) -> T:
-        """Send one request, and return its answer."""
-        body = {"model": self.model, **encode(attempts.rung)}
+        here, deadline, rung = self._here.get(), time.monotonic() + self._deadline, self._rung
+        refused_form: Refusal | None = None
+        unusable = 0
+        while True:
+            pause = here.overloaded_until - time.monotonic()
+            if time.monotonic() + pause > deadline:
+                problem = f"{here.overload}; nothing is sent for {pause:.0f} s, which is beyond the deadline"
+                raise attempts.error(problem, JudgeOutcome.TRANSIENT)
+            await asyncio.sleep(max(0.0, pause))
+            try:
+                reply = await self._send(prompt, rung, attempts)
+                self._rung = max(self._rung, rung)
+                return reply
+            except openai.APIStatusError as error:
+                refusal = Refusal.of(error.response)
+                if refusal.may_concern_form and rung < Rung.PLAIN:
+                    # What a weaker form meets says less than the refusal of the strongest.
+                    refused_form, rung = refused_form or refusal, max(Rung(rung + 1), self._rung)
+                elif refusal.is_overload:  # all questions wait, and none fails because the others are too many
+                    seconds = max(_OVERLOAD_SECONDS, _retry_after(error.response))
+                    here.overloaded_until, here.overload = time.monotonic() + seconds, refusal
+                else:
+                    refusal = refused_form or refusal
+                    hint = self._key_hint if refusal.status == HTTPStatus.UNAUTHORIZED else ""
+                    raise attempts.error(f"{refusal}{hint}", refusal.outcome) from None
+            except JudgeError as error:  # a response that cannot be used; a proxy may have written it
+                unusable += 1
+                if error.outcome is not JudgeOutcome.TRANSIENT or unusable > 1:
+                    raise attempts.error(str(error), error.outcome) from None
+            except (openai.OpenAIError, ValueError, TypeError) as error:  # the latter: an invalid key or address
+                raise self._failure(error, attempts) from None
+
+    async def _send(self, prompt: Prompt, rung: Rung, attempts: _Attempts) -> Reply:
+        """Send a prompt, and return the reply; OpenAI's client repeats requests that fail."""
+        import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
+
+        body = {"model": self.model, **self.wire.body(prompt, rung), **self._options}
         client = await self._client()
         reserved = self._budget.reserve(self._guess(body))
         if reserved is None:
-            message = f"the budget does not allow another request: spent {self.spent}"
-            raise attempts.judge_error(message, JudgeOutcome.BUDGET)
+            problem = f"the budget does not allow another request: spent {self.spent}"
+            raise attempts.error(problem, JudgeOutcome.BUDGET)
         # Until the answer says otherwise, and also if this task is cancelled, the request may have been billed.
-        cost, sent = reserved, time.monotonic()
-        attempts.sent += 1
+        cost = reserved
+        # As `extra_body` it is sent as it is: the client copies typed fields one by one, which takes as long as sending.
+        options: dict[str, Any] = {"model": self.model, "extra_body": body}
         try:
-            seconds = max(0.0, min(self._timeout, attempts.deadline - time.monotonic()))
-            raw = await _carry(self._post(client, body), seconds)
-            attempts.request_id = raw.headers.get("x-request-id")
-            self._cool_down.accepted(sent)
-            content = read_object(raw.content)
+            if self.api == "responses":
+                raw: Any = await client.responses.with_raw_response.create(input="", **options)
+            else:
+                raw = await client.chat.completions.with_raw_response.create(messages=[], **options)
+            content = _object_in(raw)
             usage = usage_of(content)
             if usage:
                 attempts.usage = add_usage(attempts.usage, usage)
                 cost = self._cost(usage)
-            value = decode(content)
-        except EndpointError as error:
-            if not error.billed:
-                cost = Spent()
-            if error.overload:
-                self._cool_down.refused(sent, error.retry_after)
+            reply = self.wire.reply(content)
+        except openai.APIStatusError:  # which is not billed
+            cost = Spent()
             raise
         finally:
             self._budget.settle(reserved, cost)
-        self._rung = max(self._rung, attempts.rung)
-        return value
+        request_id = raw.headers.get("x-request-id")
+        return reply.model_copy(update={"request_id": request_id and without_keys(request_id)})
+
+    def body_of(self, prompt: Prompt) -> JsonObject:
+        """Return the body of a request as a line of a batch holds it, with `json_schema`."""
+        return {"model": self.model, **self.wire.body(prompt, Rung.JSON_SCHEMA), **self._options}
 
     async def call(
-        self,
-        send: Callable[[AsyncOpenAI], Awaitable[Any]],
-        decode: Callable[[Any], T],
-        *,
-        retry: bool = True,
-        timeout: float | None = None,
-    ) -> T:
-        """Send a request that asks no model, and return its decoded answer.
+        self, send: Callable[[AsyncOpenAI], Awaitable[Any]], *, retry: bool = True, timeout: float | None = None
+    ) -> bytes:
+        """Send a request that asks no model, and return its answer.
 
-        `send` returns the raw response of OpenAI's client, which `decode` reads. `retry=False` is for requests that
-        must not be repeated. `timeout` is in seconds for the whole answer, by default that of this object.
+        `send` returns the raw response of OpenAI's client. `retry=False` is for requests that must not be repeated.
+        `timeout` is in seconds, by default that of this object.
 
         Raises:
             JudgeError: It failed.
         """
         client = await self._client()
-        most = self._max_attempts if retry else 1
-        failures = 0
-        while True:
-            try:
-                return decode(await _carry(send(client), timeout or self._timeout))
-            except EndpointError as error:
-                failures += 1
-                if not error.retry or failures >= most:
-                    raise JudgeError(error.message, error.outcome, attempts=failures) from None
-                await asyncio.sleep(_wait_after(error, failures))
+        attempts = self._max_attempts if retry else 1
+        client = client.with_options(max_retries=attempts - 1, timeout=timeout or self._timeout)
+        try:
+            raw = await send(client)
+            return cast("bytes", raw.content)
+        except Exception as error:
+            raise self._failure(error, _Attempts(1)) from None
 
-    async def _recover(self, error: EndpointError, attempts: Attempts) -> None:
-        """Prepare for another attempt.
+    def _failure(self, error: Exception, attempts: _Attempts) -> JudgeError:
+        """Return the error for what OpenAI's client raised."""
+        import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
 
-        Raises:
-            JudgeError: Another attempt is hopeless or not allowed.
-        """
-        # An error that a weaker form may avoid stays the one to report: what the weaker form meets says less.
-        if attempts.error.retry or not error.other_form:
-            attempts.error = error
-        error = attempts.error
-        if error.other_form and attempts.rung < Rung.PLAIN:
-            attempts.rung = max(Rung(attempts.rung + 1), self._rung)
-            return
-        # No question to this endpoint can succeed: let the run end, instead of failing question by question.
-        if error.outcome is JudgeOutcome.FATAL:
-            until = time.monotonic() + _BLOCKED_SECONDS
-            self._blocked[asyncio.get_running_loop()] = (until, error.message)
-        if not error.retry:
-            raise attempts.judge_error()
-        # Overload says nothing about this question: it is waited out until the deadline, and not an attempt.
-        if error.overload:
-            return
-        attempts.failures += 1
-        wait = _wait_after(error, attempts.failures)
-        if attempts.failures >= self._max_attempts or time.monotonic() + wait > attempts.deadline:
-            raise attempts.judge_error()
-        await asyncio.sleep(wait)
+        if isinstance(error, openai.APITimeoutError):
+            return attempts.error(f"no answer within {self._timeout:g} seconds", JudgeOutcome.TIMEOUT)
+        if isinstance(error, openai.APIConnectionError):
+            cause = error.__cause__
+            reason = f"{type(cause).__name__}: {cause}" if f"{cause or ''}" else str(error)
+            return attempts.error(f"the connection failed: {reason}", JudgeOutcome.TRANSIENT)
+        if isinstance(error, openai.APIStatusError):
+            refusal = Refusal.of(error.response)
+            return attempts.error(str(refusal), refusal.outcome)
+        return attempts.error(f"{type(error).__name__}: {error}", JudgeOutcome.FATAL)
 
     def _cost(self, usage: Mapping[str, int]) -> Spent:
         tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
@@ -311,38 +334,31 @@ class Endpoint:
         return self._cost({"input_tokens": len(str(body)) // CHARACTERS_PER_TOKEN, "output_tokens": output_tokens})
 
     async def _client(self) -> AsyncOpenAI:
-        """Return the client of the running loop."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            for closed in [other for other in self._clients if other.is_closed()]:
-                del self._clients[closed]
-            if loop in self._clients:
-                return self._clients[loop][0]
-        # A loop that shuts down closes the asynchronous generators that began on it, and with this one the client. The
-        # timer, which never fires, keeps the generator alive as long as the loop, even if this object is gone sooner.
-        built: Any = self._build_client()
-        guard(built._client)  # noqa: SLF001 - the only way to the HTTP client of a client that the user built
-        lifetime = _lifetime(built)
-        client = await anext(lifetime)
-        timer = loop.call_later(_NEVER, lifetime.aclose)
-        with self._lock:
-            self._clients[loop] = (client, lifetime, timer)
-        return client
+        """Return the client of the running loop.
+
+        A loop that shuts down closes the asynchronous generators that began on it, and with this one the client. The
+        timer, which never fires, keeps the generator alive as long as the loop, even if this object is gone sooner.
+        """
+        here = self._here.get()
+        if here.client is None:
+            here.client = self._build_client()
+            here.lifetime = _lifetime(here.client)
+            await anext(here.lifetime)
+            here.timer = asyncio.get_running_loop().call_later(_NEVER, here.lifetime.aclose)
+        return here.client
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the next request opens new ones.
 
         Needed only in a loop that goes on, as in a notebook: a loop that shuts down closes them itself.
         """
-        with self._lock:
-            entry = self._clients.pop(asyncio.get_running_loop(), None)
-        if entry is not None:
-            _, lifetime, timer = entry
-            timer.cancel()
-            await lifetime.aclose()
+        here = self._here.pop()
+        if here is not None and here.timer is not None and here.lifetime is not None:
+            here.timer.cancel()
+            await here.lifetime.aclose()
 
     def _build_client(self) -> AsyncOpenAI:
-        """Return a new client without retries.
+        """Return a new client.
 
         Raises:
             JudgeError: There is no key, or a setting of the client is wrong.
@@ -352,57 +368,147 @@ class Endpoint:
             import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
         except ImportError:
             raise MissingPackageError.of("openai", type(self).__name__) from None
-        if self._client_factory is not None:
-            return self._client_factory().with_options(max_retries=0, timeout=self._timeout)
-        address = self._address()
-        # A server at an explicit address may need no key, but OpenAI's client demands one.
-        key = self._api_key or _from_environment("API_KEY") or (NO_KEY if address else None)
-        if key is None:
-            message = f"no key for {self.model!r}: give `api_key`, or set {ENVIRONMENT}API_KEY or OPENAI_API_KEY"
-            raise JudgeError(message, JudgeOutcome.FATAL)
-        remember([key])
+        options: dict[str, Any] = {"max_retries": self._max_attempts - 1, "timeout": self._timeout}
         try:
-            return openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, timeout=self._timeout)
+            if self._client_factory is not None:
+                client = self._client_factory().with_options(**options)
+            else:
+                key = self._key()
+                remember_key(key)
+                client = openai.AsyncOpenAI(api_key=key, base_url=self._address, **options)
+            guard(client._client, _count, _note_refusal)  # noqa: SLF001 - the only way to its HTTP client
+            return client
         except (openai.OpenAIError, ValueError, TypeError) as error:
             message = without_keys(f"OpenAI's client cannot be built: {error}")
             raise JudgeError(message, JudgeOutcome.FATAL) from None
 
+    def _key(self) -> str:
+        """Return the key to send: a key for OpenAI goes to no other server, and no key over a network in clear text.
 
-def _from_environment(name: str) -> str | None:
-    return os.environ.get(f"{ENVIRONMENT}{name}") or os.environ.get(f"OPENAI_{name}") or None
+        Raises:
+            JudgeError: There is none, or it must not be sent.
+        """
+        address = urlsplit(self._address or _OPENAI)
+        host = address.hostname or ""
+        is_openai = f".{host}".endswith(".api.openai.com")
+        key = self._api_key or _from_environment(f"{_ENVIRONMENT}API_KEY")
+        key = key or (_from_environment("OPENAI_API_KEY") if is_openai else NO_KEY)
+        if key is None:
+            message = f"no key for {self.model!r}: give `api_key`, or set {_ENVIRONMENT}API_KEY or OPENAI_API_KEY"
+            raise JudgeError(message, JudgeOutcome.FATAL)
+        if is_secret(key) and address.scheme != "https" and not _is_this_machine(host):
+            message = f"the key is not sent to {host!r} over plain HTTP; give a base_url that begins with https://"
+            raise JudgeError(message, JudgeOutcome.FATAL)
+        return key
+
+    @property
+    def _key_hint(self) -> str:
+        if self._client_factory is not None or self._key() != NO_KEY:
+            return ""
+        return f"; no key was sent: give api_key=, or set {_ENVIRONMENT}API_KEY (OPENAI_API_KEY is for OpenAI's address)"
 
 
-def _wait_after(error: EndpointError, failures: int) -> float:
-    return max(pause(failures), error.retry_after or 0.0)
+class _LoopState:
+    """What belongs to one event loop: the client, who may send, and until when nothing is sent."""
+
+    def __init__(self, max_concurrency: int) -> None:
+        self.slots = asyncio.Semaphore(max_concurrency)
+        self.client: AsyncOpenAI | None = None
+        self.lifetime: AsyncGenerator[None, None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.blocked_until, self.permanent_problem = 0.0, ""
+        self.overloaded_until = 0.0
+        self.overload: Refusal | None = None
 
 
-async def _carry(sending: Awaitable[Any], seconds: float) -> Any:  # noqa: ANN401 - a raw response
-    """Return the raw response to a request.
-
-    Raises:
-        EndpointError: The request failed. Its message does not contain the key.
-    """
-    import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
-
+async def _lifetime(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
     try:
-        return await asyncio.wait_for(sending, seconds)
-    except EndpointError as error:  # of the guard
-        failure = error
-    except (asyncio.TimeoutError, openai.APITimeoutError):
-        failure = timeout_error(seconds)
-    except openai.APIConnectionError as error:
-        failure = error.__cause__ if isinstance(error.__cause__, EndpointError) else connection_error(error)
-    except openai.APIStatusError as error:
-        failure = status_error(error)
-    except (openai.OpenAIError, ValueError, TypeError) as error:  # the latter two: an invalid key or address
-        failure = EndpointError(JudgeOutcome.FATAL, f"{type(error).__name__}: {error}")
-    # The HTTP client quotes what it cannot read, and an endpoint may have sent the key there.
-    failure.message = without_keys(failure.message)
-    raise failure from None
-
-
-async def _lifetime(client: AsyncOpenAI) -> _Lifetime:
-    try:
-        yield client
+        yield
     finally:
         await client.close()
+
+
+async def _count(_request: object) -> None:
+    attempts = _attempts.get()
+    if attempts is not None:
+        attempts.sent += 1
+        attempts.refusal = None
+
+
+async def _note_refusal(response: Any) -> None:  # noqa: ANN401 - of the HTTP client
+    """Remember a refusal, and keep the client from repeating a request that no server will answer."""
+    if response.status_code < HTTPStatus.MULTIPLE_CHOICES:
+        return
+    await response.aread()
+    refusal = Refusal.of(response)
+    if refusal.outcome is not JudgeOutcome.TRANSIENT:
+        response.headers["x-should-retry"] = "false"
+    attempts = _attempts.get()
+    if attempts is not None:
+        attempts.refusal = refusal
+
+
+def _object_in(raw: Any) -> JsonObject:  # noqa: ANN401 - a raw response of OpenAI's client
+    """Return the body of a response.
+
+    Raises:
+        JudgeError: It is not a JSON object, or was not read.
+    """
+    problem = raw.http_response.extensions.get(PROBLEM)
+    if problem:
+        raise JudgeError(problem, JudgeOutcome.MALFORMED)
+    return read_object(raw.content)
+
+
+def _retry_after(response: Any) -> float:  # noqa: ANN401 - of the HTTP client
+    """Return the seconds that an endpoint asks to wait; 0 without a number."""
+    with suppress(ValueError):
+        return float(response.headers.get("retry-after", ""))
+    return 0.0
+
+
+def _from_environment(*names: str) -> str | None:
+    return next(filter(None, map(os.environ.get, names)), None)
+
+
+def _is_this_machine(host: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return f".{host}".endswith(".localhost")
+
+
+def judge_from_environment() -> OpenAIJudge | None:
+    """Return the judge that the environment describes, or `None` if it names no model.
+
+    `TOOLGRADE_JUDGE_MODEL` names the model. `TOOLGRADE_JUDGE_API` is `chat` or `responses`;
+    `TOOLGRADE_JUDGE_MAX_CONCURRENCY`, `_TIMEOUT` and `_DEADLINE` are numbers as in `OpenAIJudge`.
+    `TOOLGRADE_JUDGE_BASE_URL` and `TOOLGRADE_JUDGE_API_KEY` are read with the first request.
+
+    Raises:
+        ConfigurationError: A value is wrong.
+
+    Example:
+        >>> import os
+        >>> from unittest.mock import patch
+        >>> from toolgrade.judge.openai.client import judge_from_environment
+        >>> with patch.dict(os.environ, {"TOOLGRADE_JUDGE_MODEL": "gpt-4.1", "TOOLGRADE_JUDGE_API": "responses"}):
+        ...     judge = judge_from_environment()
+        >>> judge.model, judge.api
+        ('gpt-4.1', 'responses')
+    """
+    model = _setting("MODEL")
+    if not model:
+        return None
+    options: dict[str, Any] = {"api": _setting("API") or "chat"}
+    for name, number in (("max_concurrency", int), ("timeout", float), ("deadline", float)):
+        text = _setting(name.upper())
+        if text:
+            try:
+                options[name] = number(text)
+            except ValueError:
+                raise ConfigurationError(f"{_ENVIRONMENT}{name.upper()} must be a number, got {text!r}") from None
+    return OpenAIJudge(model, **options)
+
+
+def _setting(name: str) -> str:
+    return os.environ.get(f"{_ENVIRONMENT}{name}", "").strip()

@@ -1,6 +1,7 @@
-"""Request bodies of OpenAI's APIs from prompts, and replies from response bodies. Nothing is sent from here.
+"""Request bodies of OpenAI's APIs from prompts, and replies and refusals from responses. Nothing is sent from here.
 
-A *body* is the JSON object of a request or a response; a *reply* is what the model says in a response.
+A *body* is the JSON object of a request or a response; a *reply* is what the model says in a response; a *refusal* is a
+response with an HTTP status from 300 on.
 """
 
 from __future__ import annotations
@@ -8,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import IntEnum
+from http import HTTPStatus
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from toolgrade._internal.json import JsonObject, json_text, parse_json_value, short_repr
-from toolgrade.errors import InvalidDataError
+from toolgrade.errors import InvalidDataError, JudgeError, JudgeOutcome
 from toolgrade.judge.cost import add_usage
-from toolgrade.judge.openai.errors import unusable_response_error
-from toolgrade.judge.openai.key_filter import without_keys
+from toolgrade.judge.openai.guard import PROBLEM, without_keys
 from toolgrade.judge.protocol import Message, Prompt, Reply
 
 TextApi: TypeAlias = Literal["chat", "responses"]
@@ -50,8 +52,7 @@ class Rung(IntEnum):
 class Wire(NamedTuple):
     """One API: the path of its requests in a batch, how to encode a prompt, and how to decode a response.
 
-    `body` returns a request without the model and the user's options. `reply` reads a response, and raises
-    `EndpointError`.
+    `body` returns a request without the model and the user's options. `reply` reads the body of a response.
     """
 
     path: str
@@ -89,13 +90,13 @@ def chat_reply(body: JsonObject) -> Reply:
     """Return the reply in a response of Chat Completions.
 
     Raises:
-        EndpointError: The response reports an error, or has no choice with a message.
+        JudgeError: The response reports an error, or has no choice with a message.
     """
     _raise_reported_error(body)
     choice = next(iter(objects_in(body.get("choices"))), {})
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise unusable_response_error(f"the answer has no choice with a message: {quote(body)}")
+        raise _unusable(f"the answer has no choice with a message: {quote(body)}")
     return _reply(body, _text_of(message.get("content")), message.get("refusal"), choice.get("finish_reason"))
 
 
@@ -103,11 +104,11 @@ def responses_reply(body: JsonObject) -> Reply:
     """Return the reply in a response of the Responses API.
 
     Raises:
-        EndpointError: The response reports an error, or has no output.
+        JudgeError: The response reports an error, or has no output.
     """
     _raise_reported_error(body)
     if not isinstance(body.get("output"), list):
-        raise unusable_response_error(f"the answer has no output: {quote(body)}")
+        raise _unusable(f"the answer has no output: {quote(body)}")
     parts: list[JsonObject] = []
     for message in objects_in(body["output"], "message"):
         parts += objects_in(message.get("content"))
@@ -117,19 +118,24 @@ def responses_reply(body: JsonObject) -> Reply:
     return _reply(body, _text_of(parts), "\n".join(refusals), finish)
 
 
+def _unusable(problem: str) -> JudgeError:
+    """Return the error for a response with status 200 that cannot be used."""
+    return JudgeError(problem, JudgeOutcome.TRANSIENT)
+
+
 def read_object(content: bytes) -> JsonObject:
-    """Return the JSON object in the body of a response; what no file can hold is replaced in its texts.
+    """Return the JSON object in the body of a response, without keys; what no file can hold is replaced in its texts.
 
     Raises:
-        EndpointError: The body is not a JSON object.
+        JudgeError: The body is not a JSON object.
     """
-    text = content.decode("utf-8-sig", "replace")
+    text = without_keys(content.decode("utf-8-sig", "replace"))
     with suppress(InvalidDataError):
         value = parse_json_value(text, allow_nan=True)
         if isinstance(value, dict):
             return cast("JsonObject", _without_surrogates(value) if _SURROGATE.search(text) else value)
     problem = f"the answer is not a JSON object; is the address that of an API? It begins {quote(text)}"
-    raise unusable_response_error(problem)
+    raise _unusable(problem)
 
 
 def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - a JSON value
@@ -165,7 +171,7 @@ def _counts(fields: Mapping[str, object]) -> dict[str, int]:
     for name, value in fields.items():
         is_name = name.isascii() and name.isidentifier() and len(name) <= _LONGEST_NAME
         if is_name and type(value) is int and 0 <= value <= MOST_TOKENS and len(counts) < _MOST_COUNTS:
-            counts[name] = value
+            counts[without_keys(name)] = value
     return counts
 
 
@@ -182,10 +188,11 @@ def objects_in(value: object, *types: str) -> list[JsonObject]:
 
 def _reply(body: JsonObject, text: str, refusal: object, finish: object) -> Reply:
     fields: dict[str, Any] = {"refusal": refusal} if refusal and isinstance(refusal, str) else {"text": text}
-    if finish in ("length", "content_filter"):
-        fields["finish"] = finish
     if isinstance(body.get("model"), str):
         fields["model"] = body["model"]
+    fields = {name: without_keys(value) for name, value in fields.items()}
+    if finish in ("length", "content_filter"):
+        fields["finish"] = finish
     return Reply(**fields, usage=usage_of(body))
 
 
@@ -194,8 +201,7 @@ def _text_of(content: object) -> str:
     if isinstance(content, str):
         return content
     texts = [part.get("text") for part in objects_in(content, "text", "output_text")]
-    # The parts of a text may hold a key that none of them holds alone.
-    return without_keys("".join(text for text in texts if isinstance(text, str)))
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _raise_reported_error(body: JsonObject) -> None:
@@ -203,7 +209,7 @@ def _raise_reported_error(body: JsonObject) -> None:
     error = body.get("error")
     if error:
         message = error.get("message") if isinstance(error, dict) else error
-        raise unusable_response_error(f"the endpoint reports an error: {quote(message)}")
+        raise _unusable(f"the endpoint reports an error: {quote(message)}")
 
 
 def quote(value: object) -> str:
@@ -224,6 +230,83 @@ def _messages(prompt: Prompt, rung: Rung) -> tuple[Message, ...]:
     if first.role == "system" and isinstance(first.content, str):
         return Message(role="system", content=f"{first.content}\n\n{text}"), *others
     return Message(role="system", content=text), *prompt.messages
+
+
+_LONGEST_MESSAGE = 300
+_ACCOUNT_CODES = {
+    *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"),
+    *("invalid_api_key", "model_not_found"),
+}
+_PERMANENT_CODES = _ACCOUNT_CODES | {"unsupported_parameter", "unsupported_value", "unknown_parameter"}
+"""Error codes that every request with the same settings gets."""
+_FILTER_CODES = {"content_filter", "content_policy_violation", "cyber_policy_violation"}
+_SIZE_CODES = {"context_length_exceeded", "string_above_max_length"}
+_FORM_WORDS = ("response_format", "json_schema", "json_object", "text.format", "structured output")
+_PERMANENT = {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+_BAD_REQUEST = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.NOT_IMPLEMENTED}
+_PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A response with an HTTP status from 300 on; `error` is what its body says, `text` the message there."""
+
+    status: int
+    error: JsonObject
+    text: str
+
+    @classmethod
+    def of(cls, response: Any) -> Refusal:  # noqa: ANN401 - of the HTTP client
+        """Return the refusal of a response whose body was read."""
+        body: JsonObject = {}
+        with suppress(JudgeError):
+            body = read_object(response.content)
+        error = object_or_empty(body.get("error")) or body
+        text = response.extensions.get(PROBLEM) or error.get("message") or body.get("error") or response.text
+        if response.status_code < HTTPStatus.BAD_REQUEST:
+            target = without_keys(response.headers.get("location", ""))[:LONGEST_QUOTE]
+            text = f"the endpoint redirects to {target}; redirects are not followed, so give the final address as base_url"
+        text = without_keys(str(text)).strip().partition("\n")[0]
+        return cls(response.status_code, error, text[:_LONGEST_MESSAGE])
+
+    def __str__(self) -> str:
+        """Return the status, the code and the message."""
+        code = self.error.get("code") or self.error.get("type")
+        return without_keys(f"HTTP {self.status}{f' ({code})' if code else ''}: {self.text}")
+
+    @property
+    def codes(self) -> set[str]:
+        """The error codes."""
+        return {f"{self.error.get('code')}", f"{self.error.get('type')}"}
+
+    @property
+    def outcome(self) -> JudgeOutcome:
+        """The outcome of the question if no later request succeeds."""
+        if self.codes & _FILTER_CODES:
+            return JudgeOutcome.CONTENT_FILTER
+        is_redirect = self.status < HTTPStatus.BAD_REQUEST
+        if is_redirect or self.status in _PERMANENT or self.codes & _PERMANENT_CODES:
+            return JudgeOutcome.FATAL
+        is_passing = self.status in _PASSING or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        return JudgeOutcome.TRANSIENT if is_passing else JudgeOutcome.MALFORMED
+
+    @property
+    def is_overload(self) -> bool:
+        """Whether the endpoint takes no more requests for now."""
+        return self.status == HTTPStatus.TOO_MANY_REQUESTS and self.outcome is JudgeOutcome.TRANSIENT
+
+    @property
+    def may_concern_form(self) -> bool:
+        """Whether the endpoint may have refused how the form of the reply was demanded.
+
+        Servers use their own words for it, so a refusal that names nothing else counts too; the weaker form is only
+        remembered if it is accepted.
+        """
+        if self.status not in _BAD_REQUEST or self.codes & (_SIZE_CODES | _FILTER_CODES):
+            return False
+        if self.error.get("param"):
+            return str(self.error["param"]).startswith(("response_format", "text"))
+        return any(word in self.text.lower() for word in _FORM_WORDS) or not self.codes & _ACCOUNT_CODES
 
 
 WIRES: Mapping[TextApi, Wire] = {
