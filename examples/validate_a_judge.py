@@ -3,7 +3,7 @@
 The endpoint answers by two rules that look for words, as a weak model might. Verdicts are stored in a file, so that the
 second measurement asks nothing. Use the name of a real model in its place, or on the command line:
 
-    toolgrade validate conversations.jsonl --label metadata.solved --judged-metric tool-use --judge gpt-4.1 \
+    toolgrade validate conversations.jsonl --label metadata.solved --metric tool-use --judge gpt-4.1 \
         --cache verdicts.sqlite
 """
 

@@ -279,7 +279,7 @@ def _read_cases(value: object, document: Document, unit: Unit) -> Sequence[AnyCa
         raise InvalidDataError.of(f"expected an object (a test case or a record), got {type(value).__name__}")
     if "turns" not in value:
         if unit == "conversations":
-            raise InvalidDataError.of("is a case, which cannot become a conversation; use --as cases")
+            raise InvalidDataError.of("is a case of one question, which cannot become a conversation; read it as cases")
         model = MLLMTestCase if isinstance(value.get("input"), list) else LLMTestCase
         return [case_from_record(value) if looks_like_record(value) else model.model_validate(value)]
     conversation = ConversationalTestCase.model_validate(value)

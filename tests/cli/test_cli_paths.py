@@ -37,7 +37,7 @@ READ_AND_WRITTEN = [
     ("lint cases --json cases", "cases"),
     ("lint cases --tools tools --json tools", "tools"),
     ("validate cases --label ok --json cases", "cases"),
-    ("validate cases --label ok --judged-metric tool-use --judge m --cache cases", "cases"),
+    ("validate cases --label ok --metric tool-use --judge m --cache cases", "cases"),
 ]
 
 

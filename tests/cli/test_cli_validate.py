@@ -187,7 +187,7 @@ def looks(request: ReceivedRequest) -> str:
 
 
 def test_judged_metrics_ask_once(tmp_path: Path) -> None:
-    """Conversations and cases; verdicts of the file are not requests for again, and --metric joins the judged ones."""
+    """Conversations and cases; verdicts of the file are not requested again."""
     pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
     dialogues = [conversation(number, ("look", "book")[number % 2], 1 - number % 2) for number in range(4)]
     cases = [
@@ -203,8 +203,8 @@ def test_judged_metrics_ask_once(tmp_path: Path) -> None:
         settings = {"TOOLGRADE_JUDGE_BASE_URL": server.base_url, "TOOLGRADE_JUDGE_API_KEY": "sk-x"}
         answers = []
         for metrics, entries in [
-            (["--judged-metric=tool-use"], dialogues),
-            (["--judged-metric=tool-correctness", "--metric=tool-correctness"], cases),
+            (["--metric=tool-use"], dialogues),
+            (["--metric=tool-correctness"], cases),
         ] * 2:
             arguments = ["validate", "-", *options, *metrics]
             done = RUNNER.invoke(main, arguments, input=lines(*entries), env=settings)
@@ -213,18 +213,18 @@ def test_judged_metrics_ask_once(tmp_path: Path) -> None:
     (use, _), (selection, requests), *again = answers
 
     assert [metric["metric"] for metric in use["metrics"]] == ["tool_use"]
-    assert [metric["metric"] for metric in selection["metrics"]] == ["tool_correctness", "tool_correctness(judged)"]
-    assert [metric["auc"] for metric in use["metrics"] + selection["metrics"]] == [1, 1, 1]
+    assert [metric["metric"] for metric in selection["metrics"]] == ["tool_correctness(judged)"]
+    assert [metric["auc"] for metric in use["metrics"] + selection["metrics"]] == [1, 1]
     assert again == [(use, requests), (selection, requests)]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--judged-metric", "tool-use"], "give --judge or set TOOLGRADE_JUDGE_MODEL"),
-        (["--judge", "m"], "--judge and --cache must be used with --judged-metric"),
-        (["--judged-metric", "tool-efficiency"], "'tool-efficiency' is not one of"),
-        (["--judged-metric", "tool-use", "--judge", "m", "--cache", "no/where"], "there is no folder no"),
+        (["--metric", "tool-use"], "give --judge or set TOOLGRADE_JUDGE_MODEL"),
+        (["--cache", "verdicts.sqlite"], "--cache must be used with --judge"),
+        (["--judge", "m", "--metric", "tool-efficiency"], "--judge is an option of tool-correctness and tool-use"),
+        (["--metric", "tool-use", "--judge", "m", "--cache", "no/where"], "there is no folder no"),
     ],
     ids=["no model", "nothing judged", "not judged", "no folder"],
 )

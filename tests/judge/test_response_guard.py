@@ -84,7 +84,8 @@ def test_a_long_reasoning_is_cut_off() -> None:
     """The rest is counted; 20 kB stay."""
     for letter in "xä\N{GRINNING FACE}":
         reasoning = letter * 30_000
-        reply = JudgeReply(text=json.dumps({"evidence": [], "reasoning": reasoning, "verdict": "yes"}))
+        text = json.dumps({"evidence": [], "reasoning": reasoning, "verdict": "yes"}, ensure_ascii=False)
+        reply = JudgeReply(text=text)
         kept = str(parse_reply(sample_prompt(), reply).rationale)
         shown = kept.count(letter)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -14,6 +15,7 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
 from toolgrade.calls import ToolCallParams
 from toolgrade.cli.options import Decorator, bundle, clear_settings, is_given, options_in
+from toolgrade.cli.path_types import Target
 from toolgrade.errors import ConfigurationError
 from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics import (
@@ -24,6 +26,7 @@ from toolgrade.metrics import (
     ToolEfficiencyMetric,
     ToolErrorRate,
     ToolRecoveryMetric,
+    ToolUseMetric,
 )
 from toolgrade.metrics.call_filter import Compare
 
@@ -44,17 +47,22 @@ _METRICS: dict[str, Callable[..., MetricLike]] = {
     "tool-efficiency": ToolEfficiencyMetric,
     "tool-error-rate": ToolErrorRate,
     "tool-recovery": ToolRecoveryMetric,
+    "tool-use": ToolUseMetric,
 }
 
 _SHARED = ("threshold", "evaluation_params", "should_consider_ordering", "should_exact_match", "denominator")
 """Parameters of metrics that are options; a metric that does not have one ignores it."""
+_JUDGE_OPTIONS = ("judge_url", "cache", "samples")
+"""Parameters of the judge's options besides its name."""
 _SPECIAL = (
     *("max_calls", "max_seconds", "only", "ignore_failed", "forbidden"),
-    *("calls_only", "compare", "effects", "guess_effects", "error_pattern"),
+    *("calls_only", "compare", "effects", "guess_effects", "error_pattern", "judge"),
 )
 """Further ones. It is an error to give one that no chosen metric has."""
 
 if TYPE_CHECKING:
+    from toolgrade.judge import Judge
+
     _Choice = click.Choice[str]
 else:
     _Choice = click.Choice  # generic only since click 8.2
@@ -97,11 +105,33 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     clear_settings(arguments, "threshold", "strict")
     names = list(dict.fromkeys(arguments.pop("metric_names")))
     strict: bool = arguments.pop("strict")
+    arguments["judge"] = _judge(names, **{name: arguments.pop(name) for name in ("judge", *_JUDGE_OPTIONS)})
     options = {name: arguments.pop(name) for name in (*_SHARED, *_SPECIAL)}
     _check_combinations(names, options)
     if options["threshold"] is not None:
         options["max_rate"] = 1 - options["threshold"]
     return {**arguments, "metrics": [_metric(name, options, strict=strict) for name in names]}
+
+
+def _judge(
+    names: Sequence[str], judge: str | None, judge_url: str | None, cache: str | None, samples: int
+) -> Judge | None:
+    """Return the judge that all metrics share, and so its cache; `None` if none is to be asked."""
+    model = judge or os.environ.get("TOOLGRADE_JUDGE_MODEL")
+    if judge is None and "tool-use" not in names:
+        for parameter in filter(is_given, _JUDGE_OPTIONS):
+            raise click.UsageError(f"--{parameter.replace('_', '-')} must be used with --judge")
+        return None
+    if not model:
+        raise click.UsageError("tool-use needs the name of a model; give --judge or set TOOLGRADE_JUDGE_MODEL")
+    from toolgrade.judge import Judge  # noqa: PLC0415 - loaded only if a metric asks a judge
+
+    options: dict[str, Any] = {"cache": cache or "memory", "samples": samples}
+    if judge_url is None:
+        return Judge(judge, **options)
+    from toolgrade.judge.openai import OpenAIJudge  # noqa: PLC0415 - as above
+
+    return Judge(OpenAIJudge(model, base_url=judge_url), **options)
 
 
 def _check_combinations(names: Sequence[str], options: Mapping[str, Any]) -> None:
@@ -146,6 +176,7 @@ def _metric(name: str, options: Mapping[str, Any], *, strict: bool) -> MetricLik
 
 
 _metric_option = options_in("What is measured")
+_judge_option = options_in("Judge")
 _effect_option = options_in("Tool effects")
 _verdict_option = options_in("When a case passes")
 
@@ -195,6 +226,32 @@ metric_options: Decorator = bundle(
             "--calls-only",
             is_flag=True,
             help="For task-success: score the calls alone, not texts, turns, the end or the answer.",
+        ),
+        _judge_option(
+            "--judge",
+            metavar="MODEL",
+            help="Model that judges, for tool-use and tool-correctness; it is sent the cases.  [default for tool-use: "
+            "TOOLGRADE_JUDGE_MODEL]",
+        ),
+        _judge_option(
+            "--judge-url",
+            metavar="URL",
+            help="Address of a server with OpenAI's API, such as http://localhost:8000/v1; its key is "
+            "TOOLGRADE_JUDGE_API_KEY.  [default: OpenAI's]",
+        ),
+        _judge_option(
+            "--cache",
+            type=Target(dir_okay=False),
+            metavar="FILE",
+            help="File of verdicts, such as verdicts.sqlite; only questions that it lacks are asked.",
+        ),
+        _judge_option(
+            "--samples",
+            type=click.IntRange(1),
+            default=1,
+            show_default=True,
+            metavar="N",
+            help="Ask each question N times; the majority counts.",
         ),
         _effect_option(
             "--only", type=click.Choice(["read", "write"]), help="For tool-correctness: compare only these calls."

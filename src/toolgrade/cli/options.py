@@ -97,14 +97,6 @@ _resamples_option = click.option(
 _seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
 resampling_options = grouped("resampling", ("resamples", "seed"), _resamples_option, _seed_option)
 """Options of intervals; the command gets them as `resampling`, arguments of the function that estimates them."""
-samples_option = click.option(
-    "--samples",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Ask each question to the judge N times; the majority counts.",
-)
 reject_option = click.option(
     "--reject-bad-lines", is_flag=True, help="Refuse a file with a line that cannot be read, and do nothing."
 )

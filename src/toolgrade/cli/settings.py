@@ -16,7 +16,7 @@ from toolgrade.errors import ConfigurationError
 COMMANDS = ("approve", "compare", "convert", "lint", "report", "score", "validate")
 """Commands whose options a project may set. A command that sends something does not belong here."""
 
-ONLY_ON_COMMAND_LINE = frozenset({"cache", "judge", "judged-metric", "open", "samples"})
+ONLY_ON_COMMAND_LINE = frozenset({"cache", "judge", "judge-url", "open", "samples"})
 """Options of these commands that a project may not set: they send cases to a model, or start a browser."""
 
 _TABLES = frozenset({*COMMANDS, "pytest"})

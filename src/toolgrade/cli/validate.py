@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from typing import Any
 
@@ -16,20 +15,14 @@ from toolgrade.cli.io import exit_on_error, has_bad_lines, write_json
 from toolgrade.cli.metric_options import metric_options
 from toolgrade.cli.options import (
     allow_nan_option,
-    is_given,
     json_option,
-    options_in,
     reject_option,
     resampling_options,
-    samples_option,
     source_argument,
 )
-from toolgrade.cli.path_types import Target
+from toolgrade.evaluation.measuring import unit_of
 from toolgrade.inputs import Reading
-from toolgrade.metrics import MetricLike, ToolCorrectnessMetric, ToolUseMetric
-
-_JUDGED = {"tool-correctness": ToolCorrectnessMetric, "tool-use": ToolUseMetric}
-_judge_option = options_in("Metrics with a judge")
+from toolgrade.metrics import MetricLike
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
@@ -63,21 +56,6 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
     help="Field of a case that says which runs belong together, such as metadata.task_id.  [default: none do]",
 )
 @metric_options
-@_judge_option(
-    "--judged-metric",
-    "judged_names",
-    multiple=True,
-    type=click.Choice(list(_JUDGED)),
-    help="Metric whose questions a model answers; may be repeated. Without --metric only these are measured.",
-)
-@_judge_option("--judge", "model", metavar="MODEL", help="Model that judges.  [default: TOOLGRADE_JUDGE_MODEL]")
-@_judge_option(
-    "--cache",
-    type=Target(dir_okay=False),
-    metavar="FILE",
-    help="File of verdicts, such as verdicts.sqlite; only questions that it lacks are asked.",
-)
-@samples_option
 @resampling_options
 @json_option("Write all numbers as JSON.")
 @reject_option
@@ -89,10 +67,6 @@ def validate(
     threshold_label: float,
     cluster: str | None,
     metrics: list[MetricLike],
-    judged_names: tuple[str, ...],
-    model: str | None,
-    cache: str | None,
-    samples: int,
     resampling: dict[str, Any],
     json_path: str | None,
     reject_bad_lines: bool,
@@ -100,7 +74,7 @@ def validate(
 ) -> None:
     """Measure how well scores separate good runs from bad ones, by a label in the cases.
 
-    FILE is a file that `toolgrade score` reads, or JSON Lines of conversations for --judged-metric tool-use. Cases
+    FILE is a file that `toolgrade score` reads, or whole conversations for --metric tool-use. Cases
     without a label are not measured, and cases without a score do not count as 0; both are reported.
 
     AUC is how often a good run scores higher than a bad one, ties counting half: 0.5 is chance, 1 is always. The best
@@ -109,15 +83,12 @@ def validate(
     Exit code 1 if a metric has no AUC because no good or no bad run has a score, or a line cannot be read, 2 if the
     command line or FILE is wrong.
     """
-    judged = _judged_metrics(judged_names, model, cache, samples)
-    if judged and not is_given("metric_names"):
-        metrics = []
     with exit_on_error(file, "nothing was scored") as caught:
-        reading = Reading(unit="any", allow_nan=allow_nan)
+        reading = Reading(unit=unit_of(metrics), allow_nan=allow_nan)
         cases = read_input(file, reading, reject_bad_lines=reject_bad_lines)
         validity = measure_validity(
             cases,
-            [*metrics, *judged],
+            metrics,
             label=label,
             cluster=cluster,
             positive_from=threshold_label,
@@ -126,17 +97,3 @@ def validate(
     if not write_json(validity.to_dict(), json_path):
         click.echo(str(validity))
     sys.exit(int(has_bad_lines(caught) or any(metric.auc is None for metric in validity.metrics)))
-
-
-def _judged_metrics(names: tuple[str, ...], model: str | None, cache: str | None, samples: int) -> list[MetricLike]:
-    """Return the judged metrics of the command line; they share one judge, and so its cache."""
-    if not names:
-        if model is not None or cache is not None:
-            raise click.UsageError("--judge and --cache must be used with --judged-metric")
-        return []
-    if model is None and not os.environ.get("TOOLGRADE_JUDGE_MODEL"):
-        raise click.UsageError("--judged-metric needs the name of a model; give --judge or set TOOLGRADE_JUDGE_MODEL")
-    from toolgrade.judge import Judge  # noqa: PLC0415 - loaded only if a metric asks a judge
-
-    judge = Judge(model, cache=cache or "memory", samples=samples)
-    return [_JUDGED[name](judge=judge) for name in dict.fromkeys(names)]

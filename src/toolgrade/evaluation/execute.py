@@ -26,7 +26,7 @@ from toolgrade.cases import AnyCase, LLMTestCase
 from toolgrade.errors import ConfigurationError, DataFileError
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.field_paths import value_at
-from toolgrade.evaluation.measuring import checked_metrics, waits
+from toolgrade.evaluation.measuring import checked_metrics, unit_of, waits
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
 from toolgrade.stats.number_checks import check_positive
@@ -251,7 +251,7 @@ def _plan(options: Options, metrics: Sequence[MetricLike]) -> Plan:
         paths=check_files(options.files),
         metrics=tuple(metrics),
         names=unique_labels([metric.label for metric in metrics]),
-        reading=Reading(allow_nan=options.allow_nan),
+        reading=Reading(unit=unit_of(metrics), allow_nan=options.allow_nan),
         goldens=goldens,
         cluster=options.cluster,
         full=options.full,

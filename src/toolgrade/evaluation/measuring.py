@@ -5,15 +5,19 @@ It is apart from evaluations because these load an event loop, which scoring of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import copy_context
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from toolgrade._internal.options import require
 from toolgrade.cases import AnyCase
 from toolgrade.errors import ConfigurationError
 from toolgrade.metrics import MetricLike
 from toolgrade.result import MetricResult, ResultStatus, errored_result
+
+if TYPE_CHECKING:
+    from toolgrade.inputs import Unit
 
 
 def checked_metrics(metrics: object, method: str = "measure") -> list[MetricLike]:
@@ -45,6 +49,20 @@ def measure_in_thread(metric: MetricLike, case: AnyCase) -> MetricResult:
 def waits(metric: MetricLike) -> bool:
     """Return whether a metric waits for something outside, such as a judge, by its attribute `waits`."""
     return getattr(metric, "waits", False) is True
+
+
+def unit_of(metrics: Sequence[MetricLike]) -> Unit:
+    """Return the form of conversations that metrics measure: whole ones, or a case for each question.
+
+    Raises:
+        ConfigurationError: Some measure conversations, and others cases.
+    """
+    whole = [metric for metric in metrics if getattr(metric, "measures_conversations", False) is True]
+    others = [metric.label for metric in metrics if metric not in whole]
+    if whole and others:
+        message = f"{whole[0].label} measures whole conversations, and {others[0]} one question at a time"
+        raise ConfigurationError(f"{message}; measure files of conversations with one kind of metric")
+    return "conversations" if whole else "cases"
 
 
 def is_batched(metric: MetricLike) -> bool:

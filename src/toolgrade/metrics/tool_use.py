@@ -63,6 +63,8 @@ class ToolUseMetric(Metric):
     """
 
     _name: ClassVar[str] = "tool_use"
+    measures_conversations: ClassVar[bool] = True
+    """Files of conversations are not divided into a case for each question."""
 
     available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
     threshold: float = 0.5
