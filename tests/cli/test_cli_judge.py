@@ -109,7 +109,10 @@ def test_the_selection_of_tools_is_judged(server: FakeOpenAI) -> None:
     [
         (["--metric", "tool-use"], "give --judge or set TOOLGRADE_JUDGE_MODEL"),
         (["--judge-url", "http://localhost:8000/v1"], "--judge-url must be used with --judge"),
-        (["--metric", "tool-use", "--metric", "tool-error-rate", "--judge", "m"], "tool_use measures whole conversations"),
+        (
+            ["--metric", "tool-use", "--metric", "tool-error-rate", "--judge", "m"],
+            "tool_use measures whole conversations",
+        ),
         (["--metric", "tool-error-rate", "--judge", "m"], "--judge is an option of tool-correctness and tool-use"),
     ],
 )

@@ -228,7 +228,9 @@ def test_undecided_questions_give_bounds() -> None:
     assert [finding.called for finding in result.findings if finding.kind == "not_judged"] == [1, 3]
 
 
-@pytest.mark.parametrize(("threshold", "is_measured"), [(0.3, True), (0.33, True), (0.5, False), (0.66, False), (0.7, True)])
+@pytest.mark.parametrize(
+    ("threshold", "is_measured"), [(0.3, True), (0.33, True), (0.5, False), (0.66, False), (0.7, True)]
+)
 def test_a_failure_that_could_turn_the_verdict_is_an_error(threshold: float, is_measured: bool) -> None:
     """With the second call the score is 1/3 or 2/3; the verdict stands only where both agree."""
     metric = ToolCorrectnessMetric(available_tools=TOOLS, judge=rule_with(ValueError("boom")), threshold=threshold)
@@ -240,8 +242,8 @@ def test_a_failure_that_could_turn_the_verdict_is_an_error(threshold: float, is_
     else:
         assert (result.status.value, result.score, result.passed) == ("errored", None, None)
         assert str(result.error).startswith(
-            "JudgeError: the judge failed on 1 question (1 transient), which leaves the score between 0.3333 and 0.6667, "
-            f"so it is open whether it passes at {threshold}: ValueError: boom"
+            "JudgeError: the judge failed on 1 question (1 transient), which leaves the score between 0.3333 and "
+            f"0.6667, so it is open whether it passes at {threshold}: ValueError: boom"
         )
 
 

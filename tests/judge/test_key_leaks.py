@@ -30,7 +30,11 @@ pytest.importorskip("openai", reason="the core is tested alone here, without Ope
 
 KEY = "Zw7/unheard+of=shape_2319-plover.Quay"
 URL_FORM = quote(KEY, safe="")
-SPELLINGS = {"plain": KEY, "URL form": URL_FORM, "URL form in lower case": re.sub("%..", lambda one: one[0].lower(), URL_FORM)}
+SPELLINGS = {
+    "plain": KEY,
+    "URL form": URL_FORM,
+    "URL form in lower case": re.sub("%..", lambda one: one[0].lower(), URL_FORM),
+}
 
 
 def pieces(text: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import sys
 import threading
 import time
@@ -13,7 +14,9 @@ from typing import Any
 import pytest
 
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome
+from toolgrade.judge import Judge
 from toolgrade.judge import Reply as JudgeReply
+from toolgrade.judge.judge import PromptResult
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.judge.openai.client import judge_from_environment
 from toolgrade.testing import VERDICT_SCHEMA, FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
@@ -197,23 +200,16 @@ def test_usage_has_the_providers_counts() -> None:
 # The form of the reply
 
 
-@pytest.mark.parametrize(
-    ("accepted", "questions"),
-    [
-        (("json_object", "plain"), ["json_schema", "json_object", "json_object"]),
-        (("plain",), ["json_schema", "json_object", "plain", "plain"]),
-    ],
-)
-def test_a_server_without_schemas_is_learnt_once(accepted: tuple[str, ...], questions: list[str]) -> None:
-    """Weaker forms are tried until one is accepted; later requests use that one."""
-    with FakeOpenAI(answer=refuse_forms(*accepted)) as server:
+def test_a_server_without_schemas_is_learnt_once() -> None:
+    """The schema is then demanded in words, in later requests at once."""
+    with FakeOpenAI(answer=refuse_forms("plain")) as server:
         endpoint = judge(server)
         replies = [ask(endpoint), ask(endpoint)]
 
     bodies = [request.body for request in server.requests]
-    assert [body.get("response_format", {}).get("type", "plain") for body in bodies] == questions
-    assert [reply.text for reply in replies] == [YES, YES]
-    assert [reply.attempts for reply in replies] == [len(questions) - 1, 1]
+    forms = [body.get("response_format", {}).get("type", "plain") for body in bodies]
+    assert forms == ["json_schema", "plain", "plain"]
+    assert [(reply.text, reply.attempts) for reply in replies] == [(YES, 2), (YES, 1)]
     assert '"enum": ["yes", "no", "cannot_tell"]' in bodies[-1]["messages"][0]["content"]  # the schema, in words
 
 
@@ -257,14 +253,8 @@ def test_too_long_prompt_is_sent_once() -> None:
         HttpFault.status(429),
         HttpFault.cut(),
         HttpFault.cut(YES),
-        HttpFault.cut(YES, clean=True),
-        HttpFault.html(),
-        HttpFault.invalid_json(),
         HttpFault.silence(),
         Step(YES, delay=3),
-        Reply(failure="overloaded"),
-        Reply(body={"object": "chat.completion", "choices": []}),
-        Reply(body={}),
     ],
     ids=str,
 )
@@ -277,16 +267,41 @@ def test_transient_error_is_retried(fault: Any) -> None:
     assert (reply.text, reply.attempts, len(server.requests)) == (YES, 2, 2)
 
 
-def test_tokens_of_failed_attempts_count() -> None:
-    """An answer that was paid for and cannot be read is in the usage."""
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        (HttpFault.html(), "not a JSON object; is the address that of an API.*Sign in"),
+        (HttpFault.invalid_json(), "not a JSON object"),
+        (HttpFault.cut(YES, clean=True), "not a JSON object"),
+        (Reply(failure="overloaded"), "overloaded"),
+        (Reply(body={"object": "chat.completion", "choices": []}), "no choice with a message"),
+        (Reply("No verdict."), "expected a JSON object"),
+    ],
+    ids=str,
+)
+def test_an_answer_that_cannot_be_used_is_asked_for_again_once(fault: Any, problem: str) -> None:
+    """A proxy or the model may do better the second time."""
+
+    def result(*steps: Any) -> PromptResult:
+        with FakeOpenAI(*steps) as server:
+            answer = asyncio.run(Judge(judge(server)).ask(prompt()))
+        assert len(server.requests) == answer.requests == 2
+        return answer
+
+    assert result(fault, YES).verdict is not None
+    failed = result(fault, fault)
+    assert failed.outcome is JudgeOutcome.MALFORMED
+    assert re.search(problem, str(failed.problem))
+
+
+def test_tokens_of_answers_that_cannot_be_used_count() -> None:
+    """They were paid for."""
     paid = Reply(body={"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10}})
     with FakeOpenAI(paid, Reply(YES, usage=(7, 3)), paid, paid) as server:
-        reply = ask(judge(server))
-        error = fails(judge(server), JudgeOutcome.TRANSIENT)
+        endpoint = Judge(judge(server), cache=None)
+        usages = [asyncio.run(endpoint.ask(prompt())).usage for _ in range(2)]
 
-    assert (reply.usage["input_tokens"], reply.usage["output_tokens"]) == (107, 13)
-    assert error.usage == {"input_tokens": 200, "output_tokens": 20}
-    assert error.attempts == 2
+    assert [(usage["input_tokens"], usage["output_tokens"]) for usage in usages] == [(107, 13), (200, 20)]
 
 
 @pytest.mark.parametrize(
@@ -311,14 +326,6 @@ def test_a_server_that_says_not_to_ask_again_is_heeded() -> None:
         fails(judge(server), JudgeOutcome.TRANSIENT)
 
     assert len(server.requests) == 1
-
-
-def test_an_answer_that_cannot_be_used_is_asked_for_again_once() -> None:
-    """A proxy may have written it; the error has its beginning."""
-    with FakeOpenAI(*[HttpFault.html()] * 2) as server:
-        fails(judge(server), JudgeOutcome.TRANSIENT, "not a JSON object; is the address that of an API.*Sign in")
-
-    assert len(server.requests) == 2
 
 
 # Overload
@@ -518,6 +525,58 @@ def test_nothing_is_read_or_built_before_the_first_request(monkeypatch: pytest.M
 
     assert server.requests[0].headers["authorization"] == "Bearer sk-right"
     assert "sk-" not in repr(endpoint) + repr(endpoint.identity)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_key_for_openai_goes_to_no_other_server(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    """Unless it is given as the key of the judge; the refusal says what to do."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    with FakeOpenAI(HttpFault.status(401, "who are you"), YES, YES) as server:
+        address = server.base_url.replace("127.0.0.1", host)
+        fails(judge(server, base_url=address), JudgeOutcome.FATAL, "who are you; no key was sent: give api_key=")
+        ask(judge(server, base_url=address, api_key="sk-of-openai"))
+        monkeypatch.setenv("TOOLGRADE_JUDGE_API_KEY", "sk-of-judges")
+        ask(judge(server, base_url=address))
+
+    keys = [request.headers["authorization"].removeprefix("Bearer ") for request in server.requests]
+    assert keys == ["not-needed", "sk-of-openai", "sk-of-judges"]
+
+
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        (None, "sk-of-openai"),
+        ("https://api.openai.com/v1", "sk-of-openai"),
+        ("https://eu.api.openai.com/v1", "sk-of-openai"),
+        ("https://api.openai.com.example.org/v1", "not-needed"),
+        ("https://example.org/api.openai.com", "not-needed"),
+    ],
+)
+def test_the_addresses_of_openai(monkeypatch: pytest.MonkeyPatch, address: str | None, key: str) -> None:
+    """By their host."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    assert OpenAIJudge("m", base_url=address)._key() == key
+
+
+@pytest.mark.parametrize(
+    "address", ["http://example.org/v1", "http://api.openai.com/v1", "http://127.0.0.1.example.org/v1"]
+)
+def test_no_key_goes_over_plain_http(address: str) -> None:
+    """It could be read on the way; a placeholder may go."""
+    fails(
+        OpenAIJudge("m", base_url=address, api_key="sk-of-mine"), JudgeOutcome.FATAL, "not sent to .* over plain HTTP"
+    )
+    assert OpenAIJudge("m", base_url=address, api_key="none")._key() == "none"
+
+
+def test_the_server_of_a_client_is_part_of_the_identity() -> None:
+    """Two servers behind `client=` do not share verdicts; the address alone does, however it was given."""
+    with FakeOpenAI() as first, FakeOpenAI() as second:
+        clients = [
+            OpenAIJudge("m", client=lambda address=address: openai.AsyncOpenAI(base_url=address, api_key="k"))
+            for address in (first.base_url, second.base_url)
+        ]
+        assert clients[0].identity == judge(first).identity != clients[1].identity
 
 
 def test_missing_key_is_reported() -> None:

@@ -86,11 +86,11 @@ def test_a_long_reasoning_is_cut_off() -> None:
         reasoning = letter * 30_000
         text = json.dumps({"evidence": [], "reasoning": reasoning, "verdict": "yes"}, ensure_ascii=False)
         reply = JudgeReply(text=text)
-        kept = str(parse_reply(sample_prompt(), reply).rationale)
-        shown = kept.count(letter)
+        rationale = str(parse_reply(sample_prompt(), reply).rationale)
+        letters = rationale.count(letter)
 
-        assert 19_900 <= len(kept.encode()) <= 20_000
-        assert kept == f"{letter * shown} ... ({30_000 - shown:,} more characters)"
+        assert 19_900 <= len(rationale.encode()) <= 20_000
+        assert rationale == f"{letter * letters} ... ({30_000 - letters:,} more characters)"
 
 
 def test_a_long_reply_of_a_function_is_malformed() -> None:

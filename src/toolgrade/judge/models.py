@@ -36,7 +36,9 @@ def check_model(model: object) -> ModelLike | None:
     # A class is callable, but it is not a judge.
     if (model is None or is_name or can_judge) and not isinstance(model, type):
         return cast("ModelLike | None", model)
-    kinds = "the name of a model, an object with complete, generate or invoke, a function from messages to text"
+    kinds = (
+        "the name of a model, an object with complete, generate (a DeepEvalBaseLLM) or invoke, a function from messages"
+    )
     raise ConfigurationError(f"a judge must be {kinds}, or a Judge; got {short_repr(model)}")
 
 

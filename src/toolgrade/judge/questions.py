@@ -160,15 +160,15 @@ def questions_about(
 
 def judgement_of(replies: Replies) -> Judgement:
     """Return the judgement of a case."""
-    asked, remaining = replies.questions, iter(replies.results)
-    samples = asked.judge.samples
+    case, remaining = replies.questions, iter(replies.results)
+    samples = case.judge.samples
     questions = tuple(
-        question if question.evidence is None else _settled(question, list(islice(remaining, samples)), asked.tools)
-        for question in asked.listed
+        question if question.evidence is None else _settled(question, list(islice(remaining, samples)), case.tools)
+        for question in case.listed
     )
     # The canaries were asked last, so their answers are what is left.
     warnings, is_compromised = check_canaries(list(remaining))
-    answers = [tuple(one.judged for one in questions if one.unit == unit.index) for unit in asked.units]
+    answers = [tuple(one.judged for one in questions if one.unit == unit.index) for unit in case.units]
     scores = [_unit_scores(listed) for listed in answers]
     requests = sum(result.requests for result in replies.results)
     return Judgement(
@@ -179,15 +179,15 @@ def judgement_of(replies: Replies) -> Judgement:
                 questions=listed,
                 **{name: part.score for name, part in parts.items()},
             )
-            for unit, listed, parts in zip(asked.units, answers, scores, strict=True)
+            for unit, listed, parts in zip(case.units, answers, scores, strict=True)
         ),
         questions=questions,
         parts=_means(scores),
         failures=dict(_failures(questions)),
         if_failed_no=_scores_of(_means([_unit_scores(listed, failed=False) for listed in answers])),
         if_failed_yes=_scores_of(_means([_unit_scores(listed, failed=True) for listed in answers])),
-        notes=(*asked.notes, *warnings),
-        judge=_judge_info(asked.judge, replies.results, is_compromised=is_compromised),
+        notes=(*case.notes, *warnings),
+        judge=_judge_info(case.judge, replies.results, is_compromised=is_compromised),
         usage=add_usage(*[result.usage for result in replies.results], {"requests": requests}),
         cost=add_costs([result.cost for result in replies.results]),
     )
@@ -277,9 +277,7 @@ def _missing_tools(agreeing: Sequence[Verdict], tools: Sequence[ToolSpec]) -> tu
     return tuple(tools[int(tool[1:]) - 1].name for tool in missing)
 
 
-def _settled(
-    question: JudgeQuestion, results: Sequence[PromptResult], tools: Sequence[ToolSpec]
-) -> JudgeQuestion:
+def _settled(question: JudgeQuestion, results: Sequence[PromptResult], tools: Sequence[ToolSpec]) -> JudgeQuestion:
     """Return the question as answered by the majority of its samples; those without a verdict have no vote."""
     verdicts = [result.verdict for result in results if result.verdict is not None]
     if not verdicts:

@@ -127,11 +127,11 @@ class Metric(ABC):
     def _measure(self, case: Any, /) -> MetricResult:
         """Return the result of one case that needs no judge; read only case and options."""
 
-    def _questions(self, case: Any, /) -> Questions | None:
+    def _questions(self, case: Any, /) -> Questions | None:  # noqa: ARG002 - for metrics with a judge
         """Return the questions to a judge about one case; `None` if it needs no judge."""
         return None
 
-    def _result(self, case: Any, replies: Replies | None, /) -> MetricResult:
+    def _result(self, case: Any, replies: Replies | None, /) -> MetricResult:  # noqa: ARG002 - as above
         """Return the result of one case from the replies to its questions, if there are any."""
         with CaseBudget():
             return self._measure(case)

@@ -1,7 +1,7 @@
 """Judges behind OpenAI's API: OpenAI itself, and the many servers that speak its Chat Completions.
 
-OpenAI's package, loaded with the first request, brings retries, time-outs and the pauses that a server asks for. Here is
-what it lacks: a limit on parallel requests, a deadline and a budget, and weaker demands on the form of the reply for
+OpenAI's package, loaded with the first request, brings retries, time-outs and the pauses that a server asks for. Here
+is what it lacks: a limit on parallel requests, a deadline and a budget, and another demand on the form of the reply for
 servers that do not know JSON Schema.
 
 ```python
@@ -34,7 +34,7 @@ from toolgrade._internal.per_loop import PerLoop
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, MissingPackageError
 from toolgrade.judge.cost import CHARACTERS_PER_TOKEN, Budget, Price, Prices, Spent, add_usage, cost_of, read_prices
 from toolgrade.judge.openai.guard import NO_KEY, PROBLEM, guard, is_secret, remember_key, without_keys
-from toolgrade.judge.openai.wire import WIRES, Refusal, Rung, TextApi, Wire, read_object, usage_of
+from toolgrade.judge.openai.wire import WIRES, Refusal, TextApi, Wire, read_object, usage_of
 from toolgrade.judge.protocol import Prompt, Reply
 
 if TYPE_CHECKING:
@@ -71,9 +71,8 @@ _attempts: ContextVar[_Attempts | None] = ContextVar("toolgrade_judge_attempts",
 class OpenAIJudge:
     """A model that writes text, on any server that speaks OpenAI's Chat Completions or Responses API.
 
-    The reply is bound to the prompt's schema by the strongest means that the server supports: `json_schema`, else
-    `json_object`, else words alone. If the server rejects one, the next is tried, and what it accepts is remembered as
-    long as this object lives.
+    The server is asked to enforce the prompt's JSON Schema (`json_schema`); if it refuses to, the schema is demanded in
+    words alone, which is remembered as long as this object lives.
 
     One object may serve several threads and event loops: each loop has a client of its own, which is closed when the
     loop shuts down. No key is read and no client built before the first request. After a permanent error (a wrong key,
@@ -138,7 +137,11 @@ class OpenAIJudge:
         require(api in WIRES, f"api must be one of {tuple(WIRES)}", api)
         name: object = model  # callers without a type checker may pass anything
         require(isinstance(name, str) and name, "model must be the name of a model", name)
-        limits: dict[str, float | None] = {"max_concurrency": max_concurrency, "max_attempts": max_attempts, "timeout": timeout}
+        limits: dict[str, float | None] = {
+            "max_concurrency": max_concurrency,
+            "max_attempts": max_attempts,
+            "timeout": timeout,
+        }
         limits |= {"deadline": deadline, "token_budget": token_budget, "cost_budget": cost_budget}
         for option, value in drop_none(limits).items():
             require(value > 0, f"{option} must be greater than 0", value)
@@ -153,7 +156,7 @@ class OpenAIJudge:
         self._timeout, self._deadline, self._max_attempts = float(timeout), float(deadline), max_attempts
         self._budget = Budget(token_budget, cost_budget)
         self._here = PerLoop(lambda: _LoopState(max_concurrency))
-        self._rung = Rung.JSON_SCHEMA
+        self._enforced = True
 
     def __repr__(self) -> str:
         """Return the model and the address; never the key."""
@@ -181,7 +184,7 @@ class OpenAIJudge:
             return self._base_url or _from_environment(f"{_ENVIRONMENT}BASE_URL", "OPENAI_BASE_URL")
         try:
             return str(self._client_factory().base_url).rstrip("/")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the function is the user's
             raise ConfigurationError(without_keys(f"client= raised {type(error).__name__}: {error}")) from None
 
     async def complete(self, prompt: Prompt, /) -> Reply:
@@ -212,13 +215,12 @@ class OpenAIJudge:
         return reply.model_copy(update={"usage": attempts.usage, "attempts": attempts.sent})
 
     async def _reply(self, prompt: Prompt, attempts: _Attempts) -> Reply:
-        """Ask until there is a reply or no hope of one: in weaker forms, and again after overload."""
+        """Ask until there is a reply or no hope of one: without a schema if it is refused, and again after overload."""
         await self._client()  # which names the package if it is missing
         import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
 
-        here, deadline, rung = self._here.get(), time.monotonic() + self._deadline, self._rung
+        here, deadline, enforced = self._here.get(), time.monotonic() + self._deadline, self._enforced
         refused_form: Refusal | None = None
-        unusable = 0
         while True:
             pause = here.overloaded_until - time.monotonic()
             if time.monotonic() + pause > deadline:
@@ -226,33 +228,26 @@ class OpenAIJudge:
                 raise attempts.error(problem, JudgeOutcome.TRANSIENT)
             await asyncio.sleep(max(0.0, pause))
             try:
-                reply = await self._send(prompt, rung, attempts)
-                self._rung = max(self._rung, rung)
-                return reply
+                return await self._send(prompt, attempts, enforced=enforced)
             except openai.APIStatusError as error:
                 refusal = Refusal.of(error.response)
-                if refusal.may_concern_form and rung < Rung.PLAIN:
-                    # What a weaker form meets says less than the refusal of the strongest.
-                    refused_form, rung = refused_form or refusal, max(Rung(rung + 1), self._rung)
+                if refusal.may_concern_form and enforced:
+                    # What the prompt without a schema meets says less than this refusal.
+                    refused_form, enforced = refusal, False
                 elif refusal.is_overload:  # all questions wait, and none fails because the others are too many
                     seconds = max(_OVERLOAD_SECONDS, _retry_after(error.response))
                     here.overloaded_until, here.overload = time.monotonic() + seconds, refusal
                 else:
                     refusal = refused_form or refusal
-                    hint = self._key_hint if refusal.status == HTTPStatus.UNAUTHORIZED else ""
-                    raise attempts.error(f"{refusal}{hint}", refusal.outcome) from None
-            except JudgeError as error:  # a response that cannot be used; a proxy may have written it
-                unusable += 1
-                if error.outcome is not JudgeOutcome.TRANSIENT or unusable > 1:
-                    raise attempts.error(str(error), error.outcome) from None
-            except (openai.OpenAIError, ValueError, TypeError) as error:  # the latter: an invalid key or address
+                    raise attempts.error(f"{refusal}{self._hint(refusal)}", refusal.outcome) from None
+            except (JudgeError, openai.OpenAIError, ValueError, TypeError) as error:  # two are for invalid settings
                 raise self._failure(error, attempts) from None
 
-    async def _send(self, prompt: Prompt, rung: Rung, attempts: _Attempts) -> Reply:
+    async def _send(self, prompt: Prompt, attempts: _Attempts, *, enforced: bool) -> Reply:
         """Send a prompt, and return the reply; OpenAI's client repeats requests that fail."""
         import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
 
-        body = {"model": self.model, **self.wire.body(prompt, rung), **self._options}
+        body = {"model": self.model, **self.wire.body(prompt, enforced), **self._options}
         client = await self._client()
         reserved = self._budget.reserve(self._guess(body))
         if reserved is None:
@@ -260,7 +255,7 @@ class OpenAIJudge:
             raise attempts.error(problem, JudgeOutcome.BUDGET)
         # Until the answer says otherwise, and also if this task is cancelled, the request may have been billed.
         cost = reserved
-        # As `extra_body` it is sent as it is: the client copies typed fields one by one, which takes as long as sending.
+        # As `extra_body` it is sent as it is: the client copies typed fields one by one, which takes long.
         options: dict[str, Any] = {"model": self.model, "extra_body": body}
         try:
             if self.api == "responses":
@@ -278,12 +273,13 @@ class OpenAIJudge:
             raise
         finally:
             self._budget.settle(reserved, cost)
+        self._enforced = self._enforced and enforced
         request_id = raw.headers.get("x-request-id")
         return reply.model_copy(update={"request_id": request_id and without_keys(request_id)})
 
     def body_of(self, prompt: Prompt) -> JsonObject:
         """Return the body of a request as a line of a batch holds it, with `json_schema`."""
-        return {"model": self.model, **self.wire.body(prompt, Rung.JSON_SCHEMA), **self._options}
+        return {"model": self.model, **self.wire.body(prompt, True), **self._options}
 
     async def call(
         self, send: Callable[[AsyncOpenAI], Awaitable[Any]], *, retry: bool = True, timeout: float | None = None
@@ -302,13 +298,15 @@ class OpenAIJudge:
         try:
             raw = await send(client)
             return cast("bytes", raw.content)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever its parts raise
             raise self._failure(error, _Attempts(1)) from None
 
     def _failure(self, error: Exception, attempts: _Attempts) -> JudgeError:
         """Return the error for what OpenAI's client raised."""
         import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
 
+        if isinstance(error, JudgeError):
+            return attempts.error(str(error), error.outcome)
         if isinstance(error, openai.APITimeoutError):
             return attempts.error(f"no answer within {self._timeout:g} seconds", JudgeOutcome.TIMEOUT)
         if isinstance(error, openai.APIConnectionError):
@@ -376,11 +374,12 @@ class OpenAIJudge:
                 key = self._key()
                 remember_key(key)
                 client = openai.AsyncOpenAI(api_key=key, base_url=self._address, **options)
-            guard(client._client, _count, _note_refusal)  # noqa: SLF001 - the only way to its HTTP client
-            return client
         except (openai.OpenAIError, ValueError, TypeError) as error:
             message = without_keys(f"OpenAI's client cannot be built: {error}")
             raise JudgeError(message, JudgeOutcome.FATAL) from None
+        built: Any = client
+        guard(built._client, _count, _note_refusal)  # noqa: SLF001 - the only way to its HTTP client
+        return client
 
     def _key(self) -> str:
         """Return the key to send: a key for OpenAI goes to no other server, and no key over a network in clear text.
@@ -401,11 +400,12 @@ class OpenAIJudge:
             raise JudgeError(message, JudgeOutcome.FATAL)
         return key
 
-    @property
-    def _key_hint(self) -> str:
-        if self._client_factory is not None or self._key() != NO_KEY:
+    def _hint(self, refusal: Refusal) -> str:
+        if refusal.status != HTTPStatus.UNAUTHORIZED or self._client_factory is not None or self._key() != NO_KEY:
             return ""
-        return f"; no key was sent: give api_key=, or set {_ENVIRONMENT}API_KEY (OPENAI_API_KEY is for OpenAI's address)"
+        return (
+            f"; no key was sent: give api_key=, or set {_ENVIRONMENT}API_KEY (OPENAI_API_KEY is for OpenAI's address)"
+        )
 
 
 class _LoopState:

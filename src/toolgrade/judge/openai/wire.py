@@ -6,11 +6,9 @@ response with an HTTP status from 300 on.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import IntEnum
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -32,58 +30,38 @@ MOST_TOKENS = 1_000_000_000
 _LONGEST_NAME = 64
 _MOST_COUNTS = 40
 
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _USAGE = {"input_tokens": ("prompt_tokens", "input_tokens"), "output_tokens": ("completion_tokens", "output_tokens")}
 """Names of token counts in `Reply`, and in the APIs; of two names for one count the later one wins."""
-
-
-class Rung(IntEnum):
-    """How the format of a reply is enforced, strictest first; each server supports some of these.
-
-    The endpoint enforces the JSON schema, or only that the reply is a JSON object, or nothing: then the prompt alone
-    demands it.
-    """
-
-    JSON_SCHEMA = 0
-    JSON_OBJECT = 1
-    PLAIN = 2
 
 
 class Wire(NamedTuple):
     """One API: the path of its requests in a batch, how to encode a prompt, and how to decode a response.
 
-    `body` returns a request without the model and the user's options. `reply` reads the body of a response.
+    `body` returns a request without the model and the user's options; the endpoint enforces the schema of the reply, or
+    the prompt alone demands it. `reply` reads the body of a response.
     """
 
     path: str
-    body: Callable[[Prompt, Rung], JsonObject]
+    body: Callable[[Prompt, bool], JsonObject]
     reply: Callable[[JsonObject], Reply]
 
 
-def chat_body(prompt: Prompt, rung: Rung) -> JsonObject:
+def chat_body(prompt: Prompt, enforced: bool) -> JsonObject:
     """Return a prompt as a request to Chat Completions."""
-    body: JsonObject = {"messages": [message.to_chat() for message in _messages(prompt, rung)]}
-    response_format = _format_option(rung, {"json_schema": _schema(prompt)})
-    return {**body, "response_format": response_format} if response_format else body
+    body: JsonObject = {"messages": [message.to_chat() for message in _messages(prompt, enforced)]}
+    response_format = {"type": "json_schema", "json_schema": _schema(prompt)}
+    return {**body, "response_format": response_format} if enforced else body
 
 
-def responses_body(prompt: Prompt, rung: Rung) -> JsonObject:
+def responses_body(prompt: Prompt, enforced: bool) -> JsonObject:
     """Return a prompt as a request to the Responses API, with storage turned off."""
     # The API stores what it is sent unless told otherwise, and evidence may be confidential.
-    body: JsonObject = {"input": [message.to_responses() for message in _messages(prompt, rung)], "store": False}
-    text_format = _format_option(rung, _schema(prompt))
-    return {**body, "text": {"format": text_format}} if text_format else body
+    body: JsonObject = {"input": [message.to_responses() for message in _messages(prompt, enforced)], "store": False}
+    return {**body, "text": {"format": {"type": "json_schema", **_schema(prompt)}}} if enforced else body
 
 
 def _schema(prompt: Prompt) -> JsonObject:
     return {"name": prompt.name, "schema": prompt.reply_schema, "strict": True}
-
-
-def _format_option(rung: Rung, schema: JsonObject) -> JsonObject:
-    """Return the option that makes the endpoint enforce the format of the reply; empty if it enforces nothing."""
-    if rung is Rung.JSON_SCHEMA:
-        return {"type": "json_schema", **schema}
-    return {"type": "json_object"} if rung is Rung.JSON_OBJECT else {}
 
 
 def chat_reply(body: JsonObject) -> Reply:
@@ -119,12 +97,12 @@ def responses_reply(body: JsonObject) -> Reply:
 
 
 def _unusable(problem: str) -> JudgeError:
-    """Return the error for a response with status 200 that cannot be used."""
-    return JudgeError(problem, JudgeOutcome.TRANSIENT)
+    """Return the error for a response with status 200 that cannot be used, which a later one may be."""
+    return JudgeError(problem, JudgeOutcome.MALFORMED)
 
 
 def read_object(content: bytes) -> JsonObject:
-    """Return the JSON object in the body of a response, without keys; what no file can hold is replaced in its texts.
+    """Return the JSON object in the body of a response, without keys.
 
     Raises:
         JudgeError: The body is not a JSON object.
@@ -133,20 +111,9 @@ def read_object(content: bytes) -> JsonObject:
     with suppress(InvalidDataError):
         value = parse_json_value(text, allow_nan=True)
         if isinstance(value, dict):
-            return cast("JsonObject", _without_surrogates(value) if _SURROGATE.search(text) else value)
+            return cast("JsonObject", value)
     problem = f"the answer is not a JSON object; is the address that of an API? It begins {quote(text)}"
     raise _unusable(problem)
-
-
-def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - a JSON value
-    """Return a value with `?` in place of lone surrogates, which are no characters, so that it can be written."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    return value
 
 
 def usage_of(body: Mapping[str, Any]) -> dict[str, int]:
@@ -190,10 +157,15 @@ def _reply(body: JsonObject, text: str, refusal: object, finish: object) -> Repl
     fields: dict[str, Any] = {"refusal": refusal} if refusal and isinstance(refusal, str) else {"text": text}
     if isinstance(body.get("model"), str):
         fields["model"] = body["model"]
-    fields = {name: without_keys(value) for name, value in fields.items()}
+    fields = {name: _clean(value) for name, value in fields.items()}
     if finish in ("length", "content_filter"):
         fields["finish"] = finish
     return Reply(**fields, usage=usage_of(body))
+
+
+def _clean(text: str) -> str:
+    """Return a text without keys, which JSON may have escaped, and without lone surrogates, which no file can hold."""
+    return without_keys(text.encode("utf-8", "replace").decode())
 
 
 def _text_of(content: object) -> str:
@@ -217,9 +189,9 @@ def quote(value: object) -> str:
     return short_repr(value, LONGEST_QUOTE)
 
 
-def _messages(prompt: Prompt, rung: Rung) -> tuple[Message, ...]:
+def _messages(prompt: Prompt, enforced: bool) -> tuple[Message, ...]:
     """Return the messages, with the schema in words where the endpoint does not enforce it."""
-    if rung is Rung.JSON_SCHEMA:
+    if enforced:
         return prompt.messages
     text = (
         "Answer with one JSON object and nothing else: no other words, no code fence. "
@@ -265,8 +237,10 @@ class Refusal:
         text = response.extensions.get(PROBLEM) or error.get("message") or body.get("error") or response.text
         if response.status_code < HTTPStatus.BAD_REQUEST:
             target = without_keys(response.headers.get("location", ""))[:LONGEST_QUOTE]
-            text = f"the endpoint redirects to {target}; redirects are not followed, so give the final address as base_url"
-        text = without_keys(str(text)).strip().partition("\n")[0]
+            text = (
+                f"the endpoint redirects to {target}; redirects are not followed, so give the final address as base_url"
+            )
+        text = _clean(str(text)).strip().partition("\n")[0]
         return cls(response.status_code, error, text[:_LONGEST_MESSAGE])
 
     def __str__(self) -> str:
