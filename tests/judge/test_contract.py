@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from pydantic import BaseModel
 
 from judging import Messages, evidence_text, needs_openai
 from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric
@@ -72,10 +73,64 @@ class TestDeepEvalModel(JudgeContract):
             def get_model_name(self) -> str:
                 return "mine"
 
-            def generate(self, prompt: str) -> tuple[str, float]:
+            def generate(self, prompt: str, schema: Any = None) -> tuple[str, float]:
+                assert schema is None
                 return answer(prompt.partition("\n\n")[2]), 0.1
 
         return nullcontext(Model())
+
+
+class TestModelWithSchema(JudgeContract):
+    """A model that demands a schema, and returns an object of it; only the async method is its own."""
+
+    takes_images = False
+    reports_usage = False
+
+    def judge(self, answer: Answer) -> AbstractContextManager[JudgeLike]:
+        """Return the model."""
+
+        class Model:
+            async def a_generate(self, prompt: str, schema: type[BaseModel]) -> Any:
+                text = answer(prompt.partition("\n\n")[2])
+                # A reply of another form is a text, as of a model that ignores the schema.
+                return schema.model_validate_json(text) if text.startswith("{") else text
+
+            def generate(self, prompt: str, schema: type[BaseModel]) -> Any:
+                raise AssertionError
+
+        return nullcontext(Model())
+
+
+class TestChatModel(JudgeContract):
+    """An object with `ainvoke` and `invoke`, as the chat models of LangChain are; also its content in parts."""
+
+    def judge(self, answer: Answer) -> AbstractContextManager[JudgeLike]:
+        """Return the model."""
+
+        class Model:
+            async def ainvoke(self, messages: Messages) -> Any:
+                text = answer(evidence_text(messages))
+                parts = [text[:5], {"type": "text", "text": text[5:]}, {"type": "reasoning", "reasoning": "hm"}]
+                usage = {"input_tokens": 3, "output_tokens": 2, "details": {}}
+                return SimpleNamespace(content=parts, usage_metadata=usage)
+
+            def invoke(self, messages: Messages) -> Any:
+                raise AssertionError
+
+            def generate(self, messages: Any) -> Any:
+                raise AssertionError
+
+        return nullcontext(Model())
+
+
+class TestSyncInvoke(JudgeContract):
+    """An object whose `invoke` returns the text."""
+
+    reports_usage = False
+
+    def judge(self, answer: Answer) -> AbstractContextManager[JudgeLike]:
+        """Return the model."""
+        return nullcontext(SimpleNamespace(invoke=lambda messages: answer(evidence_text(messages))))
 
 
 class TestInvoker(JudgeContract):

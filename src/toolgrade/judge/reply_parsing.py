@@ -114,14 +114,17 @@ def _decode(text: str) -> object:
         ValueError: There is no object, or there are several.
         RecursionError: The text is too deep.
     """
-    # Not strict: local models write line breaks into texts as they are.
-    decoder = json.JSONDecoder(object_pairs_hook=_object_without_duplicates, strict=False)
     with suppress(ValueError):
-        return decoder.decode(text.removeprefix("\ufeff"))
-    answer = _END_OF_THOUGHT.split(text)[-1]
-    value, end = decoder.raw_decode(answer, max(answer.find("{"), 0))
-    if "{" in answer[end:]:
-        raise ValueError("it has several objects")
+        return _DECODER.decode(text.removeprefix("\ufeff"))
+    with suppress(ValueError):
+        return _only_object(text)
+    return _only_object(_END_OF_THOUGHT.split(text)[-1])
+
+
+def _only_object(text: str) -> object:
+    value, end = _DECODER.raw_decode(text, max(text.find("{"), 0))
+    if "{" in text[end:] or _END_OF_THOUGHT.search(text, end):
+        raise ValueError("it has several objects, or one in a thought")
     return value
 
 
@@ -131,6 +134,10 @@ def _object_without_duplicates(pairs: list[tuple[str, object]]) -> JsonObject:
     if len(fields) < len(pairs):
         raise _malformed(f"duplicate keys: {short_repr([key for key, _ in pairs])}")
     return fields
+
+
+# Not strict: local models write line breaks into texts as they are.
+_DECODER = json.JSONDecoder(object_pairs_hook=_object_without_duplicates, strict=False)
 
 
 def _check_ids(ids: Iterable[str], field: str, issued: Collection[str]) -> None:
