@@ -95,7 +95,7 @@ class TestModelWithSchema(JudgeContract):
                 # A reply of another form is a text, as of a model that ignores the schema.
                 return schema.model_validate_json(text) if text.startswith("{") else text
 
-            def generate(self, prompt: str, schema: type[BaseModel]) -> Any:
+            def generate(self, *_: Any) -> Any:
                 raise AssertionError
 
         return nullcontext(Model())
@@ -114,10 +114,10 @@ class TestChatModel(JudgeContract):
                 usage = {"input_tokens": 3, "output_tokens": 2, "details": {}}
                 return SimpleNamespace(content=parts, usage_metadata=usage)
 
-            def invoke(self, messages: Messages) -> Any:
+            def invoke(self, *_: Any) -> Any:
                 raise AssertionError
 
-            def generate(self, messages: Any) -> Any:
+            def generate(self, *_: Any) -> Any:
                 raise AssertionError
 
         return nullcontext(Model())

@@ -19,7 +19,7 @@ from toolgrade import (
     Turn,
 )
 from toolgrade.judge import Judge
-from toolgrade.judge.interactions import units_of
+from toolgrade.judge.evidence import units_of
 
 TOOLS = [
     {"name": "find", "description": "Finds.", "parameters": {"type": "object", "properties": {"q": {}}}},

@@ -331,11 +331,11 @@ def test_a_server_that_says_not_to_ask_again_is_heeded() -> None:
 # Overload
 
 
-@pytest.mark.parametrize("asked", ["0", "-1", "Wed, 21 Oct 2015 07:28:00 GMT", "soon"])
-def test_a_pause_that_is_none_keeps_the_back_off(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+@pytest.mark.parametrize("header", ["0", "-1", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", "inf", "nan"])
+def test_a_pause_that_is_none_keeps_the_back_off(monkeypatch: pytest.MonkeyPatch, header: str) -> None:
     """A deadline that ends in refusals says so, after few requests."""
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.2)
-    refusal = HttpFault.status(429, "slow down", headers={"retry-after": asked})
+    refusal = HttpFault.status(429, "slow down", headers={"retry-after": header})
     with FakeOpenAI(answer=lambda _: refusal) as server:
         fails(judge(server, deadline=0.5), JudgeOutcome.TRANSIENT, "HTTP 429.*slow down.*deadline")
 

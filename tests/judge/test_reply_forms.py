@@ -45,12 +45,12 @@ def test_what_stands_around_the_object_is_left_out(text: str) -> None:
 
 
 @given(st.text(st.sampled_from('{}[]":,\\ `~\n<>/thinkec1yes'), max_size=60))
-def test_any_text_is_a_verdict_or_malformed(text: str) -> None:
-    """And the message names no class of the code."""
-    try:
+def test_a_text_without_the_keys_is_malformed(text: str) -> None:
+    """Whatever it is, and nothing else is raised."""
+    with pytest.raises(JudgeError) as caught:
         parse_reply(sample_prompt(), Reply(text=text))
-    except JudgeError as error:
-        assert error.outcome is JudgeOutcome.MALFORMED
+
+    assert caught.value.outcome is JudgeOutcome.MALFORMED
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from toolgrade._internal.text import plural
 from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import LLMTestCase
-from toolgrade.judge.evidence import EvidenceBuilder
-from toolgrade.judge.interactions import unit_of
+from toolgrade.judge.evidence import EvidenceBuilder, unit_of
 from toolgrade.judge.judge import PromptResult
 from toolgrade.judge.prompts import Criterion, prompt_for
 from toolgrade.judge.protocol import Decision, Prompt

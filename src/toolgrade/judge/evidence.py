@@ -1,8 +1,9 @@
 """Evidence for a judge: the JSON document that shows a case, with an id on everything a verdict may rest on.
 
-Each question shows only what it needs, long values are visibly truncated, and secrets are redacted. `prompts` turns the
-document into text that no value can break out of. Marks stand beside a value, under a key that ends in `_cut_off`,
-`_not_recorded` or `_left_out`: a key of that name inside a value is data.
+A case is judged in units: a user's request and everything the agent did about it. Each question shows only what it
+needs, long values are visibly truncated, and secrets are redacted. `prompts` turns the document into text that no value
+can break out of. Marks stand beside a value, under a key that ends in `_cut_off`, `_not_recorded` or `_left_out`: a key
+of that name inside a value is data.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from itertools import count, groupby
+from typing import Any, TypeAlias
 
-from toolgrade._internal.images import DATA_URL, image_type, replace_images
-from toolgrade._internal.json import JsonObject, canonical_json, short_repr
+from toolgrade._internal.images import replace_images
+from toolgrade._internal.json import JsonObject, canonical_json
 from toolgrade.calls import CallStatus, Execution, ToolCall, ToolSpec
-from toolgrade.cases import MLLMImage
-from toolgrade.errors import ConfigurationError, InvalidDataError
-from toolgrade.judge.interactions import CaseCall, CaseMessage, Unit
+from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMImage, MLLMTestCase, Turn, input_with_images
+from toolgrade.judge.images import LARGEST, ImageAccess, Picture, read_image
 from toolgrade.redact import Redactor
+
+Content: TypeAlias = "str | list[str | MLLMImage]"
 
 LONGEST_TEXT = 8_000
 """Characters of one message, description, schema or set of arguments."""
@@ -36,36 +38,114 @@ MOST_DONE = 200
 """Calls before the one in question that are shown; earlier ones are counted."""
 MOST_RESULT_IMAGES = 20
 """Images in results that one question sends, those of the latest calls; of others it shows type and hash."""
-LARGEST = 20_000_000
-"""Bytes of the largest image that is sent."""
 _PARALLEL = {"asked_at_once_with_the_call": True}
 """Field of a call that the model asked for together with the call in question."""
 _PARALLEL_CHARACTERS = len(canonical_json(_PARALLEL)) - len("{}") + len(",")
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An image with its id in the evidence, a `data:` URL or address, and the SHA-256 of its bytes or address."""
-
-    id: str
-    url: str
-    sha256: str
+_NO_IMAGES = ImageAccess()
 
 
 @dataclass(frozen=True, slots=True)
-class ImageAccess:
-    """What may be read of images: files in a folder (`None`: no file), and whether addresses may be passed on.
+class CaseCall:
+    """One call of a case.
 
-    Nothing is ever fetched here. An image at an address is passed on as that address, and only if the user allowed it:
-    the judge's provider then fetches it. A file is read only from the folder that the user named: a case does not say
-    who made it, and a data set could name any file of this machine.
+    `number` counts all calls of the case from 1, and its id in the evidence is `c<number>`. `turn` is the position of
+    its turn from 0, `None` in a case without turns; `position` is its place in that `tools_called`, from 0.
     """
 
-    folder: Path | None = None
-    addresses: bool = False
+    number: int
+    call: ToolCall
+    turn: int | None
+    position: int
 
 
-_NO_IMAGES = ImageAccess()
+@dataclass(frozen=True, slots=True)
+class CaseMessage:
+    """One message of a case with its calls; `number` counts from 1, and its id in the evidence is `m<number>`."""
+
+    number: int
+    role: str
+    content: Content
+    calls: tuple[CaseCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit interaction; `index` counts from 0, `earlier` holds all messages before it.
+
+    `request` holds the user's messages, none where the agent began on its own; `response` the agent's. `has_turns` says
+    that its messages are turns of a conversation, `is_multimodal` that the judge is sent the images of the case.
+    """
+
+    index: int
+    earlier: tuple[CaseMessage, ...]
+    request: tuple[CaseMessage, ...]
+    response: tuple[CaseMessage, ...]
+    has_turns: bool = True
+    is_multimodal: bool = False
+
+    @property
+    def calls(self) -> tuple[CaseCall, ...]:
+        """Its calls, in order."""
+        return tuple(call for message in self.response for call in message.calls)
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """Positions of its turns, from 0; empty in a case without turns."""
+        return tuple(message.number - 1 for message in (*self.request, *self.response)) if self.has_turns else ()
+
+
+def unit_of(case: LLMTestCase | MLLMTestCase) -> Unit:
+    """Return a case of one question as one unit; the case must have `tools_called` and `input`."""
+    calls = tuple(CaseCall(index + 1, call, None, index) for index, call in enumerate(case.tools_called or ()))
+    request = CaseMessage(1, "user", input_with_images(case) or "")
+    response = CaseMessage(2, "assistant", case.actual_output or "", calls)
+    return Unit(0, (), (request,), (response,), has_turns=False, is_multimodal=isinstance(case, MLLMTestCase))
+
+
+def units_of(case: ConversationalTestCase) -> tuple[tuple[Unit, ...], list[str]]:
+    """Return the units of a conversation, and notes about the turns that are in none.
+
+    A unit is a run of user turns with the assistant turns up to the next user turn. Assistant turns before the first
+    user turn are a unit of their own if they call tools, else only context; user turns after the last assistant turn
+    are not answered, and not a unit.
+    """
+    messages = _messages_of(case.turns)
+    units: list[Unit] = []
+    notes: list[str] = []
+    request: tuple[CaseMessage, ...] = ()
+    # A user may need several turns to say one thing, and an agent several to answer: runs of one role are not split.
+    for role, group in groupby(messages, key=lambda message: message.role):
+        run = tuple(group)
+        if role == "user":
+            request = run
+            continue
+        # A greeting is not judged, but an agent that acts before it is asked is.
+        if request or any(message.calls for message in run):
+            begin = (*request, *run)[0].number - 1
+            units.append(Unit(len(units), tuple(messages[:begin]), request, run))
+        if not request:
+            fate = "judged as calls without a request" if units else "not judged, since it calls no tool"
+            notes.append(f"{_turns_text(run)} before the first user turn: {fate}")
+        request = ()
+    if request:
+        notes.append(f"{_turns_text(request)} at the end: not answered, so not judged")
+    return tuple(units), notes
+
+
+def _messages_of(turns: Sequence[Turn]) -> list[CaseMessage]:
+    messages: list[CaseMessage] = []
+    numbers = count(1)
+    for index, turn in enumerate(turns):
+        calls = [CaseCall(next(numbers), call, index, place) for place, call in enumerate(turn.tools_called or ())]
+        messages.append(CaseMessage(index + 1, turn.role, turn.content, tuple(calls)))
+    return messages
+
+
+def _turns_text(messages: Sequence[CaseMessage]) -> str:
+    first, last, role = messages[0].number, messages[-1].number, messages[0].role
+    return f"{role} turn #{first}" if first == last else f"{role} turns #{first} to #{last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,79 +367,3 @@ def _evidence(document: JsonObject, pictures: Sequence[Picture]) -> Evidence:
         ids.append(document["call"]["id"])
     ids += [picture.id for picture in pictures]
     return Evidence(document, tuple(dict.fromkeys(ids)), tuple(pictures))
-
-
-def read_image(image: MLLMImage, id: str, access: ImageAccess) -> Picture:
-    """Return an image under an id.
-
-    Raises:
-        ConfigurationError: The image is an address or a file, and these are not allowed.
-        InvalidDataError: The image is missing, outside of the folder, too large, not a PNG, JPEG, GIF or WebP image, or
-            contradicts its `mime_type`.
-    """
-    if image.url is not None and not image.url.startswith("data:"):
-        return _picture_at_address(image.url, id, allow_addresses=access.addresses)
-    name = repr(image.path) if image.path is not None else "given as data"
-    content, declared = _read_content(image, access.folder)
-    if len(content) > LARGEST:
-        message = f"the image {name} has {len(content):,} bytes or more; a judge is sent at most {LARGEST:,}"
-        raise InvalidDataError(message)
-    # The type is read from the bytes, so that a file that is not an image is never sent, whatever its name.
-    mime = image_type(content)
-    if mime is None:
-        raise InvalidDataError(f"the image {name} is not a PNG, JPEG, GIF or WebP; it begins with {content[:12]!r}")
-    if declared is not None and declared.lower().replace("image/jpg", "image/jpeg") != mime:
-        raise InvalidDataError(f"the image {name} declares {declared!r}, but its bytes are {mime!r}; correct mime_type")
-    text = base64.b64encode(content).decode("ascii")
-    return Picture(id, f"data:{mime};base64,{text}", hashlib.sha256(content).hexdigest())
-
-
-def _picture_at_address(url: str, id: str, *, allow_addresses: bool) -> Picture:
-    if not allow_addresses:
-        advice = "allow it with Judge(..., image_addresses=True), or give the image as data"
-        raise ConfigurationError(f"the judge would have to fetch the image at {short_repr(url)}; {advice}")
-    if not url.startswith(("https://", "http://")):
-        raise InvalidDataError(f"the address of an image must begin with https:, http: or data:, got {short_repr(url)}")
-    return Picture(id, url, hashlib.sha256(url.encode()).hexdigest())
-
-
-def _read_content(image: MLLMImage, folder: Path | None) -> tuple[bytes, str | None]:
-    """Return the bytes of an image, at most one more than is allowed of a file, and the declared type."""
-    if image.path is not None:
-        return _read_file(image.path, folder), image.mime_type
-    if image.data is not None:
-        return base64.b64decode(image.data), image.mime_type
-    match = DATA_URL.fullmatch(image.url or "")
-    if match is None:
-        message = f"a data: URL of an image must have the form data:image/png;base64,..., got {short_repr(image.url)}"
-        raise InvalidDataError(message)
-    try:
-        return base64.b64decode(match["data"], validate=True), image.mime_type or match["mime"]
-    except ValueError as error:
-        raise InvalidDataError(f"the data: URL of an image does not hold base64 text: {error}") from None
-
-
-def _read_file(name: str, folder: Path | None) -> bytes:
-    """Return the bytes of a file in a folder, at most one more than is allowed; a relative name is one in the folder.
-
-    Raises:
-        ConfigurationError: There is no folder.
-        InvalidDataError: The file is elsewhere, not a regular file, or cannot be read.
-    """
-    if folder is None:
-        advice = "name the folder of its images with Judge(..., image_folder=...), or give the image as data"
-        raise ConfigurationError(
-            f"the image {name!r} is a file, and a case may name any file of this machine; {advice}"
-        )
-    try:
-        # Links are followed here, so that one that leads out of the folder is seen.
-        path = (folder / name).resolve(strict=True)
-        if not path.is_relative_to(folder.resolve()):
-            raise InvalidDataError(f"the image {name!r} must lie in image_folder {str(folder)!r}, got {str(path)!r}")
-        # Opening a named pipe waits for another program, and a device may have no end.
-        if not path.is_file():
-            raise InvalidDataError(f"the image {name!r} must be a regular file; give another path")
-        with path.open("rb") as file:
-            return file.read(LARGEST + 1)
-    except (OSError, ValueError, RuntimeError) as error:  # the last for links in a circle
-        raise InvalidDataError(f"the image {name!r} cannot be read: {error}") from error

@@ -28,7 +28,7 @@ from toolgrade.judge.cost import (
     estimate_cost,
     read_prices,
 )
-from toolgrade.judge.evidence import ImageAccess
+from toolgrade.judge.images import ImageAccess
 from toolgrade.judge.models import (
     ModelLike,
     check_model,

@@ -22,8 +22,7 @@ from toolgrade.errors import InvalidDataError, JudgeOutcome
 from toolgrade.expect.argument_validation import Schemas, Violation
 from toolgrade.judge.canary import canary_prompts, check_canaries
 from toolgrade.judge.cost import add_costs, add_usage
-from toolgrade.judge.evidence import Evidence, EvidenceBuilder
-from toolgrade.judge.interactions import CaseCall, Unit
+from toolgrade.judge.evidence import CaseCall, Evidence, EvidenceBuilder, Unit
 from toolgrade.judge.judge import Judge, JudgeLike, PromptResult
 from toolgrade.judge.prompts import VERSION, Criterion, prompt_for
 from toolgrade.judge.protocol import Decision, Prompt, Verdict

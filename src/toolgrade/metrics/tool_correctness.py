@@ -222,7 +222,7 @@ class ToolCorrectnessMetric(Metric):
         tools = read_tools(case.available_tools if self.available_tools is None else self.available_tools)
         if tools is None:
             return None
-        from toolgrade.judge.interactions import unit_of  # noqa: PLC0415 - loaded with the judge
+        from toolgrade.judge.evidence import unit_of  # noqa: PLC0415 - loaded with the judge
         from toolgrade.judge.questions import questions_about  # noqa: PLC0415 - loaded with the judge
 
         with CaseBudget():

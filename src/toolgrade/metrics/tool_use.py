@@ -17,7 +17,7 @@ from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
     from toolgrade.judge import JudgeLike
-    from toolgrade.judge.interactions import Unit
+    from toolgrade.judge.evidence import Unit
     from toolgrade.judge.questions import Questions, Replies
 
 
@@ -109,7 +109,7 @@ class ToolUseMetric(Metric):
 
     def _units(self, case: ConversationalTestCase) -> tuple[tuple[Unit, ...], list[str]]:
         """Return the units of a conversation, and notes about the turns that are in none."""
-        from toolgrade.judge.interactions import units_of  # noqa: PLC0415 - loaded with the judge
+        from toolgrade.judge.evidence import units_of  # noqa: PLC0415 - loaded with the judge
 
         if not isinstance(case, ConversationalTestCase):
             name = type(self).__name__

@@ -15,6 +15,7 @@ local = OpenAIJudge("qwen3", base_url="http://127.0.0.1:11434/v1")
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -262,7 +263,7 @@ class OpenAIJudge:
                 raw: Any = await client.responses.with_raw_response.create(input="", **options)
             else:
                 raw = await client.chat.completions.with_raw_response.create(messages=[], **options)
-            content = _object_in(raw)
+            content = read_object(_content_of(raw))
             usage = usage_of(content)
             if usage:
                 attempts.usage = add_usage(attempts.usage, usage)
@@ -296,8 +297,7 @@ class OpenAIJudge:
         attempts = self._max_attempts if retry else 1
         client = client.with_options(max_retries=attempts - 1, timeout=timeout or self._timeout)
         try:
-            raw = await send(client)
-            return cast("bytes", raw.content)
+            return _content_of(await send(client))
         except Exception as error:  # noqa: BLE001 - whatever its parts raise
             raise self._failure(error, _Attempts(1)) from None
 
@@ -441,29 +441,26 @@ async def _note_refusal(response: Any) -> None:  # noqa: ANN401 - of the HTTP cl
         return
     await response.aread()
     refusal = Refusal.of(response)
-    if refusal.outcome is not JudgeOutcome.TRANSIENT:
+    if refusal.outcome is not JudgeOutcome.TRANSIENT or refusal.may_concern_form:
         response.headers["x-should-retry"] = "false"
     attempts = _attempts.get()
     if attempts is not None:
         attempts.refusal = refusal
 
 
-def _object_in(raw: Any) -> JsonObject:  # noqa: ANN401 - a raw response of OpenAI's client
-    """Return the body of a response.
-
-    Raises:
-        JudgeError: It is not a JSON object, or was not read.
-    """
+def _content_of(raw: Any) -> bytes:  # noqa: ANN401 - a raw response of OpenAI's client
+    """Return the body of a response; raise if it was refused."""
     problem = raw.http_response.extensions.get(PROBLEM)
     if problem:
         raise JudgeError(problem, JudgeOutcome.MALFORMED)
-    return read_object(raw.content)
+    return cast("bytes", raw.content)
 
 
 def _retry_after(response: Any) -> float:  # noqa: ANN401 - of the HTTP client
-    """Return the seconds that an endpoint asks to wait; 0 without a number."""
+    """Return the seconds that an endpoint asks to wait; 0 without a finite number."""
     with suppress(ValueError):
-        return float(response.headers.get("retry-after", ""))
+        seconds = float(response.headers.get("retry-after", ""))
+        return seconds if math.isfinite(seconds) else 0.0
     return 0.0
 
 
