@@ -334,12 +334,12 @@ def test_a_server_that_says_not_to_ask_again_is_heeded() -> None:
 @pytest.mark.parametrize("header", ["0", "-1", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", "inf", "nan"])
 def test_a_pause_that_is_none_keeps_the_back_off(monkeypatch: pytest.MonkeyPatch, header: str) -> None:
     """A deadline that ends in refusals says so, after few requests."""
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.2)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.5)
     refusal = HttpFault.status(429, "slow down", headers={"retry-after": header})
     with FakeOpenAI(answer=lambda _: refusal) as server:
-        fails(judge(server, deadline=0.5), JudgeOutcome.TRANSIENT, "HTTP 429.*slow down.*deadline")
+        fails(judge(server, deadline=2), JudgeOutcome.TRANSIENT, "HTTP 429.*slow down.*deadline")
 
-    assert len(server.requests) < 5
+    assert len(server.requests) <= 4
 
 
 def test_overload_is_waited_out() -> None:

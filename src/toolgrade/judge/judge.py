@@ -235,11 +235,6 @@ class Judge:
         """Whether questions are asked over the Batch API: then all that can be asked should be asked at once."""
         return self._batch is not None
 
-    @property
-    def has_cache(self) -> bool:
-        """Whether verdicts are cached."""
-        return self._cache is not None
-
     def key_of(self, prompt: Prompt) -> str:
         """Return the cache key of a prompt.
 
@@ -284,7 +279,7 @@ class Judge:
         """Yield the first prompt of each key with its cached reply."""
         keys: set[str] = set()
         for prompt in prompts:
-            key = self.key_of(prompt) if self.has_cache else cache_key(prompt, {})
+            key = cache_key(prompt, {}) if self._cache is None else self.key_of(prompt)
             if key not in keys:
                 keys.add(key)
                 yield prompt, self.cached(prompt)

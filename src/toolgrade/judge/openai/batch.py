@@ -302,7 +302,11 @@ class BatchModel:
         return dict.fromkeys(missing, error) | answers
 
     async def _call(self, send: _Send, *, retry: bool = True, timeout: float | None = None) -> JsonObject:
-        return read_object(await self._model.call(send, retry=retry, timeout=timeout))
+        content = await self._model.call(send, retry=retry, timeout=timeout)
+        try:
+            return read_object(content)
+        except JudgeError as error:  # of a proxy, perhaps
+            raise JudgeError(str(error), JudgeOutcome.TRANSIENT) from None
 
 
 def _name(batch: PendingBatch) -> str:

@@ -55,7 +55,7 @@ _OVERLOAD_SECONDS = 8.0
 
 @dataclass(slots=True)
 class _Attempts:
-    """The requests for one question: how many, the tokens they used, and the refusal of the last one."""
+    """The requests for one question: how many, the tokens they used, and the last refusal."""
 
     sent: int = 0
     usage: dict[str, int] = field(default_factory=dict[str, int])
@@ -432,7 +432,6 @@ async def _count(_request: object) -> None:
     attempts = _attempts.get()
     if attempts is not None:
         attempts.sent += 1
-        attempts.refusal = None
 
 
 async def _note_refusal(response: Any) -> None:  # noqa: ANN401 - of the HTTP client
