@@ -407,24 +407,21 @@ def test_fatal_error_is_not_retried(fault: HttpFault) -> None:
 def test_after_a_fatal_fault_a_run_ends_and_the_next_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Later questions in the same event loop are not sent for a while; another loop sends at once."""
 
-    async def main(endpoint: OpenAIJudge) -> list[Any]:
-        result = []
-        for seconds in (0, 0, 0, 0.3):
+    async def main(tested: Judge, *pauses: float) -> list[JudgeOutcome]:
+        outcomes = []
+        for seconds in pauses:
             await asyncio.sleep(seconds)
-            try:
-                result.append((await endpoint.complete(prompt())).text)
-            except JudgeError as error:
-                result.append(error.outcome)
-        return result
+            outcomes.append((await tested.ask(prompt())).outcome)
+        return outcomes
 
-    monkeypatch.setattr("toolgrade.judge.openai.client._BLOCKED_SECONDS", 0.2)
-    with FakeOpenAI(HttpFault.status(401, "revoked"), YES, YES) as server:
-        endpoint = judge(server)
-        first = asyncio.run(main(endpoint))
-        second = ask(endpoint)
+    with FakeOpenAI(HttpFault.status(401, "revoked"), HttpFault.status(401, "revoked"), YES, YES) as server:
+        endpoint = Judge(judge(server), cache=None)
+        first = asyncio.run(main(endpoint, 0, 0, 0))
+        monkeypatch.setattr("toolgrade.judge.judge._BLOCKED_SECONDS", 0.2)
+        second = asyncio.run(main(endpoint, 0, 0.3))
 
-    assert first == [JudgeOutcome.FATAL, JudgeOutcome.ABORTED, JudgeOutcome.ABORTED, YES]
-    assert second.text == YES
+    assert first == [JudgeOutcome.FATAL, JudgeOutcome.ABORTED, JudgeOutcome.ABORTED]
+    assert second == [JudgeOutcome.FATAL, JudgeOutcome.OK]
     assert len(server.requests) == 3
 
 

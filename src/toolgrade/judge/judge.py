@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,8 @@ from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.stats.number_checks import check_positive
 
 _DEFAULT_CONCURRENCY = 16
+_BLOCKED_SECONDS = 30.0
+"""Seconds for which nothing is sent from an event loop after a permanent error."""
 
 JudgeLike: TypeAlias = "Judge | ModelLike"
 """The values that `judge=` accepts."""
@@ -91,11 +94,12 @@ class PromptResult:
 
 
 class _Waiting:
-    """What waits in one event loop: the queue for the model, and the questions under way by their keys."""
+    """What belongs to one event loop: the queue for the model, the questions under way, and until when it is closed."""
 
     def __init__(self, max_concurrency: int | None) -> None:
         self.slots = nullcontext() if max_concurrency is None else asyncio.Semaphore(max_concurrency)
         self.pending: dict[str, asyncio.Future[PromptResult | None]] = {}
+        self.blocked_until, self.permanent_problem = 0.0, ""
 
 
 class Judge:
@@ -292,21 +296,19 @@ class Judge:
             self._cache.put(self.key_of(prompt), reply)
         return result
 
-    async def ask(self, prompt: Prompt, abort: asyncio.Event | None = None, /) -> PromptResult:
+    async def ask(self, prompt: Prompt, /) -> PromptResult:
         """Return the result of one prompt: from the cache, or from the model.
 
         While a question is pending, the same question from this event loop waits for its verdict instead of being sent.
-
-        Args:
-            prompt: The prompt.
-            abort: A set event means that the prompt is not sent any more.
+        After a permanent error (a wrong key, an exhausted account, an unknown model) nothing is sent from this event
+        loop for half a minute, so that a long run ends instead of failing question by question.
 
         Raises:
             ToolgradeError: The judge cannot be asked at all: a package is missing, a setting is wrong, the cache is
                 unusable. A failure of a single question is an outcome instead.
         """
         if self._cache is None:
-            return await self._request(prompt, abort)
+            return await self._request(prompt)
         key = self.key_of(prompt)
         result = self._cached_result(prompt, self._cache.get(key))
         if result is not None:
@@ -318,10 +320,10 @@ class Judge:
             if result is None and first is not None and self.is_batched:  # another batch may take another day
                 return replace(first, prompt=prompt, usage={}, requests=0, cost=0.0)
             # Only verdicts are shared: if the other request fails, each waiting one asks for itself.
-            return result or await self._request(prompt, abort)
+            return result or await self._request(prompt)
         pending[key] = asyncio.get_running_loop().create_future()
         try:
-            result = await self._request(prompt, abort)
+            result = await self._request(prompt)
             return result
         finally:
             pending.pop(key).set_result(result)
@@ -334,25 +336,27 @@ class Judge:
             return None
         return PromptResult(prompt, JudgeOutcome.OK, result.verdict, model=result.model, cached=True)
 
-    async def _request(self, prompt: Prompt, abort: asyncio.Event | None) -> PromptResult:
+    async def _request(self, prompt: Prompt) -> PromptResult:
         """Return the result of sending one prompt to the model; a malformed reply is asked for again once."""
-        result = await self._sent(prompt, abort)
+        result = await self._sent(prompt)
         if result.outcome is not JudgeOutcome.MALFORMED or self.is_batched:  # another batch may take another day
             return result
-        again = await self._sent(prompt, abort)
+        again = await self._sent(prompt)
         usage, cost = add_usage(result.usage, again.usage), add_costs([result.cost, again.cost])
         return replace(again, usage=usage, requests=result.requests + again.requests, cost=cost)
 
-    async def _sent(self, prompt: Prompt, abort: asyncio.Event | None) -> PromptResult:
+    async def _sent(self, prompt: Prompt) -> PromptResult:
         """Return the result of sending one prompt to the model once."""
-        model = self.model
+        model, here = self.model, self._waiting.get()
         try:
-            async with self._waiting.get().slots:
-                if abort is not None and abort.is_set():
-                    problem = "not asked: an earlier question met a permanent error"
-                    return PromptResult(prompt, JudgeOutcome.ABORTED, problem=problem)
+            async with here.slots:
+                if time.monotonic() < here.blocked_until:
+                    return PromptResult(prompt, JudgeOutcome.ABORTED, problem=here.permanent_problem)
                 reply = await asyncio.wait_for(request_reply(model, prompt), self._timeout)
         except JudgeError as error:
+            if error.outcome is JudgeOutcome.FATAL:
+                here.blocked_until = time.monotonic() + _BLOCKED_SECONDS
+                here.permanent_problem = f"not asked: another question met a permanent error, {error}"
             return self._failure(prompt, error)
         except ToolgradeError:
             raise

@@ -78,18 +78,10 @@ class Questions:
         return run_sync(self.a_ask())
 
     async def a_ask(self) -> Replies:
-        """Return the replies of the judge; after a fatal one, prompts that were not sent yet are aborted."""
-        abort = asyncio.Event()
-
-        async def result_of(prompt: Prompt) -> PromptResult:
-            result = await self.judge.ask(prompt, abort)
-            if result.outcome is JudgeOutcome.FATAL:
-                abort.set()
-            return result
-
+        """Return the replies of the judge."""
         if not (self.at_once or self.judge.is_batched):
-            return Replies(self, tuple([await result_of(prompt) for prompt in self.prompts]))
-        tasks = [asyncio.ensure_future(result_of(prompt)) for prompt in self.prompts]
+            return Replies(self, tuple([await self.judge.ask(prompt) for prompt in self.prompts]))
+        tasks = [asyncio.ensure_future(self.judge.ask(prompt)) for prompt in self.prompts]
         try:
             return Replies(self, tuple(await asyncio.gather(*tasks)))
         except BaseException:

@@ -47,8 +47,6 @@ _ENVIRONMENT = "TOOLGRADE_JUDGE_"
 _OPENAI = "https://api.openai.com/v1"
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 _NEVER = 10 * 365 * 24 * 3600.0
-_BLOCKED_SECONDS = 30.0
-"""Seconds for which nothing is sent from an event loop after a permanent error."""
 _OVERLOAD_SECONDS = 8.0
 """Seconds after which an overloaded endpoint is asked again once OpenAI's client has given up."""
 
@@ -76,9 +74,7 @@ class OpenAIJudge:
     words alone, which is remembered as long as this object lives.
 
     One object may serve several threads and event loops: each loop has a client of its own, which is closed when the
-    loop shuts down. No key is read and no client built before the first request. After a permanent error (a wrong key,
-    an exhausted account, an unknown model) nothing is sent from that event loop for half a minute, so that a long run
-    ends instead of failing question by question.
+    loop shuts down. No key is read and no client built before the first request.
 
     Args:
         model: Name of the model at the endpoint.
@@ -197,9 +193,6 @@ class OpenAIJudge:
         """
         here, attempts = self._here.get(), _Attempts()
         async with here.slots:
-            if time.monotonic() < here.blocked_until:
-                problem = f"not asked: another request met a permanent error, {here.permanent_problem}"
-                raise attempts.error(problem, JudgeOutcome.ABORTED)
             _attempts.set(attempts)
             try:
                 reply = await asyncio.wait_for(self._reply(prompt, attempts), self._deadline)
@@ -209,10 +202,6 @@ class OpenAIJudge:
                 else:
                     problem, outcome = "no answer", JudgeOutcome.TIMEOUT
                 raise attempts.error(f"{problem}, until the deadline of {self._deadline:g} s", outcome) from None
-            except JudgeError as error:
-                if error.outcome is JudgeOutcome.FATAL:
-                    here.blocked_until, here.permanent_problem = time.monotonic() + _BLOCKED_SECONDS, str(error)
-                raise
         return reply.model_copy(update={"usage": attempts.usage, "attempts": attempts.sent})
 
     async def _reply(self, prompt: Prompt, attempts: _Attempts) -> Reply:
@@ -416,7 +405,6 @@ class _LoopState:
         self.client: AsyncOpenAI | None = None
         self.lifetime: AsyncGenerator[None, None] | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.blocked_until, self.permanent_problem = 0.0, ""
         self.overloaded_until = 0.0
         self.overload: Refusal | None = None
 
