@@ -83,15 +83,18 @@ def test_conversations_are_judged_as_a_whole(server: FakeOpenAI, tmp_path: Path)
 
 
 def test_recorded_messages_are_judged_as_a_conversation(server: FakeOpenAI, tmp_path: Path) -> None:
-    """The tools come from the log where it has them."""
-    log = messages(1) | {"tools": [{"type": "function", "function": tool} for tool in TOOLS]}
-    (tmp_path / "log.json").write_text(json.dumps(log))
+    """The tools come from the log where it has them, else from the file of `--tools`."""
+    tools = [{"type": "function", "function": tool} for tool in TOOLS]
+    (tmp_path / "log.json").write_text(json.dumps(messages(1) | {"tools": tools}))
+    (tmp_path / "bare.json").write_text(json.dumps(messages(1)))
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
     options = ["--metric", "tool-use", "--judge", "m", "--judge-url", server.base_url, "--json", "-"]
-    done = RUNNER.invoke(main, ["score", str(tmp_path / "log.json"), *options])
+    for name, more in (("log.json", []), ("bare.json", ["--tools", str(tmp_path / "tools.json")])):
+        done = RUNNER.invoke(main, ["score", str(tmp_path / name), *options, *more])
 
-    assert done.exit_code == 0, done.output
-    [case] = json.loads(done.stdout)["cases"]
-    assert (case["results"][0]["score"], len(case["results"][0]["units"])) == (0.5, 2)
+        assert done.exit_code == 0, done.output
+        [case] = json.loads(done.stdout)["cases"]
+        assert (case["results"][0]["score"], len(case["results"][0]["units"])) == (0.5, 2)
 
 
 def test_the_selection_of_tools_is_judged(server: FakeOpenAI) -> None:

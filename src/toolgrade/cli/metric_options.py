@@ -13,9 +13,10 @@ import click
 
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
-from toolgrade.calls import ToolCallParams
+from toolgrade.calls import ToolCallParams, ToolSpec
+from toolgrade.cli.io import exit_on_error
 from toolgrade.cli.options import Decorator, bundle, clear_settings, is_given, options_in
-from toolgrade.cli.path_types import Target
+from toolgrade.cli.path_types import Source, Target
 from toolgrade.errors import ConfigurationError
 from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics import (
@@ -57,6 +58,7 @@ _JUDGE_OPTIONS = ("judge_url", "cache", "samples")
 _SPECIAL = (
     *("max_calls", "max_seconds", "only", "ignore_failed", "forbidden"),
     *("calls_only", "compare", "effects", "guess_effects", "error_pattern", "judge"),
+    "available_tools",
 )
 """Further ones. It is an error to give one that no chosen metric has."""
 
@@ -97,6 +99,15 @@ def _parse_effects(_context: click.Context, _option: click.Parameter, values: tu
             raise click.BadParameter(message)
         effects[name] = effect
     return effects
+
+
+def _read_tools(_context: click.Context, _option: click.Parameter, value: str | None) -> list[ToolSpec] | None:
+    if value is None:
+        return None
+    from toolgrade.cli.offered_tools import tools_in  # noqa: PLC0415 - not loaded without this option
+
+    with exit_on_error(value, "nothing was scored"):
+        return tools_in(value, None)
 
 
 def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -158,6 +169,8 @@ def _check_special(names: Sequence[str]) -> None:
 def _parameters(name: str) -> set[str]:
     """Return the names of the parameters of a metric, those without an option included."""
     parameters = set(signature(_METRICS[name]).parameters)
+    if "judge" not in parameters:  # tools are for a judge; other metrics read those of the cases
+        parameters.discard("available_tools")
     # --ignore-failed turns it on, which it is by default for task-success.
     return parameters - {"ignore_failed"} if name == "task-success" else parameters
 
@@ -166,6 +179,8 @@ def _metric(name: str, options: Mapping[str, Any], *, strict: bool) -> MetricLik
     """Return the metric of a name with those of the options that it has."""
     accepted = _parameters(name)
     parameters = drop_none({option: value for option, value in options.items() if option in accepted})
+    if "judge" not in parameters:
+        parameters.pop("available_tools", None)
     if not parameters.get("ignore_failed", True):
         # tool-correctness takes an error pattern only with ignore_failed; beside a metric of tasks it is for that one.
         parameters.pop("error_pattern", None)
@@ -252,6 +267,15 @@ metric_options: Decorator = bundle(
             show_default=True,
             metavar="N",
             help="Ask each question N times; the majority counts.",
+        ),
+        _judge_option(
+            "--tools",
+            "available_tools",
+            type=Source(),
+            callback=_read_tools,
+            metavar="FILE",
+            help="JSON file with the available tools, or cases, recorded messages or traces with them.  "
+            "[default: those of each case]",
         ),
         _effect_option(
             "--only", type=click.Choice(["read", "write"]), help="For tool-correctness: compare only these calls."
