@@ -16,7 +16,7 @@ plain_calls = st.builds(lambda name, values: ToolCall(name=name, input_parameter
 
 def drawn_calls(draw: Any, size: int = 4, values: Any = arguments) -> list[ToolCall]:
     """Called tools: with steps that never fall, or without steps."""
-    some_calls = st.builds(lambda name, given: ToolCall(name=name, input_parameters=given), names, values)
+    some_calls = st.builds(lambda name, values: ToolCall(name=name, input_parameters=values), names, values)
     calls = draw(st.lists(some_calls, max_size=size))
     if draw(st.booleans()):
         return calls

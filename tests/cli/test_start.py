@@ -81,7 +81,16 @@ def test_a_case_of_plain_calls_loads_neither_plans_nor_other_metrics(tmp_path: P
     assert {name for name in modules if name.startswith("toolgrade.metrics.")} == {
         f"toolgrade.metrics.{name}"
         for name in (
-            *("base", "call_filter", "called_tools", "case_fields", "measurement", "tool_correctness", "wording"),
+            *(
+                "base",
+                "call_filter",
+                "call_items",
+                "called_tools",
+                "case_fields",
+                "measurement",
+                "tool_correctness",
+                "wording",
+            ),
             *("effect_verbs", "name_patterns", "tool_effects"),
         )
     }

@@ -55,12 +55,12 @@ def check_against_brute_force(both: Sides, setting: dict[str, bool]) -> None:
     for pairs, crossing in ((alignment.pairs, not setting["ordered"]), (alignment.out_of_order, True)):
         compared = {"arguments": setting["arguments"], "output": setting["output"]}
         best = ranks(expected, called, left, right, crossing=crossing, **compared)
-        shown = tuple((pair.expected, pair.called) for pair in pairs)
-        assert best[shown] == max(best.values())
+        own = tuple((pair.expected, pair.called) for pair in pairs)
+        assert best[own] == max(best.values())
         if pairs is alignment.pairs:
-            assert alignment.matched == best[shown][0]
-        left = [index for index in left if index not in {e for e, _ in shown}]
-        right = [index for index in right if index not in {c for _, c in shown}]
+            assert alignment.matched == best[own][0]
+        left = [index for index in left if index not in {e for e, _ in own}]
+        right = [index for index in right if index not in {c for _, c in own}]
         if not setting["ordered"]:
             assert not alignment.out_of_order
             break

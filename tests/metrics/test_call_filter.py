@@ -11,7 +11,8 @@ import pytest
 from shorthand import calls_from
 from toolgrade import CallStatus, ConfigurationError, ToolCall, ToolEffect
 from toolgrade.matching.engine import align_list
-from toolgrade.metrics.call_filter import UNDONE, CallFilter, ComparedCalls, called_item, expected_item
+from toolgrade.metrics.call_filter import UNDONE, CallFilter, ComparedCalls
+from toolgrade.metrics.call_items import called_item, expected_item
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
 

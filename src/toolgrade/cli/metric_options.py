@@ -29,7 +29,7 @@ from toolgrade.metrics import (
     ToolRecoveryMetric,
     ToolUseMetric,
 )
-from toolgrade.metrics.call_filter import Compare
+from toolgrade.metrics.call_items import Compare
 
 _ALIKE = 0.5
 

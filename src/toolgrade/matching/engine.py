@@ -13,32 +13,20 @@ aims decide, in this order:
 5. the smallest sum of distances between the positions of a pair; of two pairs that may be exchanged at equal weight,
    those that do not cross.
 
-Similarities are exact fractions. Over their common denominator the aims are one integer for each pair, so the searches
-work without rounding, and a tie is a tie. Equal calls are paired first where that loses nothing (`call_similarity`).
-
 Cost: near-linear if names differ or calls are equal; O(k^3) at worst for k unequal calls of one name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
-from itertools import accumulate
-from math import lcm
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from toolgrade._internal.budget import current_budget
-from toolgrade.errors import LimitError
 from toolgrade.matching.alignment import Alignment, Breaks, Evidence, Item, Matching, Partners
-from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio
-from toolgrade.matching.assignment import cheapest
-from toolgrade.matching.call_similarity import Comparison
+from toolgrade.matching.any_order import Board, in_any_order, positions_left, total
+from toolgrade.matching.argument_pattern import ONE
 
 if TYPE_CHECKING:
     from toolgrade.matching.slots import Slot
-
-MOST_PAIRS: Final = 1_000_000
-"""Pairs of unequal calls of one tool that are compared; a thousand with a thousand take some seconds."""
 
 
 def align(
@@ -120,128 +108,6 @@ def _is_listed(slot: Slot) -> bool:
     return slot.required and has_one_name and not slot.after and slot.group is None
 
 
-class Board:
-    """Slots and calls, and what each call is worth to each slot.
-
-    Args:
-        patterns: The patterns of all slots.
-        called: The calls.
-        slots: The slots; none for a list, in which each pattern is a required slot.
-        steps: The step of each call of a plan; `None` where it is not known.
-        arguments: As for `align`.
-        output: As for `align`.
-
-    Attributes:
-        size: The number of slots.
-        sides: The comparison of all patterns with all calls.
-        leveled: Whether there are slots that count only once a call takes them.
-    """
-
-    def __init__(
-        self,
-        patterns: Sequence[Item],
-        called: Sequence[Item],
-        slots: Sequence[Slot] = (),
-        steps: Sequence[int | None] = (),
-        *,
-        arguments: bool,
-        output: bool,
-    ) -> None:
-        self.slots = slots
-        self.called = called
-        self.steps = steps
-        self.size = len(slots) or len(patterns)
-        self.leveled = any(not slot.required for slot in slots)
-        self._first = [*accumulate((len(slot.patterns) for slot in slots), initial=0)]
-        """The position of the first pattern of each slot among those of all."""
-        self._names = self._accepted_names() if slots else [(item.name,) for item in patterns]
-        names = {name for names in self._names for name in names}
-        self.sides = Comparison(patterns, called, names, arguments=arguments, output=output)
-
-    def _accepted_names(self) -> list[Sequence[str]]:
-        """Return, for each slot, the called names that it accepts."""
-        called_names = dict.fromkeys([item.name for item in self.called])
-        names: list[Sequence[str]] = []
-        for index, slot in enumerate(self.slots):
-            if index and self.slots[index - 1].patterns is slot.patterns:
-                names.append(names[-1])
-            elif len(slot.patterns) == 1 and slot.patterns[0].pattern is None:
-                names.append((slot.patterns[0].item.name,))
-            else:
-                current_budget().spend(len(called_names) * len(slot.patterns), "a plan with these calls")
-                names.append([name for name in called_names if any(one.named(name) for one in slot.patterns)])
-        return names
-
-    def best_pattern(self, slot: int, call: int) -> tuple[int, Ratio]:
-        """Return the position of the pattern of a slot that is most similar to a call, and the similarity."""
-        if not self.slots:
-            return slot, self.sides.ratio(slot, call)
-        best, best_ratio = self._first[slot], (-1, 1)
-        for position, pattern in enumerate(self.slots[slot].patterns, best):
-            if pattern.named(self.called[call].name):
-                ratio = self.sides.ratio(position, call)
-                if ratio[0] * best_ratio[1] > best_ratio[0] * ratio[1]:
-                    best, best_ratio = position, ratio
-        return best, best_ratio
-
-    def ratio(self, slot: int, call: int) -> Ratio:
-        """Return the similarity of a call to a slot that accepts its name."""
-        return ZERO if self.slots and self.slots[slot].is_excess else self.best_pattern(slot, call)[1]
-
-    def ratios(self, slots: Sequence[int], calls: Sequence[int]) -> dict[int, Sequence[Ratio | None]]:
-        """Return, for each slot of one part, the similarity of each call; `None` where the slot cannot take it."""
-        if not self.slots:
-            return dict(zip(slots, self.sides.ratios(slots, calls), strict=True))
-        rows: dict[tuple[int, bool, bool], list[Ratio | None]] = {}
-        keys = {slot: self.slots[slot][2:5] for slot in slots}  # slots of one family and kind are alike
-        for slot, key in keys.items():
-            if key not in rows:
-                rows[key] = [self.ratio(slot, call) if self._can_take(slot, call) else None for call in calls]
-        return {slot: rows[key] for slot, key in keys.items()}
-
-    def _can_take(self, slot: int, call: int) -> bool:
-        """Return whether a slot accepts a call by name; an optional slot takes none of another type."""
-        return self.called[call].name in self._names[slot] and (self.slots[slot].required or self.fits(slot, call))
-
-    def fits(self, slot: int, call: int) -> bool:
-        """Return whether a slot accepts a call by its name and, where that is set, by its type."""
-        name = self.called[call].name
-        return any(
-            pattern.named(name) and not self.sides.types_differ(pattern.item, self.called[call])
-            for pattern in self.slots[slot].patterns
-        )
-
-    def parts(self, slots: Iterable[int], calls: Iterable[int]) -> list[tuple[list[int], list[int]]]:
-        """Return the connected parts of these slots and calls: who can take whom by name.
-
-        Parts are solved one by one, since an assignment is cubic in their size. For a list, each name is a part.
-        """
-        calls_of: dict[str, list[int]] = {}
-        for call in calls:
-            calls_of.setdefault(self.called[call].name, []).append(call)
-        part_of: dict[str, tuple[list[int], list[str]]] = {}
-        for slot in slots:
-            part = None
-            for name in self._names[slot]:
-                if name not in calls_of:
-                    continue
-                other = part_of.get(name) or ([], [name])
-                if part is None:
-                    part = part_of[name] = other
-                    part[0].append(slot)
-                elif other is not part:
-                    part[0].extend(other[0])
-                    part[1].extend(other[1])
-                    part_of.update(dict.fromkeys(other[1], part))
-        parts: list[tuple[list[int], list[int]]] = []
-        for name, (members, names) in part_of.items():
-            if len(names) == 1:
-                parts.append((members, calls_of[name]))
-            elif name == names[0]:
-                parts.append((sorted(members), sorted([call for one in names for call in calls_of[one]])))
-        return parts
-
-
 def _aligned(board: Board, *, ordered: bool) -> Matching:
     """Return the best alignment of a board."""
     slots, every_slot, every_call = board.slots, range(board.size), range(len(board.called))
@@ -266,7 +132,9 @@ def _aligned(board: Board, *, ordered: bool) -> Matching:
     displaced: Partners = {}
     if ordered:
         # A call in the wrong place explains an empty slot and an unexpected call, and adds nothing to the score.
-        displaced = in_any_order(board, _free(every_slot, partners), _free(every_call, _calls(partners)))
+        displaced = in_any_order(
+            board, positions_left(every_slot, partners), positions_left(every_call, _calls(partners))
+        )
     excess: list[int] = []
     if board.leveled:
         excess = sorted([call for slot, (call, _) in (partners | displaced).items() if slots[slot].is_excess])
@@ -285,7 +153,7 @@ def _aligned(board: Board, *, ordered: bool) -> Matching:
         evidence=_evidence(board, every),
         breaks=breaks,
         missing=[slot for slot in empty if slots[slot].required] if slots else empty,
-        unexpected=_free(every_call, _calls(every)),
+        unexpected=positions_left(every_call, _calls(every)),
         unused=[slot for slot in empty if not slots[slot].required and not slots[slot].is_excess] if slots else (),
         gap=gap,
         excess=excess,
@@ -298,9 +166,9 @@ def _evidence(board: Board, partners: Partners) -> dict[int, Evidence]:
         partners = {slot: pair for slot, pair in partners.items() if pair[1] != ONE}
     evidence: dict[int, Evidence] = {}
     for slot, (call, ratio) in partners.items():
-        shown = board.sides.evidence(board.best_pattern(slot, call)[0] if board.slots else slot, call, ratio)
-        if shown is not None:
-            evidence[slot] = shown
+        detail = board.sides.evidence(board.best_pattern(slot, call)[0] if board.slots else slot, call, ratio)
+        if detail is not None:
+            evidence[slot] = detail
     return evidence
 
 
@@ -308,155 +176,5 @@ def _without_excess(board: Board, partners: Partners) -> Partners:
     return {slot: pair for slot, pair in partners.items() if not board.slots[slot].is_excess}
 
 
-def _free(positions: Iterable[int], occupied: Iterable[int]) -> list[int]:
-    """Return the positions that are not occupied."""
-    taken = set(occupied)
-    return [position for position in positions if position not in taken]
-
-
 def _calls(partners: Partners) -> list[int]:
     return [call for call, _ in partners.values()]
-
-
-def total(ratios: Iterable[Ratio]) -> Ratio:
-    """Return the exact sum of similarities, as numerator and denominator."""
-    # One fraction at the end: adding fractions one by one reduces each sum.
-    total, unit = 0, 1
-    for numerator, denominator in ratios:
-        if unit % denominator:
-            common = lcm(unit, denominator)
-            total, unit = total * (common // unit), common
-        total += numerator * (unit // denominator)
-    return total, unit
-
-
-def in_any_order(board: Board, slots: Sequence[int], calls: Sequence[int]) -> Partners:
-    """Return the best pairs of these slots and calls, whatever their order: an optimal assignment of each part."""
-    partners: Partners = {}
-    for members, reached in board.parts(slots, calls):
-        if not board.slots:
-            partners.update(_equal_first(board, members, reached))
-        elif len({board.slots[member].family for member in members}) == 1:
-            partners.update(_one_family(board, members, reached))
-        else:
-            partners.update(_assigned_part(board, members, reached, {}))
-    return partners
-
-
-def _one_family(board: Board, members: list[int], reached: list[int]) -> Partners:
-    """Return the best pairs of interchangeable slots: the best calls in their order, then those in excess."""
-    # An optional slot takes no call of another type, and a required one only if there is no better one.
-    usable = [call for call in reached if board.fits(members[0], call)]
-    others = [call for call in reached if call not in set(usable)]
-    ratios = {call: board.best_pattern(members[0], call)[1] for call in reached}
-    usable.sort(key=lambda call: (-Fraction(*ratios[call]), call))
-    real = [slot for slot in members if not board.slots[slot].is_excess]
-    required = sum(board.slots[slot].required for slot in members)
-    chosen = [*usable[: len(real)], *others[: max(required - len(usable), 0)]]
-    partners: Partners = {slot: (call, ratios[call]) for slot, call in zip(real, sorted(chosen), strict=False)}
-    excess = [slot for slot in members if board.slots[slot].is_excess]
-    partners.update({slot: (call, ZERO) for slot, call in zip(excess, sorted(usable[len(real) :]), strict=False)})
-    return partners
-
-
-def _equal_first(board: Board, members: list[int], reached: list[int]) -> Partners:
-    """Return the best pairs of expected calls of one name; equal ones are paired first where that loses nothing."""
-    if len(members) == 1 == len(reached):
-        return {members[0]: (reached[0], board.sides.ratio(members[0], reached[0]))}
-    equal, is_complete = board.sides.equal_pairs(members, reached)
-    if not is_complete:
-        return _assigned_part(board, members, reached, equal)
-    partners: Partners = {slot: (call, ONE) for slot, call in equal.items()}
-    if len(equal) < min(len(members), len(reached)):
-        members, reached = _free(members, equal), _free(reached, equal.values())
-        partners.update(_assigned_part(board, members, reached, {}))
-    return partners
-
-
-def _assigned_part(board: Board, members: list[int], reached: list[int], equal: Mapping[int, int]) -> Partners:
-    """Return the optimal assignment of one part."""
-    if len(members) == 1 == len(reached) and not board.slots:
-        return {members[0]: (reached[0], board.sides.ratio(members[0], reached[0]))}
-    return assigned(PairWeights(board, [(members, reached)], equal, leveled=True), members, reached)
-
-
-def assigned(weights: PairWeights, slots: Sequence[int], calls: Sequence[int]) -> Partners:
-    """Return the optimal assignment of slots to calls."""
-    costs = [[-weight for weight in weights.row(slot, calls)] for slot in slots]
-    partners: Partners = {}
-    for slot, row, column in zip(slots, costs, cheapest(costs), strict=True):
-        if column >= 0 and row[column]:
-            partners[slot] = calls[column], weights.ratio(slot, calls[column])
-    return partners
-
-
-def check_size(board: Board, members: Sequence[int], reached: Sequence[int]) -> None:
-    """Raise `LimitError` if there are too many pairs of one part."""
-    if len(members) * len(reached) > MOST_PAIRS:
-        name = board.called[reached[0]].name
-        raise LimitError(
-            f"{len(members):,} expected and {len(reached):,} called calls of {name!r} are unequal: at most "
-            f"{MOST_PAIRS:,} pairs are compared; split the case"
-        )
-
-
-class PairWeights:
-    """The aims of the pairs of some parts as one integer for each pair; 0 where a slot cannot take a call.
-
-    With k pairs at most and positions below `size`, distances add up to less than `per_pair`, pairs to less than
-    `per_equal`, equal pairs to less than the smallest difference between two sums of similarities, and all that to less
-    than the smallest level.
-
-    Args:
-        board: The slots and calls.
-        parts: The parts; there is at least one.
-        equal: The partners of equal calls.
-        leveled: Whether slots that count only once a call takes them come before similarity.
-    """
-
-    def __init__(
-        self, board: Board, parts: Sequence[tuple[list[int], list[int]]], equal: Mapping[int, int], *, leveled: bool
-    ) -> None:
-        self.board = board
-        self.equal = equal
-        self.calls = {slot: reached for members, reached in parts for slot in members}
-        self.ratios: dict[int, Sequence[Ratio | None]] = {}
-        for members, reached in parts:
-            check_size(board, members, reached)
-            self.ratios.update(board.ratios(members, reached))
-        pairs = sum(min(len(members), len(reached)) for members, reached in parts) + 1
-        size = max(max(members[-1], reached[-1]) for members, reached in parts) + 1
-        unit = lcm(*{ratio[1] for row in self.ratios.values() for ratio in row if ratio is not None})
-        self.per_pair = pairs * size
-        self.per_equal = self.per_pair * pairs
-        self.whole = unit * self.per_equal * pairs
-        lowest = 2 * self.whole * pairs
-        self.levels = (lowest, lowest * pairs, lowest * pairs * pairs) if leveled and board.leveled else ()
-
-    def ratio(self, slot: int, call: int) -> Ratio:
-        """Return the similarity of a pair."""
-        return self.ratios[slot][self.calls[slot].index(call)] or ZERO
-
-    def row(self, slot: int, calls: Sequence[int] | None = None) -> list[int]:
-        """Return the weights of a slot with these calls, by default with those of its part."""
-        own_calls = self.calls[slot]
-        per_pair, whole = self.per_pair, self.whole
-        weights = [
-            0 if ratio is None else ratio[0] * (whole // ratio[1]) + per_pair - abs(slot - call)
-            for ratio, call in zip(self.ratios[slot], own_calls, strict=True)
-        ]
-        # Only the k-th with the k-th counts as equal; other equal calls are ordinary pairs of similarity 1.
-        partner = self.equal.get(slot)
-        if partner is not None and partner in own_calls:
-            weights[own_calls.index(partner)] += self.per_equal
-        if self.levels:
-            own = self.board.slots[slot]
-            level = self.levels[2 if own.required else int(not own.is_excess)]
-            weights = [
-                weight + level if weight and self.board.fits(slot, call) else weight
-                for weight, call in zip(weights, own_calls, strict=True)
-            ]
-        if calls is None or calls is own_calls:
-            return weights
-        by_call = dict(zip(own_calls, weights, strict=True))
-        return [by_call.get(call, 0) for call in calls]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from toolgrade.matching.alignment import Partners
+from toolgrade.matching.any_order import Board, PairWeights, assigned
 from toolgrade.matching.argument_pattern import ONE
-from toolgrade.matching.engine import Board, PairWeights, assigned
 
 
 def in_order(board: Board) -> Partners:

@@ -23,10 +23,10 @@ from typing import TypeAlias
 
 from toolgrade._internal.budget import current_budget
 from toolgrade.matching.alignment import Breaks, Partners
-from toolgrade.matching.engine import Board, in_any_order, total
+from toolgrade.matching.any_order import Board, in_any_order, total
 
 Pairs: TypeAlias = "dict[int, int]"
-"""The call that each slot has taken."""
+"""The call that each slot has paired."""
 
 MOST_NODES = 20_000
 """Nodes after which the search is given up; about a second. All searches of a case have `MOST_SEARCH_NODES`."""
@@ -161,8 +161,8 @@ class Rules:
         settled = {slot: pair for slot, pair in partners.items() if self.board.slots[slot].is_excess}
         moved: dict[int, Breaks] = {}
         for members in families.values():  # required ones come first
-            taken = sorted(partners.keys() & set(members), key=lambda one: (one in broken, partners[one][0]))
-            for own, before in zip(members, taken, strict=False):
+            paired = sorted(partners.keys() & set(members), key=lambda one: (one in broken, partners[one][0]))
+            for own, before in zip(members, paired, strict=False):
                 settled[own] = partners[before]
                 if before in broken:
                     moved[own] = broken[before]
@@ -170,7 +170,7 @@ class Rules:
 
 
 class _Search:
-    """The state of the search: who has taken which call, and the best alignment so far.
+    """The state of the search: who has paired which call, and the best alignment so far.
 
     Slots are filled in an order in which those come first that others must come after, so that it is known at once
     whether a pair comes too early.

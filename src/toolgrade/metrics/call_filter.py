@@ -1,4 +1,4 @@
-"""The calls of a case that a metric compares, as items: without those that did nothing, and of one effect if asked for.
+"""The calls of a case that a metric compares: without those that did nothing, and of one effect if asked for.
 
 Calls are left out on both sides before anything is counted. An alignment of the remaining calls is brought back to
 their positions in the case, so that findings, reasons and tables refer to the calls that people see there.
@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from toolgrade._internal.images import hash_images
 from toolgrade._internal.json import json_text
 from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, plural
 from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolgrade.errors import ConfigurationError
 from toolgrade.matching.alignment import Item, Matching
-from toolgrade.matching.argument_pattern import Template
-from toolgrade.matching.json_compare import ABSENT, Absent
+from toolgrade.metrics.call_items import called_item, expected_item, name_alone
 from toolgrade.metrics.called_tools import call_finding, call_text, inferred_success_warnings, status_of
 from toolgrade.metrics.case_fields import read_tools
 from toolgrade.metrics.tool_effects import MAX_LISTED, ToolEffects, list_names, read_effects
@@ -29,10 +27,6 @@ if TYPE_CHECKING:
     from toolgrade._internal.regex import BoundedPattern
     from toolgrade.expect.plan import Expectation
     from toolgrade.matching.slots import CallPattern
-
-Compare: TypeAlias = Literal["exact", "meaning"]
-"""How arguments without matchers are compared: as JSON values, or by meaning (`toolgrade.expect.SameMeaning`)."""
-
 
 Only: TypeAlias = Literal["read", "write"]
 """The effect of the calls that are compared."""
@@ -244,58 +238,3 @@ def _answer_texts(call: ToolCall) -> list[str]:
     """Return the answers of a call, for the program and for the model; those that are not text as JSON text."""
     answers = [call.output, call.execution and call.execution.model_output]
     return [value if isinstance(value, str) else json_text(value) for value in answers if value is not None]
-
-
-# Calls in the form that the matching algorithms compare
-
-
-def expected_item(call: ToolCall, *, output: bool = False) -> Item:
-    """Return an expected call for comparison; unset fields are absent. With `output`, images compare by content."""
-    fields = call.__pydantic_fields_set__  # `model_fields_set` is a property, and this runs for each call
-    kind = call.type
-    return Item(
-        call.name,
-        kind if kind is None else kind.value,
-        _comparable_arguments(call) if "input_parameters" in fields else ABSENT,
-        _comparable_output(call, output=output) if "output" in fields else ABSENT,
-    )
-
-
-def called_item(call: ToolCall, *, output: bool = False) -> Item:
-    """Return a called tool for comparison; fields that were not recorded are absent."""
-    kind = None if call.type is None else call.type.value
-    missing = () if call.execution is None else call.execution.not_captured
-    return Item(
-        call.name,
-        ABSENT if "type" in missing else kind,
-        ABSENT if "input_parameters" in missing else _comparable_arguments(call),
-        ABSENT if "output" in missing else _comparable_output(call, output=output),
-    )
-
-
-def name_alone(call: ToolCall) -> Item:
-    """Return a call for comparison that has no partner."""
-    return Item(call.name, None, ABSENT, ABSENT)
-
-
-def _comparable_arguments(call: ToolCall) -> dict[str, Any] | str:
-    """Return the argument object, or the text that a model wrote instead, which equals no object."""
-    if call.execution is None or call.execution.status is not CallStatus.INVALID_ARGUMENTS:
-        return call.input_parameters or {}
-    text = call.execution.requested_parameters
-    return text if isinstance(text, str) else json_text(text)
-
-
-def _comparable_output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 - a JSON value
-    return hash_images(call.output) if output else call.output
-
-
-def item_by_meaning(item: Item) -> Item:
-    """Return an expected call whose arguments are compared by meaning, except where they are matchers."""
-    arguments = item.arguments
-    if isinstance(arguments, (Absent, str)):
-        return item
-    from toolgrade.expect.meaning import by_meaning  # noqa: PLC0415 - most metrics compare exact values
-
-    template = Template.of(arguments)
-    return item._replace(arguments=Template(by_meaning(dict(template.tree)), template.extras, by_meaning=True))

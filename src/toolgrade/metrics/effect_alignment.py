@@ -24,7 +24,8 @@ from toolgrade.matching.json_compare import Path
 from toolgrade.matching.plan import Entry, Layout, forbidden_calls, places_of
 from toolgrade.matching.slots import CallPattern
 from toolgrade.metrics.argument_leaves import by_leaves, flatten_items, unflatten
-from toolgrade.metrics.call_filter import ComparedCalls, EffectOf, called_item, expected_item
+from toolgrade.metrics.call_filter import ComparedCalls, EffectOf
+from toolgrade.metrics.call_items import called_item, expected_item
 from toolgrade.metrics.plan_variants import Aligner, layout_by_meaning, variants_of
 from toolgrade.metrics.tool_effects import list_names
 from toolgrade.metrics.wording import alignment_findings

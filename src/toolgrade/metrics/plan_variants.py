@@ -34,7 +34,7 @@ from toolgrade.matching.argument_pattern import Template
 from toolgrade.matching.json_compare import ABSENT, Absent
 from toolgrade.matching.plan import Entry, Layout, align_layout
 from toolgrade.matching.slots import CallPattern
-from toolgrade.metrics.call_filter import called_item, expected_item, item_by_meaning
+from toolgrade.metrics.call_items import called_item, expected_item, item_by_meaning
 from toolgrade.metrics.called_tools import step_of
 
 

@@ -17,7 +17,8 @@ from toolgrade.expect import Expect, Expectation, Matcher
 from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.metrics.answers import answer_credit, contains_text
 from toolgrade.metrics.base import Metric
-from toolgrade.metrics.call_filter import CallFilter, Compare
+from toolgrade.metrics.call_filter import CallFilter
+from toolgrade.metrics.call_items import Compare
 from toolgrade.metrics.called_tools import call_finding, has_succeeded
 from toolgrade.metrics.case_fields import called_tools, case_label, check_case, expectation_of, read_tools, run_notes
 from toolgrade.metrics.effect_alignment import TaskChanges, TurnMatches
