@@ -50,7 +50,7 @@ KEYWORDS: tuple[dict[str, Any], ...] = (
     *({"minItems": 1, "maxItems": 2, "uniqueItems": True}, {"minProperties": 1, "maxProperties": 1}),
     *({"required": ["a"]}, {"dependentRequired": {"a": ["b"]}}, {"dependentSchemas": {"a": {"minProperties": 2}}}),
     *({"properties": {"a": {"type": "integer"}}, "additionalProperties": False}, {"propertyNames": {"maxLength": 1}}),
-    *({"patternProperties": {"^1": {"type": "integer"}}, "unevaluatedProperties": False}, {"not": {"type": "array"}}),
+    *({"patternProperties": {"^1": {"type": "integer"}}, "additionalProperties": False}, {"not": {"type": "array"}}),
     *({"prefixItems": [True], "items": {"type": "array"}}, {"contains": {"type": "array"}, "unevaluatedItems": False}),
     *(
         {"allOf": [{"type": "array"}, True]},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import pickle
-import sys
 from dataclasses import fields
 from math import inf, nan
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from oracles import equal, object_similarity
 from strategies import AWKWARD, nested_objects, twins
-from toolgrade import LLMTestCase, MissingPackageError, ToolCall, ToolCorrectnessMetric
+from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
 from toolgrade.errors import ConfigurationError, InvalidDataError, ToolgradeError
 from toolgrade.expect import (
     Absent,
@@ -381,13 +380,6 @@ def test_awkward_values_equal_themselves(value: Any) -> None:
     """Every value is accepted by the matchers that hold it."""
     for kind in (Exact, AnyOf, IgnoreCase, Normalized, Approx, Optional):
         assert scored({"x": kind(value)}, {"x": value}) == 1
-
-
-def test_missing_jsonschema_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the command that installs it."""
-    monkeypatch.setitem(sys.modules, "jsonschema", None)
-    with pytest.raises(MissingPackageError, match=r"pip install jsonschema"):
-        Schema({"type": "integer"})
 
 
 @pytest.mark.parametrize(

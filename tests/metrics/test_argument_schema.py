@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any
 
 import pytest
 
-from processes import environment
 from toolgrade import (
     ArgumentSchemaMetric,
     ConfigurationError,
@@ -253,24 +250,6 @@ def test_standard_metric_interfaces_work() -> None:
     ):
         assert_test(bad, [ArgumentSchemaMetric(threshold=0.5, strict_mode=True)])
     assert ArgumentSchemaMetric(formats=False).label == "argument_schema(no formats)"
-
-
-def test_without_jsonschema_the_error_names_the_package() -> None:
-    """Where the package is missing nothing is guessed: measuring raises, with the line that installs it."""
-    program = """
-import sys
-sys.modules["jsonschema"] = None
-from toolgrade import ArgumentSchemaMetric, LLMTestCase, MissingPackageError
-try:
-    ArgumentSchemaMetric([{"name": "a", "parameters": {}}]).measure(LLMTestCase(tools_called=[{"name": "a"}]))
-except MissingPackageError as error:
-    print(error)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment(), capture_output=True, check=True, text=True, timeout=60
-    )
-    assert "jsonschema" in done.stdout
-    assert "pip install" in done.stdout
 
 
 def test_a_pattern_that_takes_too_long_is_an_error() -> None:

@@ -6,6 +6,8 @@ the exception: the package regex can only be stopped by the clock, so a case has
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,6 +52,16 @@ _budget: ContextVar[Budget | None] = ContextVar("toolgrade_budget", default=None
 def current_budget() -> Budget:
     """Return the budget of the case that is measured; outside of a measurement, a new one."""
     return _budget.get() or Budget()
+
+
+@contextmanager
+def one_budget() -> Iterator[None]:
+    """Give all checks inside the budget of the case; outside of a measurement, one new budget together."""
+    token = _budget.set(current_budget())
+    try:
+        yield
+    finally:
+        _budget.reset(token)
 
 
 class CaseBudget:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from toolgrade._internal.json import JsonObject, json_path, short_repr
 from toolgrade.calls import CallStatus, ToolCall, ToolCallType, ToolSpec
-from toolgrade.matching.json_schema import TOO_DEEP, BrokenRule, BrokenSchemaError, Validator, build_validator
+from toolgrade.expect.json_schema import TOO_DEEP, BrokenRule, BrokenSchemaError, Validator, build_validator
 from toolgrade.matching.redacted_values import has_mark
 
 MOST_VIOLATIONS = 10
@@ -70,7 +70,6 @@ class Schemas:
 
         Raises:
             LimitError: Checking the calls of this case needs more steps or time than it may take.
-            MissingPackageError: The tool has a schema, and jsonschema is not installed.
         """
         if call.execution is not None and call.execution.status is CallStatus.INVALID_ARGUMENTS:
             return Validation("invalid", (Violation("$.input_parameters", "the arguments are not a JSON object"),))

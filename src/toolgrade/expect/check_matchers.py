@@ -12,13 +12,13 @@ from toolgrade._internal.markers import MARK
 from toolgrade._internal.options import require, require_flags
 from toolgrade._internal.text import short_json
 from toolgrade.errors import ConfigurationError, ToolgradeError
+from toolgrade.expect.json_schema import BrokenSchemaError, Validator, build_validator
 from toolgrade.expect.matcher import Matcher, set_field
-from toolgrade.matching.json_schema import BrokenSchemaError, Validator, build_validator
 
 
 @dataclass(frozen=True)
 class Schema(Matcher, kind="schema"):
-    """A value that is valid under a JSON Schema (draft 2020-12, or the one it names). Needs the package jsonschema.
+    """A value that is valid under a JSON Schema (draft 2020-12, or the one it names).
 
     Args:
         schema: The schema. A `$ref` to another document is never fetched.
@@ -26,7 +26,6 @@ class Schema(Matcher, kind="schema"):
 
     Raises:
         ConfigurationError: The schema is not valid.
-        MissingPackageError: jsonschema is not installed.
 
     Example:
         >>> from toolgrade.expect import Expect, Schema

@@ -24,7 +24,7 @@ from pydantic.alias_generators import to_camel
 from toolgrade._internal.json import MAX_DEPTH, json_path, short_repr, to_json_value, within_limits
 from toolgrade._internal.markers import MARK
 from toolgrade.calls import ToolCall
-from toolgrade.errors import InvalidDataError, MissingPackageError, Problem, ToolgradeError
+from toolgrade.errors import InvalidDataError, Problem, ToolgradeError
 
 # Loaded to register their matchers; those of the other modules are used below.
 from toolgrade.expect import list_matchers, meaning  # noqa: F401 # pyright: ignore[reportUnusedImport]
@@ -91,7 +91,6 @@ def read_expectation(value: object, *, allow_predicates: bool = False) -> Expect
 
     Raises:
         InvalidDataError: The value does not describe an expectation; `problems` has every problem with its path.
-        MissingPackageError: The value has a `schema` matcher, and jsonschema is not installed.
 
     Example:
         >>> from toolgrade.expect import read_expectation
@@ -225,8 +224,6 @@ class _Reader:
         """Return what `read` returns for the value at a path; if it raises, collect the problems and return `None`."""
         try:
             return read(value, path)
-        except MissingPackageError:
-            raise
         except InvalidDataError as error:
             inner = error.problems or (Problem("$", str(error)),)
             self.problems.extend(Problem(json_path(path) + one.path.removeprefix("$"), one.message) for one in inner)

@@ -54,11 +54,7 @@ class _Place:
 def check_expectation(
     expected: Sequence[ToolCall] | Expectation, spot: Spot, tools: Tools, called: Sequence[ToolCall] = ()
 ) -> Iterator[LintFinding]:
-    """Yield the findings of the expectation of a case, which is at a location in the file; `called` is its recording.
-
-    Raises:
-        MissingPackageError: A tool has a schema, and jsonschema is not installed.
-    """
+    """Yield the findings of the expectation of a case, which is at `spot` in the file; `called` is its recording."""
     plans = (Plan(list(expected)),) if isinstance(expected, Sequence) else expected.plans
     spots = [spot.at("alternatives", index) for index in range(len(plans))] if len(plans) > 1 else [spot]
     yield from _same_alternatives(plans, spots, "is the same plan as")

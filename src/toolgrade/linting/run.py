@@ -36,7 +36,6 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
 
     Raises:
         InvalidDataError: One of the tools cannot be read.
-        MissingPackageError: A tool has a schema, and jsonschema is not installed.
         OSError: The file cannot be opened or read.
 
     Example:

@@ -19,8 +19,8 @@ from toolgrade.calls import ToolSpec
 from toolgrade.errors import LimitError, ToolgradeError
 from toolgrade.expect import Absent, Predicate, Schema
 from toolgrade.expect.argument_validation import violation_text
+from toolgrade.expect.json_schema import BrokenRule, BrokenSchemaError, Validator, build_validator
 from toolgrade.linting.sample_values import MOST_SAMPLES, Mark, Sample, Steps, samples
-from toolgrade.matching.json_schema import BrokenRule, BrokenSchemaError, Validator, build_validator
 from toolgrade.result import redact_at_path
 
 _SHALLOW_RULES = frozenset({"type", "required", "additionalProperties", "minItems", "maxItems"})
@@ -61,9 +61,6 @@ class Tools:
         """Return the problems of expected arguments with the first tool, or none if they fit any of the tools.
 
         With `extras`, a call may also have arguments that are not expected.
-
-        Raises:
-            MissingPackageError: There is a schema, and jsonschema is not installed.
         """
         by_tool: list[list[Misfit]] = []
         for spec in specs:

@@ -40,8 +40,7 @@ class ArgumentSchemaMetric(CallMetric):
     without a schema or with a broken one, and calls of hosted and MCP tools that are not in `available_tools` under
     this name. If no call could be checked, the case is skipped. See docs/metrics.md.
 
-    Schemas follow draft 2020-12, or the draft that they name. A `$ref` to another document is never fetched. Needs the
-    package jsonschema.
+    Schemas follow draft 2020-12, or the draft that they name. A `$ref` to another document is never fetched.
 
     Args:
         available_tools: The tools the agent could choose from, in any form that `ToolSpec` reads; by default those of
