@@ -36,9 +36,8 @@ validity: $(TEST_READY) ## Measure which scores tell good runs from bad, beside 
 	@cd benchmarks && ../.venv/bin/python -m validity --write $(ARGS)
 
 .PHONY: speed
-speed: $(TEST_READY) ## Measure scoring, beside other libraries, and recording, into benchmarks/speed.md
-	@.venv/bin/python benchmarks/scoring.py --peers --write $(ARGS)
-	@.venv/bin/python benchmarks/recording.py --write
+speed: $(TEST_READY) ## Measure scoring beside other libraries
+	@.venv/bin/python benchmarks/scoring.py $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(TEST_READY) ## Try random inputs at every door for SECONDS (60), see fuzz/README.md

@@ -1,4 +1,4 @@
-"""Environments of the other libraries, each under `benchmarks/.envs`, created on first use."""
+"""Environments of the other libraries, made on first use, in `benchmarks/.envs` or the folder `TOOLGRADE_PEERS`."""
 
 from __future__ import annotations
 
@@ -7,111 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent
 
-Mode = Literal[
-    "unordered",
-    "ordered",
-    "names",
-    "names in order",
-    "default",
-    "all",
-    "all in order",
-    "all names",
-    "all expected",
-    "all expected names",
-]
-"""What a library computes; the modes that begin with `all` answer by 1 or 0."""
-
-ALL: dict[Mode, Mode] = {"unordered": "all", "ordered": "all in order", "names": "all names"}
-"""The toolgrade mode beside a library that answers by 1 or 0 whether both sides are the same."""
-ALL_EXPECTED: dict[Mode, Mode] = {
-    "unordered": "all expected",
-    "ordered": "all in order",
-    "names": "all expected names",
-}
-"""The same where, in any order, additional calls are allowed."""
-
-
-@dataclass(frozen=True, eq=False)
-class Library:
-    """A measured library: how to run it, and the meaning of its scores."""
-
-    name: str
-    module: str
-    """What `worker.py` imports."""
-    modes: tuple[Mode, ...]
-    score: Literal["recall", "all", "f1", "yes"] | None = "recall"
-    """Recall; 1 only if all of either side match; F1; the answer of the toolgrade mode; `None` for another score."""
-    own_modes: dict[Mode, Mode] = field(default_factory=dict)
-    """The toolgrade mode beside a mode of the library, where it has another name."""
-    environment: dict[str, str] = field(default_factory=dict)
-    pinned: str = "peers"
-    """The folder of the file that says which version is measured."""
-
-    @property
-    def pins(self) -> Path:
-        """The file that pins the measured version."""
-        return HERE / self.pinned / f"{self.name}.txt"
-
-
-OWN = Library(
-    "toolgrade",
-    "own",
-    (
-        *("unordered", "ordered", "names", "names in order"),
-        *dict.fromkeys([*ALL.values(), *ALL_EXPECTED.values()]),
-    ),
-)
-
-PEERS = (
-    Library(
-        "deepeval",
-        "peers.deepeval",
-        ("unordered", "ordered", "names", "names in order", "default"),
-        environment={
-            "OPENAI_API_KEY": "none-needed",  # construction asks for a key, also where nothing is judged
-            "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
-            "DEEPEVAL_FILE_SYSTEM": "READ_ONLY",
-        },
-    ),
-    Library(
-        "agentevals",
-        "peers.agentevals",
-        ("unordered", "ordered", "names"),
-        score="all",
-        own_modes=ALL,
-        environment={"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"},
-    ),
-    Library(
-        "google_adk",
-        "peers.google_adk",
-        ("unordered", "ordered", "names"),
-        score="yes",
-        own_modes=ALL_EXPECTED,
-        pinned="validity/pins",
-    ),
-    Library("ragas", "peers.ragas", ("unordered", "ordered"), score=None, pinned="validity/pins"),
-    Library("pydantic_evals", "peers.pydantic_evals", ("names", "names in order"), score="f1"),
-)
+ENVIRONMENTS = Path(os.environ.get("TOOLGRADE_PEERS") or HERE / ".envs")
+"""The folder of the environments."""
 
 
 class CannotInstallError(Exception):
     """A library cannot be had here; the message says why."""
-
-
-def python_of(library: Library) -> Path:
-    """Return the interpreter of a library's environment, which is created if it is missing or has other pins.
-
-    Raises:
-        CannotInstallError: It cannot be made; the others go on without it.
-    """
-    return Path(sys.executable) if library is OWN else python_with(library.pins)
 
 
 def python_with(pins: Path) -> Path:
@@ -120,7 +26,7 @@ def python_with(pins: Path) -> Path:
     Raises:
         CannotInstallError: It cannot be made.
     """
-    folder = HERE / ".envs" / "-".join(pins.relative_to(HERE).with_suffix("").parts)
+    folder = ENVIRONMENTS / "-".join(pins.relative_to(HERE).with_suffix("").parts)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     pinned_text, installed_pins = pins.read_text(encoding="utf-8"), folder / "pins.txt"
     if installed_pins.is_file() and installed_pins.read_text(encoding="utf-8") == pinned_text and python.exists():

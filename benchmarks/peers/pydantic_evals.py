@@ -1,4 +1,4 @@
-"""pydantic-evals' TrajectoryMatch: names only, F1.
+"""pydantic-evals' TrajectoryMatch in any order: names only, F1.
 
 It reads the calls from the spans of a run, so the input of a case is a tree of spans, one per call, as Pydantic AI's
 instrumentation writes them (without the arguments, which nobody looks at). The expected names belong to the evaluator,
@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 from importlib.metadata import version
 from typing import Any
 
-from pydantic_evals.evaluators import EvaluatorContext, TrajectoryMatch, TrajectoryOrder
+from pydantic_evals.evaluators import EvaluatorContext, TrajectoryMatch
 from pydantic_evals.otel import SpanNode, SpanTree
 
 VERSION = f"pydantic-evals {version('pydantic-evals')}"
@@ -20,26 +20,28 @@ VERSION = f"pydantic-evals {version('pydantic-evals')}"
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 TICK = timedelta(milliseconds=1)
 
-Prepared = tuple[TrajectoryMatch, EvaluatorContext[Any, Any, Any]]
 
+def scorer(_mode: str) -> Callable[[dict[str, list[Any]]], float]:
+    """Return what scores a case."""
 
-def make(case: dict[str, list[Any]], mode: str) -> Prepared:
-    """Return an evaluator with the expected names, and a context with the spans of the calls."""
-    tree = SpanTree()
-    tree.add_spans([_span(number, name) for number, (name, _) in enumerate(case["called"])])
-    context: EvaluatorContext[Any, Any, Any] = EvaluatorContext(
-        name=None,
-        inputs="synthetic",
-        metadata=None,
-        expected_output=None,
-        output="",
-        duration=0.0,
-        _span_tree=tree,
-        attributes={},
-        metrics={},
-    )
-    order: TrajectoryOrder = "in_order" if mode == "names in order" else "any_order"
-    return TrajectoryMatch(expected_trajectory=[name for name, _ in case["expected"]], order=order), context
+    def score(case: dict[str, list[Any]]) -> float:
+        tree = SpanTree()
+        tree.add_spans([_span(number, name) for number, (name, _) in enumerate(case["called"])])
+        context: EvaluatorContext[Any, Any, Any] = EvaluatorContext(
+            name=None,
+            inputs="synthetic",
+            metadata=None,
+            expected_output=None,
+            output="",
+            duration=0.0,
+            _span_tree=tree,
+            attributes={},
+            metrics={},
+        )
+        evaluator = TrajectoryMatch(expected_trajectory=[name for name, _ in case["expected"]], order="any_order")
+        return float(evaluator.evaluate(context).value)
+
+    return score
 
 
 def _span(number: int, name: str) -> SpanNode:
@@ -52,8 +54,3 @@ def _span(number: int, name: str) -> SpanNode:
         end_timestamp=START + (number + 1) * TICK,
         attributes={"gen_ai.tool.name": name},
     )
-
-
-def scorer(_mode: str) -> Callable[[Prepared], float]:
-    """Return the evaluator's own `evaluate`."""
-    return lambda prepared: float(prepared[0].evaluate(prepared[1]).value)
