@@ -68,12 +68,10 @@ class Door:
         write: Returns a random input.
         check: Hands an input to toolgrade. A `ToolgradeError` is the documented refusal; any other exception, an
             `AssertionError` of the check included, is a fault.
-        needs: Package without which the door is left out.
     """
 
     write: Callable[[random.Random], bytes]
     check: Callable[[bytes], object]
-    needs: str = "toolgrade"
 
 
 @contextmanager
@@ -438,7 +436,7 @@ GROUPS: dict[str, dict[str, Door]] = {
     "expectations": {
         "plans": Door(lambda chance: _mutated_json(chance, chance.choice(_plan_seeds())), _check_plan),
         "matchers": Door(_write_values, _check_matchers),
-        "schemas": Door(_write_schema, _check_schema, "jsonschema"),
+        "schemas": Door(_write_schema, _check_schema),
     },
     "results": {"results": Door(_write_results, _check_results)},
     "judges": {

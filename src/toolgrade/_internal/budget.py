@@ -6,7 +6,7 @@ the exception: the package regex can only be stopped by the clock, so a case has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ def current_budget() -> Budget:
 
 
 @contextmanager
-def one_budget() -> Iterator[None]:
+def one_budget() -> Generator[None, None, None]:
     """Give all checks inside the budget of the case; outside of a measurement, one new budget together."""
     token = _budget.set(current_budget())
     try:

@@ -31,8 +31,8 @@ TOO_DEEP: Final = "depth"
 MOST_LEVELS: Final = 64
 """Levels of a value or a schema."""
 
-_MOST_APPLIED: Final = 200
-"""Schemas that apply inside of one another; they take about 600 of the thousand frames of Python's stack."""
+_MOST_APPLIED: Final = 160
+"""Schemas that apply inside of one another; they take up to 600 of the thousand frames of Python's stack."""
 
 _COMPILING: Final = 3
 """Steps of compiling each character of a pattern."""
