@@ -41,6 +41,7 @@ BOOK = {
 ANYTHING = {"name": "note"}
 BROKEN = {"name": "broken", "parameters": {"type": "strng"}}
 REMOTE = {"name": "remote", "parameters": {"$ref": "https://example.com/schema.json"}}
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 TOOLS = [BOOK, ANYTHING, BROKEN, REMOTE]
 
 
@@ -250,6 +251,14 @@ def test_standard_metric_interfaces_work() -> None:
     ):
         assert_test(bad, [ArgumentSchemaMetric(threshold=0.5, strict_mode=True)])
     assert ArgumentSchemaMetric(formats=False).label == "argument_schema(no formats)"
+
+
+def test_a_forbidden_argument_is_named() -> None:
+    """The schema `false` takes no value, and the finding has the place of the value."""
+    tool = {"name": "a", "parameters": {"properties": {"x": False, "y": {"items": [False]}}, "$schema": DRAFT_7}}
+    call = ToolCall(name="a", input_parameters={"x": 1, "y": [2]})
+    result = ArgumentSchemaMetric([tool]).measure(LLMTestCase(tools_called=[call]))
+    assert [finding.path for finding in result.findings] == ["$.input_parameters.x", "$.input_parameters.y[0]"]
 
 
 def test_a_pattern_that_takes_too_long_is_an_error() -> None:

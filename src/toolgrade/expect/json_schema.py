@@ -109,7 +109,7 @@ class Validator(NamedTuple):
             keys, schema_keys = (tuple(map(_plain, path)) for path in (one.path, one.schema_path))
             limit, part, schema = map(_plain, (one.validator_value, one.instance, one.schema))
             rule = BrokenRule(keys, one.validator, limit, part, schema, schema_keys)
-            broken.setdefault((keys, rule.rule, id(one.schema)), rule)
+            broken.setdefault((keys, schema_keys, id(one.schema)), rule)
         return list(broken.values())
 
 
@@ -190,6 +190,10 @@ def _draft(name: str | None) -> Any:
 
     def paid_descend(self: Any, instance: Any, schema: Any, **where: Any) -> Any:
         current_budget().spend(3, "a schema")
+        if schema is False:  # jsonschema's own error does not say where
+            keys, schema_keys = ([where[kind]] if kind in where else [] for kind in ("path", "schema_path"))
+            parts = {"validator_value": None, "instance": instance, "schema": False, "schema_path": schema_keys}
+            return iter([_error(None, keys, **parts)])
         return descend(self, instance, schema, **where)
 
     draft.evolve, draft.descend = evolve, paid_descend
@@ -281,8 +285,8 @@ def _test(kind: type | tuple[type, ...], fits: Callable[[Any, Any], bool]) -> _K
     return apply
 
 
-def _error() -> Any:
-    return import_module("jsonschema").ValidationError("")
+def _error(*parts: Any, **named_parts: Any) -> Any:
+    return import_module("jsonschema").ValidationError("", *parts, **named_parts)
 
 
 def _matches(pattern: Any, text: str) -> bool:
