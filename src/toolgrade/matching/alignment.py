@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nextafter
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from toolgrade.matching.argument_pattern import Ratio, Template
+from toolgrade.matching.argument_pattern import ONE, Ratio, Template
 from toolgrade.matching.json_compare import Absent, Difference, argument_differences
 
 Denominator: TypeAlias = Literal["expected", "called", "longest", "f1"]
@@ -262,21 +263,31 @@ Breaks: TypeAlias = "tuple[Literal['after', 'parallel'], str]"
 Partners: TypeAlias = "dict[int, tuple[int, Ratio]]"
 """The call that each expected position has, with its similarity."""
 
+NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
+"""Shared by all alignments without such an entry: results of good runs are many."""
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Matching(_Scores):
     """An alignment in compact form: its scores at once, and all that is needed to put it into words later.
 
-    The attributes are those of `Alignment`, but for `weight`, the matched weight, and `evidence` and `breaks`, what the
-    pairs of expected positions show. It holds no part of the case that can change.
+    The attributes are those of `Alignment`, with calls by expected positions, but for the following. It holds no part
+    of the case that can change.
+
+    Attributes:
+        weight: The matched weight.
+        ratios: The similarity of the pair of each expected position, unless it is 1.
+        evidence: What it shows, if anything.
+        breaks: The rule that it breaks, if any.
     """
 
     expected_count: int
     called_count: int
     ordered: bool
     weight: Ratio
-    pairs: Partners
-    out_of_order: Partners
+    pairs: Mapping[int, int]
+    out_of_order: Mapping[int, int]
+    ratios: Mapping[int, Ratio]
     evidence: Mapping[int, Evidence]
     breaks: Mapping[int, Breaks]
     missing: Sequence[int]
@@ -307,13 +318,14 @@ class Matching(_Scores):
             called: The position in the case of each aligned called tool.
         """
 
-        def with_case_positions(partners: Partners) -> Partners:
-            return {expected[slot]: (called[call], ratio) for slot, (call, ratio) in partners.items()}
+        def with_case_positions(pairs: Mapping[int, int]) -> dict[int, int]:
+            return {expected[slot]: called[call] for slot, call in pairs.items()}
 
         return replace(
             self,
             pairs=with_case_positions(self.pairs),
             out_of_order=with_case_positions(self.out_of_order),
+            ratios={expected[slot]: ratio for slot, ratio in self.ratios.items()},
             evidence={expected[slot]: evidence for slot, evidence in self.evidence.items()},
             breaks={expected[slot]: breaks for slot, breaks in self.breaks.items()},
             missing=[expected[index] for index in self.missing],
@@ -343,15 +355,14 @@ class Matching(_Scores):
             excess=tuple(self.excess),
         )
 
-    def _worded(self, partners: Partners) -> tuple[Pair, ...]:
+    def _worded(self, calls: Mapping[int, int]) -> tuple[Pair, ...]:
         pairs: list[Pair] = []
-        for slot in sorted(partners):
-            call, (numerator, denominator) = partners[slot]
-            details = self.evidence.get(slot)
-            if details is not None and not isinstance(details, Details):
+        for slot in sorted(calls):
+            numerator, denominator = self.ratios.get(slot, ONE)
+            details = self.evidence.get(slot, _NO_DETAILS)
+            if not isinstance(details, Details):
                 details = Details(tuple(argument_differences(*map(marshal.loads, details))))
-            similarity = numerator / denominator
-            pairs.append(Pair(slot, call, similarity, *(details or _NO_DETAILS), self.breaks.get(slot)))
+            pairs.append(Pair(slot, calls[slot], numerator / denominator, *details, self.breaks.get(slot)))
         return tuple(pairs)
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from toolgrade.matching.alignment import Alignment, Breaks, Evidence, Item, Matching, Partners
+from toolgrade.matching.alignment import NOTHING, Alignment, Breaks, Evidence, Item, Matching, Partners
 from toolgrade.matching.any_order import Board, in_any_order, positions_left, total
 from toolgrade.matching.argument_pattern import ONE
 
@@ -142,21 +142,22 @@ def _aligned(board: Board, *, ordered: bool) -> Matching:
     every = partners | displaced
     for slot in breaks:
         displaced[slot] = partners.pop(slot)
-    empty = [slot for slot in every_slot if slot not in every]
+    empty = [slot for slot in every_slot if slot not in every and not (slots and slots[slot].is_excess)]
     return Matching(
         expected_count=counted,
         called_count=len(board.called),
         ordered=ordered,
         weight=total([ratio for _, ratio in partners.values()]),
-        pairs=partners,
-        out_of_order=displaced,
-        evidence=_evidence(board, every),
-        breaks=breaks,
-        missing=[slot for slot in empty if slots[slot].required] if slots else empty,
-        unexpected=positions_left(every_call, _calls(every)),
-        unused=[slot for slot in empty if not slots[slot].required and not slots[slot].is_excess] if slots else (),
+        pairs={slot: call for slot, (call, _) in partners.items()},
+        out_of_order={slot: call for slot, (call, _) in displaced.items()} or NOTHING,
+        ratios={slot: ratio for slot, (_, ratio) in every.items() if ratio != ONE} or NOTHING,
+        evidence=_evidence(board, every) or NOTHING,
+        breaks=breaks or NOTHING,
+        missing=tuple([slot for slot in empty if not slots or slots[slot].required]),
+        unexpected=tuple(positions_left(every_call, _calls(every))),
+        unused=tuple([slot for slot in empty if slots and not slots[slot].required]),
         gap=gap,
-        excess=excess,
+        excess=tuple(excess),
     )
 
 
