@@ -213,7 +213,7 @@ def _assigned_part(board: Board, members: list[int], reached: list[int], equal: 
     """Return the optimal assignment of one part."""
     if len(members) == 1 == len(reached) and not board.slots:
         return {members[0]: (reached[0], board.sides.ratio(members[0], reached[0]))}
-    return assigned(PairWeights(board, [(members, reached)], equal, leveled=True), members, reached)
+    return assigned(PairWeights(board, [(members, reached)], equal, any_order=True), members, reached)
 
 
 def assigned(weights: PairWeights, slots: Sequence[int], calls: Sequence[int]) -> Partners:
@@ -247,11 +247,11 @@ class PairWeights:
         board: The slots and calls.
         parts: The parts; there is at least one.
         equal: The partners of equal calls.
-        leveled: Whether slots that count only once a call takes them come before similarity.
+        any_order: Whether pairs may cross. Then slots that count only once a call takes them come before similarity.
     """
 
     def __init__(
-        self, board: Board, parts: Sequence[tuple[list[int], list[int]]], equal: Mapping[int, int], *, leveled: bool
+        self, board: Board, parts: Sequence[tuple[list[int], list[int]]], equal: Mapping[int, int], *, any_order: bool
     ) -> None:
         self.board = board
         self.equal = equal
@@ -264,10 +264,12 @@ class PairWeights:
         size = max(max(members[-1], reached[-1]) for members, reached in parts) + 1
         unit = lcm(*{ratio[1] for row in self.ratios.values() for ratio in row if ratio is not None})
         self.per_pair = pairs * size
-        self.per_equal = self.per_pair * pairs
-        self.whole = unit * self.per_equal * pairs
+        # A list has as many pairs as names allow, whatever the assignment: their number needs no room.
+        lesser = self.per_pair if any_order and not board.slots else self.per_pair * pairs
+        self.per_equal = lesser
+        self.whole = unit * (lesser * pairs if equal else lesser)
         lowest = 2 * self.whole * pairs
-        self.levels = (lowest, lowest * pairs, lowest * pairs * pairs) if leveled and board.leveled else ()
+        self.levels = (lowest, lowest * pairs, lowest * pairs * pairs) if any_order and board.leveled else ()
 
     def ratio(self, slot: int, call: int) -> Ratio:
         """Return the similarity of a pair."""

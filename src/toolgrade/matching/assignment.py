@@ -8,8 +8,10 @@ stays free is then added along the cheapest alternating path. Costs are integers
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from itertools import combinations
-from operator import itemgetter, sub
+from math import inf
+from operator import sub
 
 _FREE = -1
 _REDUCTIONS = 2
@@ -96,40 +98,39 @@ class _Assignment:
 
     def _augment(self, start: int) -> None:
         """Give a free row a column along the cheapest alternating path, by Dijkstra's algorithm on reduced costs."""
-        costs, rows, prices = self.costs, self.rows, self.prices
-        open_columns = list(range(len(prices)))
-        open_prices = list(prices)
-        distances = list(map(sub, costs[start], prices))
-        settled: dict[int, tuple[int, int]] = {}  # by column: its distance, and what is added to the costs of its row
+        free = [column for column, row in enumerate(self.rows) if row == _FREE]  # whose price is 0
+        distances: dict[int, int] = {}
+        came_from: dict[int, int] = {}
+        settled: dict[int, int] = {}
+        queue: list[tuple[int, int]] = []
+        row, added, end, bound = start, 0, _FREE, inf
         while True:
-            distance = min(distances)
-            at = distances.index(distance)
-            column = open_columns.pop(at)
-            if rows[column] == _FREE:
+            costs = self.costs[row]
+            nearest = min(free, key=costs.__getitem__)
+            if costs[nearest] + added < bound:
+                end, bound = nearest, costs[nearest] + added
+                came_from[end] = row
+            # Only what is nearer than the nearest free column can lead to a nearer one.
+            limit = bound - added
+            for column in [column for column, cost in enumerate(map(sub, costs, self.prices)) if cost < limit]:
+                distance = costs[column] - self.prices[column] + added
+                if column not in settled and distance < distances.get(column, bound):
+                    distances[column], came_from[column] = distance, row
+                    heappush(queue, (distance, column))
+            while queue and queue[0][1] in settled:
+                heappop(queue)
+            if not queue:
                 break
-            del distances[at], open_prices[at]
-            row_costs = costs[rows[column]]
-            added = distance - row_costs[column] + prices[column]
-            settled[column] = distance, added
-            reached = zip(distances, itemgetter(*open_columns, 0)(row_costs), open_prices, strict=False)
-            distances = [new if (new := cost - price + added) < old else old for old, cost, price in reached]
-        path: list[tuple[int, int]] = []
-        while True:
-            row = self._row_before(column, distance if not path else settled[column][0], start, settled)
-            path.append((row, column))
-            if row == start:
+            distance, column = heappop(queue)
+            if distance >= bound:
                 break
-            column = self.columns[row]
-        for one, (reached_at, _) in settled.items():
-            prices[one] += reached_at - distance
-        for row, column in path:
-            self._pair(row, column)
-
-    def _row_before(self, column: int, distance: int, start: int, settled: dict[int, tuple[int, int]]) -> int:
-        """Return the row from which a column was reached at a distance."""
-        costs, price = self.costs, self.prices[column]
-        if costs[start][column] - price == distance:
-            return start
-        # The first of several such columns was settled before this one.
-        rows = ((self.rows[one], added) for one, (_, added) in settled.items())
-        return next(row for row, added in rows if costs[row][column] - price + added == distance)
+            settled[column] = distance
+            row = self.rows[column]
+            added = distance - self.costs[row][column] + self.prices[column]
+        for column, distance in settled.items():
+            self.prices[column] += distance - int(bound)
+        while end != _FREE:
+            row = came_from[end]
+            before = self.columns[row]
+            self._pair(row, end)
+            end = before

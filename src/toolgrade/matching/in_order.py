@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
+from typing import Final
 
+from toolgrade._internal.budget import current_budget
 from toolgrade.matching.alignment import Partners
 from toolgrade.matching.any_order import Board, PairWeights, assigned
 from toolgrade.matching.argument_pattern import ONE
+
+_STEPS: Final = 4
+"""Steps of one assignment of a group, beside its pairs."""
 
 
 def in_order(board: Board) -> Partners:
@@ -46,7 +51,7 @@ def _subsequence(board: Board, slots: Sequence[int], calls: range, equal: dict[i
     parts = board.parts(slots, calls)
     if not parts:
         return {}
-    weights = PairWeights(board, parts, equal, leveled=False)
+    weights = PairWeights(board, parts, equal, any_order=False)
     blocks = [_Block(board, weights, block) for block in _blocks(board, slots)]
     best = [[0] * (calls.stop + 1)]
     for block in reversed(blocks):
@@ -114,6 +119,7 @@ class _Block:
 
     def _value(self, start: int, stop: int) -> int:
         calls = range(start, stop)
+        current_budget().spend(_STEPS + len(self.slots) * len(calls), "a plan with these calls")
         pairs = self.pairs(start, stop)
         return sum(self.weights.row(slot, calls)[call - start] for slot, (call, _) in pairs.items())
 
