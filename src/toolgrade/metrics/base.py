@@ -1,8 +1,8 @@
 """Base classes of the metrics.
 
 A metric is frozen and stores nothing, so one object can measure many cases at once. `metric.score` after
-`metric.measure(case)` still works: the last result is in a context variable, per thread and per task, keyed weakly by
-the metric.
+`metric.measure(case)` still works: the last result is in a context variable, per thread and per task, with a weak
+reference to the metric.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from weakref import ReferenceType, ref
 
 from toolgrade._internal.budget import CaseBudget
 from toolgrade._internal.options import label_text, read_share, require_flags
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from toolgrade.judge.protocol import Prompt
     from toolgrade.judge.questions import Questions, Replies
 
-_Results = WeakKeyDictionary["Metric", MetricResult]
+_Results: TypeAlias = "tuple[tuple[ReferenceType[Metric], MetricResult], ...]"
 
-_last_results: ContextVar[_Results | None] = ContextVar("toolgrade_last_results", default=None)
+_last_results: ContextVar[_Results] = ContextVar("toolgrade_last_results", default=())
 
 
 class MetricLike(Protocol):
@@ -164,12 +164,9 @@ class Metric(ABC):
         return () if questions is None else questions.prompts
 
     def _remember(self, result: MetricResult, case: Any) -> MetricResult:
-        # A new mapping each time: a task inherits the context of its parent and must not write into it.
-        before = _last_results.get()
-        has_others = before is not None and (len(before) > 1 or self not in before)
-        results = _Results(before if has_others else None)
-        results[self] = result
-        _last_results.set(results)
+        # A new tuple each time: a task inherits the context of its parent and must not write into it.
+        others = [entry for entry in _last_results.get() if entry[0]() not in (None, self)]
+        _last_results.set((*others, (ref(self), result)))
         if self.verbose_mode:
             from toolgrade.report.terminal import print_result  # noqa: PLC0415 - loaded only when printing
 
@@ -183,7 +180,7 @@ class Metric(ABC):
         Raises:
             NotMeasuredError: This metric has measured nothing here.
         """
-        result = (_last_results.get() or _Results()).get(self)
+        result = next((result for metric, result in _last_results.get() if metric() is self), None)
         if result is None:
             advice = "call measure(case) here, or use the result that measure, a_measure or evaluate returned"
             raise NotMeasuredError(f"{self.label} has measured nothing in this thread or task; {advice}")
