@@ -88,7 +88,7 @@ class _Scores:
 
     expected_count: int
     called_count: int
-    forbidden: Sequence[tuple[int, str]]
+    forbidden: tuple[tuple[int, str], ...]
     extras: bool | None
 
     @property
@@ -295,7 +295,7 @@ class Matching(_Scores):
     unused: Sequence[int] = ()
     labels: Sequence[str] = ()
     choices: tuple[str, ...] = ()
-    forbidden: Sequence[tuple[int, str]] = ()
+    forbidden: tuple[tuple[int, str], ...] = ()
     extras: bool | None = None
     gap: float = 0.0
     excess: Sequence[int] = ()
@@ -331,7 +331,7 @@ class Matching(_Scores):
             missing=[expected[index] for index in self.missing],
             unexpected=[called[index] for index in self.unexpected],
             unused=[expected[index] for index in self.unused],
-            forbidden=[(called[index], text) for index, text in self.forbidden],
+            forbidden=tuple([(called[index], text) for index, text in self.forbidden]),
             excess=[called[index] for index in self.excess],
         )
 
@@ -349,7 +349,7 @@ class Matching(_Scores):
             unused=tuple(self.unused),
             labels=tuple(self.labels),
             choices=self.choices,
-            forbidden=tuple(self.forbidden),
+            forbidden=self.forbidden,
             extras=self.extras,
             gap=self.gap,
             excess=tuple(self.excess),

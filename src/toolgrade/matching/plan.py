@@ -88,7 +88,7 @@ def align_layout(
     matching = align_slots(slots, called, steps, ordered=ordered, arguments=arguments, output=output)
     matching.labels = [slot.text for slot in places]
     matching.choices = layout.choices
-    matching.forbidden = list(forbidden_calls(layout, called))
+    matching.forbidden = tuple(forbidden_calls(layout, called))
     matching.extras = layout.extras
     return matching
 
