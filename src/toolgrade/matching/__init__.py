@@ -1,4 +1,4 @@
-"""Alignment of expected and called tools, and checks of JSON values; it knows no model of toolgrade."""
+"""Alignment of expected and called tools; it knows no model of toolgrade."""
 
 from toolgrade.matching.alignment import Alignment, Pair
 from toolgrade.matching.engine import align
