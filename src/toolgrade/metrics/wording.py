@@ -124,19 +124,20 @@ def arithmetic(alignment: Alignment, denominator: Denominator, *, exact: bool) -
     if exact:
         verdict = "the same call by call = 1" if alignment.exact else "not the same call by call = 0"
         return f"{m} expected and {n} called, {verdict} (in order, {matched} matched)"
-    total = f"{matched} matched / {_divisor_text(m, n, denominator)}"
+    total = f"{matched} matched / {_divisor_text(m, n, denominator, len(alignment.excess))}"
     if denominator == "f1":
         total = f"2 x {total}"
     return f"{total} = {number_text(alignment.score(denominator))}"
 
 
-def _divisor_text(m: int, n: int, denominator: Denominator) -> str:
-    """Return what the matched weight of m expected and n called tools is divided by."""
+def _divisor_text(m: int, n: int, denominator: Denominator, excess: int) -> str:
+    """Return what the matched weight of m expected and n called tools is divided by; `excess` of m are too many."""
+    expected = f"{m} expected{f' ({excess} more often than the plan allows)' if excess else ''}"
     if denominator == "longest":
-        return f"{max(m, n)} (the longer of {m} expected and {n} called)"
+        return f"{max(m, n)} (the longer of {expected} and {n} called)"
     if denominator == "f1":
-        return f"({m} expected + {n} called)"
-    return f"{m} expected" if denominator == "expected" else f"{n} called"
+        return f"({expected} + {n} called)"
+    return expected if denominator == "expected" else f"{n} called"
 
 
 def _empty_side_text(expected: int, called: int, *, extras: bool | None) -> str:
