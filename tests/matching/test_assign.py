@@ -27,7 +27,7 @@ def matrices(rows: int, columns: int, values: int) -> st.SearchStrategy[list[lis
 
 def check(costs: Sequence[Sequence[int]]) -> None:
     """The shorter side is assigned, one-to-one, at the cost of scipy's assignment; no free exchange is left."""
-    columns = cheapest(costs)
+    columns = cheapest(costs, range(len(costs)), range(len(costs[0])))
     pairs = [(row, column) for row, column in enumerate(columns) if column >= 0]
     assert len({column for _, column in pairs}) == len(pairs) == min(len(costs), len(costs[0]))
     rows_of, columns_of = linear_sum_assignment(np.array(costs))
@@ -51,8 +51,23 @@ def test_larger_assignments_have_scipys_cost(rows: int, columns: int, values: in
 def test_costs_beyond_machine_integers_are_exact() -> None:
     """Costs are integers of any size, so that two sums that differ by 1 in 10^40 differ."""
     huge = 10**40
-    assert cheapest([[huge, huge + 1], [huge + 1, huge + 1]]) == [0, 1]
-    assert cheapest([[huge + 1, huge], [huge, huge]]) == [1, 0]
+    assert cheapest([[huge, huge + 1], [huge + 1, huge + 1]], [0, 1], [0, 1]) == [0, 1]
+    assert cheapest([[huge + 1, huge], [huge, huge]], [0, 1], [0, 1]) == [1, 0]
+
+
+@given(costs=matrices(9, 9, 2) | matrices(4, 12, 1), shift=st.integers(0, 20))
+def test_of_the_cheapest_assignments_the_nearest_is_taken(costs: list[list[int]], shift: int) -> None:
+    """As when both aims are one number for each pair."""
+    left, right = range(len(costs)), range(shift, shift + len(costs[0]))
+    both = np.array(
+        [
+            [cost * 10_000 + (abs(i - j) if cost else 0) for j, cost in zip(right, row, strict=True)]
+            for i, row in enumerate(costs)
+        ]
+    )
+    rows, columns = linear_sum_assignment(both)
+    pairs = [(row, column) for row, column in enumerate(cheapest(costs, left, right)) if column >= 0]
+    assert sum(int(both[row, column]) for row, column in pairs) == int(both[rows, columns].sum())
 
 
 @pytest.mark.parametrize(
@@ -60,5 +75,6 @@ def test_costs_beyond_machine_integers_are_exact() -> None:
 )
 def test_equal_costs_give_pairs_that_do_not_cross(rows: int, columns: int) -> None:
     """If every pair costs the same, partners are in the order of the rows."""
-    partners = [column for column in cheapest([[7] * columns for _ in range(rows)]) if column >= 0]
+    costs = [[7] * columns for _ in range(rows)]
+    partners = [column for column in cheapest(costs, range(rows), range(columns)) if column >= 0]
     assert partners == sorted(partners)

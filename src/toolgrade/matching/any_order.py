@@ -220,7 +220,7 @@ def assigned(weights: PairWeights, slots: Sequence[int], calls: Sequence[int]) -
     """Return the optimal assignment of slots to calls."""
     costs = [[-weight for weight in weights.row(slot, calls)] for slot in slots]
     partners: Partners = {}
-    for slot, row, column in zip(slots, costs, cheapest(costs), strict=True):
+    for slot, row, column in zip(slots, costs, cheapest(costs, slots, calls), strict=True):
         if column >= 0 and row[column]:
             partners[slot] = calls[column], weights.ratio(slot, calls[column])
     return partners
@@ -263,8 +263,9 @@ class PairWeights:
         pairs = sum(min(len(members), len(reached)) for members, reached in parts) + 1
         size = max(max(members[-1], reached[-1]) for members, reached in parts) + 1
         unit = lcm(*{ratio[1] for row in self.ratios.values() for ratio in row if ratio is not None})
-        self.per_pair = pairs * size
-        # A list has as many pairs as names allow, whatever the assignment: their number needs no room.
+        # The assignment minimizes distances by itself; and a list has as many pairs as names allow, in any case.
+        self.nearness = 0 if any_order else 1
+        self.per_pair = 1 if any_order else pairs * size
         lesser = self.per_pair if any_order and not board.slots else self.per_pair * pairs
         self.per_equal = lesser
         self.whole = unit * (lesser * pairs if equal else lesser)
@@ -278,9 +279,9 @@ class PairWeights:
     def row(self, slot: int, calls: Sequence[int] | None = None) -> list[int]:
         """Return the weights of a slot with these calls, by default with those of its part."""
         own_calls = self.calls[slot]
-        per_pair, whole = self.per_pair, self.whole
+        per_pair, whole, nearness = self.per_pair, self.whole, self.nearness
         weights = [
-            0 if ratio is None else ratio[0] * (whole // ratio[1]) + per_pair - abs(slot - call)
+            0 if ratio is None else ratio[0] * (whole // ratio[1]) + per_pair - nearness * abs(slot - call)
             for ratio, call in zip(self.ratios[slot], own_calls, strict=True)
         ]
         # Only the k-th with the k-th counts as equal; other equal calls are ordinary pairs of similarity 1.

@@ -18,25 +18,34 @@ _REDUCTIONS = 2
 """Steps of the competition for each row; rows that are still free are then added one by one."""
 
 
-def cheapest(costs: Sequence[Sequence[int]]) -> list[int]:
+def cheapest(costs: Sequence[Sequence[int]], left: Sequence[int], right: Sequence[int]) -> list[int]:
     """Return the column of each row in a cheapest assignment of the shorter side; -1 for rows without a column.
 
-    Of two pairs whose columns can be exchanged at equal cost, the first row has the first column.
+    Of the cheapest ones it is one of the smallest sum of distances. Of two pairs whose columns can be exchanged without
+    loss, the first row has the first column.
 
     Args:
-        costs: The cost of each row and column; at least one of each.
+        costs: The cost of each row and column; at least one of each. A pair of cost 0 has no distance.
+        left: The position of each row.
+        right: The position of each column.
     """
     if len(costs) > len(costs[0]):
-        rows = cheapest(list(zip(*costs, strict=True)))
+        rows = cheapest(list(zip(*costs, strict=True)), right, left)
         columns = [_FREE] * len(costs)
         for column, row in enumerate(rows):
             columns[row] = column
         return columns
-    columns = _Assignment(costs).columns
-    for one, other in combinations(range(len(costs)), 2):
-        left, right = columns[one], columns[other]
-        if left > right and costs[one][left] + costs[other][right] == costs[one][right] + costs[other][left]:
-            columns[one], columns[other] = right, left
+    first = _Assignment(costs)
+    columns = first.columns
+    distances = first.tight_distances(left, right)
+    if distances:
+        columns = _Assignment(distances).columns
+        for one, other in combinations(range(len(columns)), 2):
+            before, after = columns[other], columns[one]
+            if before < after and (
+                distances[one][after] + distances[other][before] == distances[one][before] + distances[other][after]
+            ):
+                columns[one], columns[other] = before, after
     return columns
 
 
@@ -64,6 +73,28 @@ class _Assignment:
                 free.append(row)
         for row in self._compete(free):
             self._augment(row)
+
+    def tight_distances(self, left: Sequence[int], right: Sequence[int]) -> list[list[int]]:
+        """Return distances as costs by which only cheapest assignments are compared; empty if there is one alone.
+
+        By complementary slackness these are the assignments of tight pairs, whose costs are the prices of row and
+        column, in which no column with a price below 0 is free. One number for both aims would do, too, but ties then
+        make alternating paths long.
+        """
+        reduced = [list(map(sub, row_costs, self.prices)) for row_costs in self.costs]
+        least = [row_costs[column] for row_costs, column in zip(reduced, self.columns, strict=True)]
+        if all(row_costs.count(cost) == 1 for row_costs, cost in zip(reduced, least, strict=True)):
+            return []
+        most = len(least) * (max(left[-1], right[-1]) + 1)
+        bonuses = [most if price else 0 for price in self.prices]
+        forbidden = 2 * most * len(least)
+        return [
+            [
+                forbidden if value != tight else (abs(position - other) if cost else 0) - bonus
+                for value, cost, other, bonus in zip(row_reduced, row_costs, right, bonuses, strict=True)
+            ]
+            for position, row_reduced, row_costs, tight in zip(left, reduced, self.costs, least, strict=True)
+        ]
 
     def _pair(self, row: int, column: int) -> None:
         self.rows[column], self.columns[row] = row, column
