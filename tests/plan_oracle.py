@@ -24,7 +24,7 @@ class Place(NamedTuple):
     call: Any
     required: bool
     family: int
-    is_excess: bool
+    is_limited: bool
     least: int
     labels: frozenset[str]
     after: frozenset[str]
@@ -71,17 +71,14 @@ def ways(
 
 
 def places(way: Way, count: int) -> list[Place]:
-    """A place for each time that a call is expected, and may be made; last those for calls beyond a stated maximum."""
+    """A place for each time that a call is expected, and for each further time that it may be made."""
     slots: list[Place] = []
-    excess: list[Place] = []
     for family, (call, labels, after, group) in enumerate(way.calls):
         least, most = (call.least, call.most) if isinstance(call, Expect) else (1, 1)
         amount = max(least, count) if most is None else most
-        rules = least, labels, after, group
-        slots += [Place(call, number < least, family, False, *rules) for number in range(amount)]
-        if most is not None and least < most:
-            excess += [Place(call, False, family, True, *rules)] * max(count - most, 0)
-    return slots + excess
+        is_limited = most is not None and least < most
+        slots += [Place(call, at < least, family, is_limited, least, labels, after, group) for at in range(amount)]
+    return slots
 
 
 def named(name: Any, call: ToolCall) -> bool:
@@ -205,28 +202,45 @@ def silent(plan: Plan) -> bool:
 def matched(way: Way, called: Sequence[ToolCall], *, ordered: bool) -> tuple[Fraction, int]:
     """The weight of the best alignment of a way, and how many expected calls count, which names alone decide."""
     slots = places(way, len(called))
-    is_leveled = any(not slot.required for slot in slots)
+    leveled = leveled_slots(slots, called)
+    limited = {
+        call
+        for call, actual in enumerate(called)
+        if any(slot.is_limited and named(slot.call.name, actual) for slot in slots)
+    }
 
     def counts(pairs: dict[int, int]) -> tuple[int, int, int]:
-        required = sum(slots[at].required for at in pairs)
-        excess = sum(slots[at].is_excess for at in pairs)
-        return required, len(pairs) - required - excess, excess
+        own = {at: call for at, call in pairs.items() if at in leveled}
+        required = sum(slots[at].required for at in own)
+        return required, len(own) - required, len(limited.intersection(own.values()))
 
     every = list(alignments(slots, called))
     most = max(map(counts, every))
     weights: list[Fraction] = []
     for pairs in every:
-        real = {at: call for at, call in pairs.items() if not slots[at].is_excess}
         if ordered:
-            if not keeps_order(slots, called, real):
+            if not keeps_order(slots, called, pairs):
                 continue
-            counted = real
-        elif counts(pairs) == most if is_leveled else leaves_nothing_over(slots, called, pairs):
-            counted = counting(slots, called, real)
+            counted = pairs
+        elif counts(pairs) == most and leaves_nothing_over(slots, called, pairs):
+            counted = counting(slots, called, pairs)
         else:
             continue
         weights.append(sum((similarity(slots[at].call, called[call]) for at, call in counted.items()), Fraction(0)))
-    return max(weights), sum(slot.required for slot in slots) + most[1] + most[2]
+    return max(weights), sum(slot.required for slot in slots) + most[1] + len(limited) - most[2]
+
+
+def leveled_slots(slots: Sequence[Place], called: Sequence[ToolCall]) -> set[int]:
+    """The slots that compete for calls, directly or over others, with an optional one."""
+    leveled = {at for at, slot in enumerate(slots) if not slot.required}
+    while True:
+        names = {call.name for call in called if any(named(slots[at].call.name, call) for at in leveled)}
+        more = {
+            at for at, slot in enumerate(slots) if any(named(slot.call.name, ToolCall(name=name)) for name in names)
+        }
+        if more <= leveled:
+            return leveled
+        leveled |= more
 
 
 def score(parts: Totals, denominator: str) -> Fraction:

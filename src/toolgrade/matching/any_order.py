@@ -40,7 +40,8 @@ class Board:
     Attributes:
         size: The number of slots.
         sides: The comparison of all patterns with all calls.
-        leveled: Whether there are slots that count only once a call takes them.
+        leveled: The slots of the parts with optional slots, which count only once a call takes them.
+        limited: The calls that count although no slot is left for them: `times` has a greatest number.
     """
 
     def __init__(
@@ -57,12 +58,21 @@ class Board:
         self.called = called
         self.steps = steps
         self.size = len(slots) or len(patterns)
-        self.leveled = any(not slot.required for slot in slots)
         self._first = [*accumulate((len(slot.patterns) for slot in slots), initial=0)]
         """The position of the first pattern of each slot among those of all."""
         self._names = self._accepted_names() if slots else [(item.name,) for item in patterns]
         names = {name for names in self._names for name in names}
         self.sides = Comparison(patterns, called, names, arguments=arguments, output=output)
+        self.leveled: frozenset[int] = frozenset()
+        self.limited: frozenset[int] = frozenset()
+        if not all(slot.required for slot in slots):
+            parts = [members for members, _ in self.parts(range(self.size), range(len(called)))]
+            optional = (part for part in parts if not all(slots[slot].required for slot in part))
+            self.leveled = frozenset().union(*optional)
+            limited = {slot.family: index for index, slot in enumerate(slots) if slot.is_limited}.values()
+            self.limited = frozenset(
+                [call for call in range(len(called)) if any(self.fits(slot, call) for slot in limited)]
+            )
 
     def _accepted_names(self) -> list[Sequence[str]]:
         """Return, for each slot, the called names that it accepts."""
@@ -92,14 +102,14 @@ class Board:
 
     def ratio(self, slot: int, call: int) -> Ratio:
         """Return the similarity of a call to a slot that accepts its name."""
-        return ZERO if self.slots and self.slots[slot].is_excess else self.best_pattern(slot, call)[1]
+        return self.best_pattern(slot, call)[1]
 
     def ratios(self, slots: Sequence[int], calls: Sequence[int]) -> dict[int, Sequence[Ratio | None]]:
         """Return, for each slot of one part, the similarity of each call; `None` where the slot cannot take it."""
         if not self.slots:
             return dict(zip(slots, self.sides.ratios(slots, calls), strict=True))
-        rows: dict[tuple[int, bool, bool], list[Ratio | None]] = {}
-        keys = {slot: self.slots[slot][2:5] for slot in slots}  # slots of one family and kind are alike
+        rows: dict[tuple[int, bool], list[Ratio | None]] = {}
+        keys = {slot: (self.slots[slot].family, self.slots[slot].required) for slot in slots}  # those are alike
         for slot, key in keys.items():
             if key not in rows:
                 rows[key] = [self.ratio(slot, call) if self._can_take(slot, call) else None for call in calls]
@@ -180,19 +190,15 @@ def in_any_order(board: Board, slots: Sequence[int], calls: Sequence[int]) -> Pa
 
 
 def _one_family(board: Board, members: list[int], reached: list[int]) -> Partners:
-    """Return the best pairs of interchangeable slots: the best calls in their order, then those in excess."""
+    """Return the best pairs of interchangeable slots: the best calls, in their order."""
     # An optional slot takes no call of another type, and a required one only if there is no better one.
     usable = [call for call in reached if board.fits(members[0], call)]
     others = [call for call in reached if call not in set(usable)]
-    ratios = {call: board.best_pattern(members[0], call)[1] for call in reached}
+    ratios = {call: board.ratio(members[0], call) for call in reached}
     usable.sort(key=lambda call: (-Fraction(*ratios[call]), call))
-    real = [slot for slot in members if not board.slots[slot].is_excess]
     required = sum(board.slots[slot].required for slot in members)
-    chosen = [*usable[: len(real)], *others[: max(required - len(usable), 0)]]
-    partners: Partners = {slot: (call, ratios[call]) for slot, call in zip(real, sorted(chosen), strict=False)}
-    excess = [slot for slot in members if board.slots[slot].is_excess]
-    partners.update({slot: (call, ZERO) for slot, call in zip(excess, sorted(usable[len(real) :]), strict=False)})
-    return partners
+    chosen = [*usable[: len(members)], *others[: max(required - len(usable), 0)]]
+    return {slot: (call, ratios[call]) for slot, call in zip(members, sorted(chosen), strict=False)}
 
 
 def _equal_first(board: Board, members: list[int], reached: list[int]) -> Partners:
@@ -270,7 +276,7 @@ class PairWeights:
         self.per_equal = lesser
         self.whole = unit * (lesser * pairs if equal else lesser)
         lowest = 2 * self.whole * pairs
-        self.levels = (lowest, lowest * pairs, lowest * pairs * pairs) if any_order and board.leveled else ()
+        self.levels = (lowest, lowest * pairs, lowest * pairs * pairs) if any_order else ()
 
     def ratio(self, slot: int, call: int) -> Ratio:
         """Return the similarity of a pair."""
@@ -288,11 +294,12 @@ class PairWeights:
         partner = self.equal.get(slot)
         if partner is not None and partner in own_calls:
             weights[own_calls.index(partner)] += self.per_equal
-        if self.levels:
-            own = self.board.slots[slot]
-            level = self.levels[2 if own.required else int(not own.is_excess)]
+        if self.levels and slot in self.board.leveled:
+            level = self.levels[2 if self.board.slots[slot].required else 1]
             weights = [
-                weight + level if weight and self.board.fits(slot, call) else weight
+                weight + level + (self.levels[0] if call in self.board.limited else 0)
+                if weight and self.board.fits(slot, call)
+                else weight
                 for weight, call in zip(weights, own_calls, strict=True)
             ]
         if calls is None or calls is own_calls:

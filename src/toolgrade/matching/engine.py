@@ -4,8 +4,9 @@ An alignment is a set of pairs (slot, call), one-to-one, in which each slot acce
 it is an assignment of the greatest weight; in order, a common subsequence of the greatest weight (`in_order`). These
 aims decide, in this order:
 
-1. where some slots count only once a call takes them: the most required slots, then the most optional ones, then the
-   most calls in excess. That depends on names and types alone, so no argument can change how many calls are expected;
+1. in parts with optional slots, which count only once a call takes them: the most required slots, then the most
+   optional ones, then the fewest calls beyond a greatest number of times, which count, too. That depends on names and
+   types alone, so no argument can change how many calls are expected;
 2. the greatest sum of similarities;
 3. the most *equal pairs*: the k-th of several equal expected calls with the k-th of the equal called ones, where equal
    means that every compared field is set on both sides and equal as a JSON value;
@@ -86,7 +87,7 @@ def align_slots(
     """Return the best alignment of the called tools with the slots of a plan.
 
     Args:
-        slots: The places that one call each can take; those of calls in excess come last.
+        slots: The places that one call each can take.
         called: What was called.
         steps: The step of each call; `None` where it is not known. Calls of unknown steps break no rule about steps.
         ordered: As for `align`.
@@ -114,8 +115,9 @@ def _aligned(board: Board, *, ordered: bool) -> Matching:
     # The counts of the first aim are those of any order, whatever the order and the rules.
     partners = {} if ordered and not board.leveled else in_any_order(board, every_slot, every_call)
     counted = board.size
-    if board.leveled:
+    if slots:
         counted = sum(slot.required or index in partners for index, slot in enumerate(slots))
+        counted += len(board.limited.difference(_calls(partners)))
     gap = 0.0
     breaks: dict[int, Breaks] = {}
     if ordered:
@@ -135,14 +137,10 @@ def _aligned(board: Board, *, ordered: bool) -> Matching:
         displaced = in_any_order(
             board, positions_left(every_slot, partners), positions_left(every_call, _calls(partners))
         )
-    excess: list[int] = []
-    if board.leveled:
-        excess = sorted([call for slot, (call, _) in (partners | displaced).items() if slots[slot].is_excess])
-        partners, displaced = _without_excess(board, partners), _without_excess(board, displaced)
     every = partners | displaced
     for slot in breaks:
         displaced[slot] = partners.pop(slot)
-    empty = [slot for slot in every_slot if slot not in every and not (slots and slots[slot].is_excess)]
+    empty = [slot for slot in every_slot if slot not in every]
     return Matching(
         expected_count=counted,
         called_count=len(board.called),
@@ -157,7 +155,7 @@ def _aligned(board: Board, *, ordered: bool) -> Matching:
         unexpected=tuple(positions_left(every_call, _calls(every))),
         unused=tuple([slot for slot in empty if slots and not slots[slot].required]),
         gap=gap,
-        excess=tuple(excess),
+        excess=tuple(sorted(board.limited.difference(_calls(every)))),
     )
 
 
@@ -171,10 +169,6 @@ def _evidence(board: Board, partners: Partners) -> dict[int, Evidence]:
         if detail is not None:
             evidence[slot] = detail
     return evidence
-
-
-def _without_excess(board: Board, partners: Partners) -> Partners:
-    return {slot: pair for slot, pair in partners.items() if not board.slots[slot].is_excess}
 
 
 def _calls(partners: Partners) -> list[int]:

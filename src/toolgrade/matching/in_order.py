@@ -25,7 +25,7 @@ def in_order(board: Board) -> Partners:
     Of equally good ones, each slot in turn takes the first call that leaves the rest of the weight in reach. Equal
     calls at the beginning of lists are paired at once: no pair weighs more, and nothing crosses them.
     """
-    slots = [slot for slot in range(board.size) if not board.slots or not board.slots[slot].is_excess]
+    slots = range(board.size)
     calls = range(len(board.called))
     equal: dict[int, int] = {}
     start = 0

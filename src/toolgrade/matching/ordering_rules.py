@@ -15,7 +15,7 @@ slots.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain
 from math import inf
@@ -156,9 +156,8 @@ class Rules:
         broken = self.broken({slot: call for slot, (call, _) in partners.items()})
         families: dict[int, list[int]] = {}
         for index, slot in enumerate(self.board.slots):
-            if not slot.is_excess:
-                families.setdefault(slot.family, []).append(index)
-        settled = {slot: pair for slot, pair in partners.items() if self.board.slots[slot].is_excess}
+            families.setdefault(slot.family, []).append(index)
+        settled: Partners = {}
         moved: dict[int, Breaks] = {}
         for members in families.values():  # required ones come first
             paired = sorted(partners.keys() & set(members), key=lambda one: (one in broken, partners[one][0]))
@@ -180,8 +179,7 @@ class _Search:
         """Find the slots to search, and bound what each can add."""
         self.rules = rules
         board = rules.board
-        real = [index for index, slot in enumerate(board.slots) if not slot.is_excess]
-        parts = board.parts(real, range(len(board.called)))
+        parts = board.parts(range(board.size), range(len(board.called)))
         searched = [slot for members, _ in parts if rules.bound.intersection(members) for slot in members]
         self.small = len(searched) <= _DEEPEST
         self.slots = searched
@@ -194,7 +192,6 @@ class _Search:
         self.rest = list(accumulate(most, initial=Fraction(0)))[::-1]
         self.later = list(accumulate(choices, frozenset.union, initial=frozenset[int]()))[::-1]
         self.fixed = {slot: call for slot, call in start.items() if slot not in self.choices}
-        self.fixed = {slot: call for slot, call in self.fixed.items() if not board.slots[slot].is_excess}
         self.best, self.best_value = start, rules.value(start)
         self.counts = self._counts(start)
         self.nodes = 0
@@ -272,18 +269,19 @@ class _Search:
         if self.later[place + 1].issuperset(free):  # else one would be left over
             yield None
 
-    def _counts(self, slots: Iterable[int]) -> tuple[int, int]:
-        """Return how many required and how many optional slots these are."""
-        real = [slot for slot in map(self.rules.board.slots.__getitem__, slots) if not slot.is_excess]
-        required = sum(slot.required for slot in real)
-        return required, len(real) - required
+    def _counts(self, pairs: Pairs) -> tuple[int, int, int]:
+        """Return, of the pairs in parts with optional slots, how many slots are required and how many calls limited."""
+        board = self.rules.board
+        leveled = {slot: call for slot, call in pairs.items() if slot in board.leveled}
+        required = sum(board.slots[slot].required for slot in leveled)
+        return len(leveled), required, len(board.limited.intersection(leveled.values()))
 
     def _consider(self, pairs: Mapping[int, int], used: set[int]) -> None:
         empty = set(self.slots).difference(pairs)
         if not used.issuperset(chain.from_iterable(self.choices[slot] for slot in empty)):
             return  # a call that could have been paired is left over
         partners = {**self.fixed, **pairs}
-        if self.rules.board.leveled and self._counts(partners) != self.counts:
+        if self._counts(partners) != self.counts:
             return  # the number of expected calls depends on names alone
         value = self.rules.value(partners)
         if value > self.best_value:

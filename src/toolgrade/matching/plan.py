@@ -82,11 +82,10 @@ def align_layout(
         output: Compare the outputs, all or nothing.
     """
     slots = list(_slots(layout, called))
-    places = [slot for slot in slots if not slot.is_excess]
     compared = sum(_fitting(entry, called) * len(entry.patterns) for entry in layout.entries)
     current_budget().spend(len(slots) + len(called) + _STEPS * compared, "a plan with these calls")
     matching = align_slots(slots, called, steps, ordered=ordered, arguments=arguments, output=output)
-    matching.labels = [slot.text for slot in places]
+    matching.labels = [slot.text for slot in slots]
     matching.choices = layout.choices
     matching.forbidden = tuple(forbidden_calls(layout, called))
     matching.extras = layout.extras
@@ -112,13 +111,13 @@ def _fitting(entry: Entry, called: Sequence[Item]) -> int:
 
 
 def _slots(layout: Layout, called: Sequence[Item]) -> Iterator[Slot]:
-    """Yield the slots of each entry, then those of calls in excess."""
-    excess: list[Slot] = []
+    """Yield the slots of each entry."""
     for family, (entry, places) in enumerate(zip(layout.entries, places_of(layout, called), strict=True)):
         slot = Slot(
             entry.patterns,
             entry.text,
             family,
+            is_limited=entry.most is not None and entry.least < entry.most,
             least=entry.least,
             labels=entry.labels,
             after=entry.after,
@@ -126,10 +125,6 @@ def _slots(layout: Layout, called: Sequence[Item]) -> Iterator[Slot]:
         )
         for number in range(places):
             yield slot._replace(required=number < entry.least)
-        if entry.most is not None and entry.least < entry.most:
-            beyond = Slot(entry.patterns, entry.text, family, required=False, is_excess=True)
-            excess += [beyond] * (_fitting(entry, called) - entry.most)
-    yield from excess
 
 
 def forbidden_calls(layout: Layout, called: Sequence[Item]) -> Iterator[tuple[int, str]]:

@@ -32,7 +32,7 @@ class Slot(NamedTuple):
         text: Its name for people.
         family: Slots of one expected call with a number of `times` share it.
         required: Whether it counts although it is empty. An optional slot counts once a call takes it.
-        is_excess: Whether it takes a call beyond the greatest number of `times`, which counts and adds no weight.
+        is_limited: Whether `times` has a greatest number, beyond which a call counts and adds no weight.
         least: How many slots of the family are required.
         labels: Names under which others refer to it.
         after: Names of those that must have been called before.
@@ -43,7 +43,7 @@ class Slot(NamedTuple):
     text: str
     family: int
     required: bool = True
-    is_excess: bool = False
+    is_limited: bool = False
     least: int = 1
     labels: frozenset[str] = frozenset()
     after: frozenset[str] = frozenset()
