@@ -581,13 +581,17 @@ def test_missing_key_is_reported() -> None:
     fails(OpenAIJudge("gpt-4.1"), JudgeOutcome.FATAL, "TOOLGRADE_JUDGE_API_KEY or OPENAI_API_KEY")
 
 
-@pytest.mark.parametrize("options", [{"base_url": "no address"}, {"api_key": "sk-\u00e9"}, {"base_url": "ftp://x/v1"}])
-def test_an_address_or_key_that_is_none_is_an_error_of_ours(options: dict[str, str]) -> None:
-    """Invalid addresses and keys become judge errors, whatever OpenAI's client raises."""
-    with FakeOpenAI() as server:
-        endpoint = OpenAIJudge(**{"model": "m", "base_url": server.base_url, "max_attempts": 1, **options})
-        with pytest.raises(JudgeError):
-            ask(endpoint)
+def test_a_key_that_cannot_be_sent_is_an_error_of_ours() -> None:
+    """Whatever OpenAI's client raises."""
+    with FakeOpenAI() as server, pytest.raises(JudgeError):
+        ask(OpenAIJudge("m", base_url=server.base_url, max_attempts=1, api_key="sk-\u00e9"))
+
+
+@pytest.mark.parametrize("address", ["no address", "ftp://x/v1", "localhost:80/v1", "https://x.com\\.api.openai.com"])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    """Before anything is sent; a host that only ends as OpenAI's gets no key of it."""
+    with pytest.raises(ConfigurationError, match="base_url must begin with http"):
+        OpenAIJudge("m", base_url=address)
 
 
 def test_connections_close_with_the_loop() -> None:

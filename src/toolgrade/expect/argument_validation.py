@@ -124,4 +124,6 @@ def violation_text(broken: BrokenRule) -> str:
         return f"has arguments that the tool does not take: {', '.join(map(short_repr, broken.other_names()))}"
     if broken.rule == TOO_DEEP:
         return f"is deeper than {broken.limit} levels of lists and objects"
+    if broken.rule is None:
+        return "is not allowed: its schema is false"
     return f"does not fit {broken.rule} {short_repr(broken.limit)}"

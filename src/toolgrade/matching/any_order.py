@@ -224,7 +224,7 @@ def _assigned_part(board: Board, members: list[int], reached: list[int], equal: 
 
 def assigned(weights: PairWeights, slots: Sequence[int], calls: Sequence[int]) -> Partners:
     """Return the optimal assignment of slots to calls."""
-    costs = [[-weight for weight in weights.row(slot, calls)] for slot in slots]
+    costs = [[-weight for weight in weights.within(slot, calls)] for slot in slots]
     partners: Partners = {}
     for slot, row, column in zip(slots, costs, cheapest(costs, slots, calls), strict=True):
         if column >= 0 and row[column]:
@@ -261,6 +261,7 @@ class PairWeights:
     ) -> None:
         self.board = board
         self.equal = equal
+        self._by_call: dict[int, dict[int, int]] = {}
         self.calls = {slot: reached for members, reached in parts for slot in members}
         self.ratios: dict[int, Sequence[Ratio | None]] = {}
         for members, reached in parts:
@@ -282,8 +283,8 @@ class PairWeights:
         """Return the similarity of a pair."""
         return self.ratios[slot][self.calls[slot].index(call)] or ZERO
 
-    def row(self, slot: int, calls: Sequence[int] | None = None) -> list[int]:
-        """Return the weights of a slot with these calls, by default with those of its part."""
+    def row(self, slot: int) -> list[int]:
+        """Return the weights of a slot with the calls of its part."""
         own_calls = self.calls[slot]
         per_pair, whole, nearness = self.per_pair, self.whole, self.nearness
         weights = [
@@ -302,7 +303,13 @@ class PairWeights:
                 else weight
                 for weight, call in zip(weights, own_calls, strict=True)
             ]
-        if calls is None or calls is own_calls:
-            return weights
-        by_call = dict(zip(own_calls, weights, strict=True))
+        return weights
+
+    def within(self, slot: int, calls: Sequence[int]) -> list[int]:
+        """Return the weights of a slot with these calls, such as those of one step."""
+        if calls is self.calls[slot]:
+            return self.row(slot)
+        if slot not in self._by_call:
+            self._by_call[slot] = dict(zip(self.calls[slot], self.row(slot), strict=True))
+        by_call = self._by_call[slot]
         return [by_call.get(call, 0) for call in calls]

@@ -121,7 +121,7 @@ class _Block:
         calls = range(start, stop)
         current_budget().spend(_STEPS + len(self.slots) * len(calls), "a plan with these calls")
         pairs = self.pairs(start, stop)
-        return sum(self.weights.row(slot, calls)[call - start] for slot, (call, _) in pairs.items())
+        return sum(self.weights.within(slot, calls)[call - start] for slot, (call, _) in pairs.items())
 
 
 def _step_end(steps: Sequence[int | None], start: int) -> int:

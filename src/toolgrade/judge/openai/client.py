@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -46,6 +47,7 @@ T = TypeVar("T")
 _ENVIRONMENT = "TOOLGRADE_JUDGE_"
 _OPENAI = "https://api.openai.com/v1"
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+_HTTP_ADDRESS = re.compile(r"https?://(?:[^/@\\]*@)?[\w.\-\[\]:]+(?:[/?]|\Z)", re.IGNORECASE)
 _NEVER = 10 * 365 * 24 * 3600.0
 _OVERLOAD_SECONDS = 8.0
 """Seconds after which an overloaded endpoint is asked again once OpenAI's client has given up."""
@@ -134,6 +136,9 @@ class OpenAIJudge:
         require(api in WIRES, f"api must be one of {tuple(WIRES)}", api)
         name: object = model  # callers without a type checker may pass anything
         require(isinstance(name, str) and name, "model must be the name of a model", name)
+        address: object = base_url
+        is_address = isinstance(address, str) and _HTTP_ADDRESS.match(address)
+        require(base_url is None or is_address, "base_url must begin with http:// or https:// and a host", address)
         limits: dict[str, float | None] = {
             "max_concurrency": max_concurrency,
             "max_attempts": max_attempts,
@@ -378,7 +383,7 @@ class OpenAIJudge:
         """
         address = urlsplit(self._address or _OPENAI)
         host = address.hostname or ""
-        is_openai = f".{host}".endswith(".api.openai.com")
+        is_openai = f".{host}".endswith(".api.openai.com") and _HTTP_ADDRESS.match(address.geturl()) is not None
         key = self._api_key or _from_environment(f"{_ENVIRONMENT}API_KEY")
         key = key or (_from_environment("OPENAI_API_KEY") if is_openai else NO_KEY)
         if key is None:
