@@ -86,7 +86,8 @@ class _Assignment:
         if all(row_costs.count(cost) == 1 for row_costs, cost in zip(reduced, least, strict=True)):
             return []
         most = len(least) * (max(left[-1], right[-1]) + 1)
-        bonuses = [most if price else 0 for price in self.prices]
+        has_free = len(left) < len(right)
+        bonuses = [most if price and has_free else 0 for price in self.prices]
         forbidden = 2 * most * len(least)
         return [
             [
