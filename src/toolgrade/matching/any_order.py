@@ -89,9 +89,7 @@ class Board:
         return names
 
     def best_pattern(self, slot: int, call: int) -> tuple[int, Ratio]:
-        """Return the position of the pattern of a slot that is most similar to a call, and the similarity."""
-        if not self.slots:
-            return slot, self.sides.ratio(slot, call)
+        """Return the position of the pattern of a plan's slot that is most similar to a call, and the similarity."""
         best, best_ratio = self._first[slot], (-1, 1)
         for position, pattern in enumerate(self.slots[slot].patterns, best):
             if pattern.named(self.called[call].name):
@@ -101,7 +99,7 @@ class Board:
         return best, best_ratio
 
     def ratio(self, slot: int, call: int) -> Ratio:
-        """Return the similarity of a call to a slot that accepts its name."""
+        """Return the similarity of a call to a slot of a plan that accepts its name."""
         return self.best_pattern(slot, call)[1]
 
     def ratios(self, slots: Sequence[int], calls: Sequence[int]) -> dict[int, Sequence[Ratio | None]]:
@@ -193,7 +191,7 @@ def _one_family(board: Board, members: list[int], reached: list[int]) -> Partner
     """Return the best pairs of interchangeable slots: the best calls, in their order."""
     # An optional slot takes no call of another type, and a required one only if there is no better one.
     usable = [call for call in reached if board.fits(members[0], call)]
-    others = [call for call in reached if call not in set(usable)]
+    others = positions_left(reached, usable)
     ratios = {call: board.ratio(members[0], call) for call in reached}
     usable.sort(key=lambda call: (-Fraction(*ratios[call]), call))
     required = sum(board.slots[slot].required for slot in members)
@@ -245,9 +243,10 @@ def check_size(board: Board, members: Sequence[int], reached: Sequence[int]) -> 
 class PairWeights:
     """The aims of the pairs of some parts as one integer for each pair; 0 where a slot cannot take a call.
 
-    With k pairs at most and positions below `size`, distances add up to less than `per_pair`, pairs to less than
-    `per_equal`, equal pairs to less than the smallest difference between two sums of similarities, and all that to less
-    than the smallest level.
+    No sum of a lesser aim reaches the smallest step of a greater one: with k pairs at most and positions below `size`,
+    distances add up to less than `per_pair`, pairs to less than `per_equal`, equal pairs to less than the smallest
+    difference between two sums of similarities, and all that to less than the smallest level. In any order, distances
+    are left to `cheapest`.
 
     Args:
         board: The slots and calls.
@@ -270,7 +269,7 @@ class PairWeights:
         pairs = sum(min(len(members), len(reached)) for members, reached in parts) + 1
         size = max(max(members[-1], reached[-1]) for members, reached in parts) + 1
         unit = lcm(*{ratio[1] for row in self.ratios.values() for ratio in row if ratio is not None})
-        # The assignment minimizes distances by itself; and a list has as many pairs as names allow, in any case.
+        # In any order, a list has as many pairs as names allow, whatever the assignment.
         self.nearness = 0 if any_order else 1
         self.per_pair = 1 if any_order else pairs * size
         lesser = self.per_pair if any_order and not board.slots else self.per_pair * pairs

@@ -113,7 +113,7 @@ class _Block:
 
     def pairs(self, start: int, stop: int) -> Partners:
         """Return the best pairs with a stretch of calls."""
-        if stop == start + 1 and len(self.slots) == 1:
+        if len(self.slots) == 1 == stop - start:
             return {self.slots[0]: (start, self.weights.ratio(self.slots[0], start))}
         return assigned(self.weights, self.slots, range(start, stop))
 

@@ -26,7 +26,7 @@ from toolgrade.matching.alignment import Breaks, Partners
 from toolgrade.matching.any_order import Board, in_any_order, total
 
 Pairs: TypeAlias = "dict[int, int]"
-"""The call that each slot has paired."""
+"""The call of each slot."""
 
 MOST_NODES = 20_000
 """Nodes after which the search is given up; about a second. All searches of a case have `MOST_SEARCH_NODES`."""
@@ -169,7 +169,7 @@ class Rules:
 
 
 class _Search:
-    """The state of the search: who has paired which call, and the best alignment so far.
+    """The state of the search: the call of each slot, and the best alignment so far.
 
     Slots are filled in an order in which those come first that others must come after, so that it is known at once
     whether a pair comes too early.
