@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from judging import RuleJudge
@@ -362,6 +362,7 @@ def worst_status(results: list[dict[str, Any]]) -> str:
     return "passed" if all(result["passed"] for result in results) else "failed"
 
 
+WITHOUT_EXPECTATION = '{"tools_called": []}'
 FILE_LINES = [
     json.dumps(
         {
@@ -373,7 +374,7 @@ FILE_LINES = [
         }
     )
     for name, task, more in [("a", 1, {}), ("b", 1, {}), ("a", 2, {"id": "x"}), ("c", 2, {"name": "n"}), ("d", 3, {})]
-] + ["", "nonsense", '{"torn": ']
+] + [WITHOUT_EXPECTATION, "", "nonsense", '{"torn": ']
 
 
 @settings(few)
@@ -385,6 +386,15 @@ FILE_LINES = [
     share=st.floats(0.3, 1.5),
     is_judged=st.booleans(),
     mode=st.sampled_from(["missing", "errored", "failed"]),
+)
+@example(  # the error of an equal case names that one
+    before=[WITHOUT_EXPECTATION],
+    now=[WITHOUT_EXPECTATION] * 2,
+    clusters=(None, None),
+    part_bytes=1 << 20,
+    share=1.5,
+    is_judged=False,
+    mode="missing",
 )
 def test_files_that_have_changed_are_resumed(
     tmp_path_factory: pytest.TempPathFactory,

@@ -396,11 +396,11 @@ class ResultsFile:
         """Return the line of this unit, or else of another one, with this hash; `None` without any.
 
         A line is returned once, and only for the same agent and trial, unless `reuse` is true: equal recorded cases
-        have equal results.
+        have equal results. An error names its case, so it is not that of another one.
         """
         lines = self._by_hash.get(digest, {})
         if reuse:
-            return lines.get(unit) or next(iter(lines.values()), None)
+            return lines.get(unit) or next((one for one in lines.values() if one.status != "errored"), None)
         if unit in lines:
             return lines.pop(unit)
         asker = (unit.trial or 1, unit.agent)  # a golden that was asked once has its first trial
