@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         ToolgradeWarning,
     )
     from toolgrade.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async
-    from toolgrade.formats.messages.trajectory import run_from_messages
+    from toolgrade.formats.messages.read import run_from_messages
     from toolgrade.formats.records import case_from_record
     from toolgrade.inputs import read_cases
     from toolgrade.judge import Judge
@@ -89,7 +89,7 @@ _NAMES = {
         "MissingPackageError NotMeasuredError NothingRecordedError Problem ToolgradeError ToolgradeWarning"
     ),
     "evaluation.run": "Evaluator assert_test evaluate evaluate_async",
-    "formats.messages.trajectory": "run_from_messages",
+    "formats.messages.read": "run_from_messages",
     "formats.records": "case_from_record",
     "judge": "Judge",
     "matching": "Alignment Pair",

@@ -13,7 +13,7 @@ from judging import RuleJudge, needs_openai, served
 from toolgrade.calls import CallStatus, ToolCall, ToolCallParams
 from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
 from toolgrade.errors import ConfigurationError, InvalidDataError, MissingFieldError, ToolgradeWarning
-from toolgrade.formats.messages.trajectory import run_from_messages
+from toolgrade.formats.messages.read import run_from_messages
 from toolgrade.judge import Judge
 from toolgrade.result import MetricResult
 from toolgrade.testing import BatchPlan, FakeOpenAI

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from toolgrade.calls import CallStatus, ToolCall, ToolCallType
 from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError
-from toolgrade.formats.messages.trajectory import run_from_messages
+from toolgrade.formats.messages.read import run_from_messages
 from toolgrade.formats.records import case_from_record
 
 ROOT = Path(__file__).parents[2]

@@ -22,8 +22,8 @@ from toolgrade.calls import Execution, ToolCall, ToolCallParams, ToolSpec, read_
 from toolgrade.cases import TestCase
 from toolgrade.errors import ConfigurationError, InvalidDataError, ToolgradeWarning
 from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.messages.read import read_run
 from toolgrade.formats.messages.tool_fields import read_tools
-from toolgrade.formats.messages.trajectory import read_run
 from toolgrade.formats.names import describe_rewrites, strip_suffix, strip_suffixes
 from toolgrade.formats.records import case_from_record
 from toolgrade.judge import BatchOptions, Judge, JudgeLike

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from toolgrade._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
+    from toolgrade.formats.messages.message import Answer
     from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
-    from toolgrade.formats.messages.read import read
-    from toolgrade.formats.messages.trajectory import run_from_messages
-    from toolgrade.formats.messages.transcript import Answer, Transcript
+    from toolgrade.formats.messages.read import read, run_from_messages
+    from toolgrade.formats.messages.transcript import Transcript
     from toolgrade.formats.records import case_from_record
     from toolgrade.formats.traces.read import Traces, read_traces
 
 _HOME = {
-    "Answer": "messages.transcript",
+    "Answer": "messages.message",
     "Traces": "traces.read",
     "Transcript": "messages.transcript",
     "case_from_record": "records",
@@ -29,7 +29,7 @@ _HOME = {
     "read_responses_answer": "messages.openai_responses",
     "read_responses_call": "messages.openai_responses",
     "read_traces": "traces.read",
-    "run_from_messages": "messages.trajectory",
+    "run_from_messages": "messages.read",
 }
 
 __all__ = [

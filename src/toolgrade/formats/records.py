@@ -22,8 +22,8 @@ from toolgrade.expect import ExpectedTools, read_expectation
 from toolgrade.expect.json_form import is_expectation
 from toolgrade.expect.plan import expected_names
 from toolgrade.formats.messages.field_readers import Notes, read_list
+from toolgrade.formats.messages.read import read_run
 from toolgrade.formats.messages.tool_fields import read_tools
-from toolgrade.formats.messages.trajectory import read_run
 from toolgrade.formats.names import describe_rewrites, strip_suffixes, suffix_warnings
 
 _T = TypeVar("_T")

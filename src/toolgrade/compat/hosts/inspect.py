@@ -16,19 +16,20 @@ Task(
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import nan
 from typing import Any
 
 from toolgrade._internal.lazy_imports import import_extra
-from toolgrade.calls import ToolCallType
+from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Request
 from toolgrade.cases import AnyCase, LLMTestCase, Run
 from toolgrade.compat.hosts._evaluators import Feedback, case_of, host_metrics
 from toolgrade.evaluation.measuring import waits
 from toolgrade.expect import AnyOf
 from toolgrade.formats.messages.field_readers import Notes, arguments_of, output_of
-from toolgrade.formats.messages.transcript import Answer, TranscriptBuilder, read_user_input
+from toolgrade.formats.messages.message import Answer, ModelMessage, NeutralMessage, OfferedTools, read_user_input
+from toolgrade.formats.messages.transcript import transcript_of
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT, Redactor
 
@@ -123,35 +124,37 @@ def _case_of(state: Any, target: Any) -> LLMTestCase:  # noqa: ANN401 - classes 
 def _run_of(state: Any) -> Run:  # noqa: ANN401 - a class of Inspect
     """Return the run in the messages of a sample; the calls in its input are not the agent's."""
     notes = Notes()
-    transcript = TranscriptBuilder(notes)
-    specs = _tool_specs(state.tools)
-    transcript.offer_tools(specs, all_known=bool(specs))
-    for index, message in enumerate(state.messages):
-        path = f"$.messages[{index}]"
-        if message.role == "user":
-            content = message.content if isinstance(message.content, str) else _plain_parts(message.content)
-            transcript.add_user_input(read_user_input(content, path, notes))
-        elif message.source == "input":
-            continue
-        elif message.role == "assistant":
-            transcript.add_model_message([*_content_pieces(message, path), *_requests(message, path)])
-        elif message.role == "tool":
-            transcript.add_answer(_answer(message), path)
-    transcript.warn_without_model("$.messages")
-    run = transcript.build("openai-chat").run
+    run = transcript_of(_messages_of(state, notes), "$.messages", notes).run
     notes.raise_problems()
     return run.model_copy(update={"run_id": state.uuid})
 
 
-def _tool_specs(tools: Sequence[Any]) -> list[dict[str, Any]]:
+def _messages_of(state: Any, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:  # noqa: ANN401 - a class of Inspect
+    yield "$.tools", OfferedTools(_tool_specs(state.tools), all_known=True)
+    for index, message in enumerate(state.messages):
+        path = f"$.messages[{index}]"
+        if message.role == "user":
+            content = message.content if isinstance(message.content, str) else _plain_parts(message.content)
+            user = read_user_input(content, path, notes)
+            if user is not None:
+                yield path, user
+        elif message.source == "input":
+            continue
+        elif message.role == "assistant":
+            yield path, ModelMessage([*_content_pieces(message, path), *_requests(message, path)])
+        elif message.role == "tool":
+            yield path, _answer(message)
+
+
+def _tool_specs(tools: Sequence[Any]) -> list[ToolSpec]:
     """Return the tools of a solver; agents that bring their own do not list them there."""
     if not tools:
         return []
     definition = _import("inspect_ai.tool").ToolDef
-    specs: list[dict[str, Any]] = []
+    specs: list[ToolSpec] = []
     for tool in map(definition, tools):
         schema = tool.parameters.model_dump(exclude_none=True)
-        specs.append({"name": tool.name, "description": tool.description, "input_schema": schema})
+        specs.append(ToolSpec(name=tool.name, description=tool.description, input_schema=schema))
     return specs
 
 

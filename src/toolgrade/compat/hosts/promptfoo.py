@@ -22,7 +22,8 @@ from toolgrade.compat.hosts._evaluators import Feedback, case_of, host_metrics
 from toolgrade.formats import read
 from toolgrade.formats.messages.content_parts import call_of, piece_of
 from toolgrade.formats.messages.field_readers import Notes, decoded
-from toolgrade.formats.messages.transcript import TranscriptBuilder
+from toolgrade.formats.messages.message import ModelMessage
+from toolgrade.formats.messages.transcript import transcript_of
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT, Redactor
 
@@ -113,8 +114,6 @@ def _outputs(output: object) -> object:
 
 def _run_of(pieces: list[Any]) -> Run:
     """Return the run of one reply, whose pieces are texts and calls; any other piece is text."""
-    notes = Notes()
-    transcript = TranscriptBuilder(notes)
     parts: list[str | Request] = []
     for index, piece in enumerate(pieces):
         path = f"$.output[{index}]"
@@ -123,5 +122,5 @@ def _run_of(pieces: list[Any]) -> Run:
             request = call_of(object_of(piece), path=path, empty={})
         parts.append(request or str(piece))
     texts = "\n".join(part for part in parts if isinstance(part, str)).strip()
-    transcript.add_model_message([texts, *(part for part in parts if isinstance(part, Request))])
-    return transcript.build("openai-chat").run
+    message = ModelMessage([texts, *(part for part in parts if isinstance(part, Request))])
+    return transcript_of([("$.output", message)], "$.output", Notes()).run

@@ -7,7 +7,7 @@ results is not a turn of the user.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from toolgrade._internal.message_content import Fields, object_of, part_type, parts_of, text_of
 from toolgrade.calls import ToolCallType
@@ -23,7 +23,7 @@ from toolgrade.formats.messages.field_readers import (
     read_role,
     read_text,
 )
-from toolgrade.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
+from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, NeutralMessage, read_user_input
 
 _ROLES = ("user", "assistant", "system")
 
@@ -37,34 +37,33 @@ _SILENT_BLOCKS = frozenset({"container_upload", "compaction", "mcp_tool_listing"
 """Blocks of the assistant that are neither text nor calls."""
 
 
-def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
-    """Add messages to a transcript; problems go to its notes."""
+def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+    """Yield the messages; problems go to `notes`."""
     for path, message in entries:
-        fields = read_object(message, path, transcript.notes, "a message (an object with a role)")
+        fields = read_object(message, path, notes, "a message (an object with a role)")
         if fields is None:
             continue
-        role, content = read_role(fields, _ROLES, path, transcript.notes), parts_of(fields.get("content"))
+        role, content = read_role(fields, _ROLES, path, notes), parts_of(fields.get("content"))
         if role == "assistant":
-            _read_assistant(content, f"{path}.content", transcript)
+            yield from _read_assistant(content, path, notes)
         elif role == "user":
-            _read_user(content, path, transcript)
+            yield from _read_user(content, path, notes)
 
 
-def _read_assistant(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:
+def _read_assistant(blocks: list[object], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
     parts: list[str | Request] = []
-    answers: list[tuple[Answer, str]] = []
+    answers: list[tuple[str, Answer]] = []
     for index, block in enumerate(blocks):
-        place, kind = f"{path}[{index}]", str(part_type(block))
+        place, kind = f"{path}.content[{index}]", str(part_type(block))
         if kind.endswith("tool_use"):
-            parts.append(_read_call(object_of(block), place, transcript.notes))
+            parts.append(_read_call(object_of(block), place, notes))
         elif kind.endswith("tool_result"):
-            answers.append((_read_answer(object_of(block), place, transcript.notes), place))
+            answers.append((place, _read_answer(object_of(block), place, notes)))
             parts.append("")  # so that a text after the result does not continue the one before it
         elif kind not in _SILENT_BLOCKS:
-            _append_text(parts, read_text([block], place, transcript.notes) or "")
-    transcript.add_model_message(parts)
-    for answer, place in answers:
-        transcript.add_answer(answer, place)
+            _append_text(parts, read_text([block], place, notes) or "")
+    yield path, ModelMessage(parts)
+    yield from answers
 
 
 def _append_text(parts: list[str | Request], text: str) -> None:
@@ -75,18 +74,20 @@ def _append_text(parts: list[str | Request], text: str) -> None:
         parts.append(text)
 
 
-def _read_user(blocks: list[object], path: str, transcript: TranscriptBuilder) -> None:
+def _read_user(blocks: list[object], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
     others: list[object] = []
     for index, block in enumerate(blocks):
         place, kind = f"{path}.content[{index}]", str(part_type(block))
         if kind.endswith("tool_result"):
-            transcript.add_answer(_read_answer(object_of(block), place, transcript.notes), place)
+            yield place, _read_answer(object_of(block), place, notes)
         elif kind.endswith("tool_use"):
             message = "a message of role 'user' has a call; only an assistant's message can have one"
-            transcript.notes.problem(place, message)
+            notes.problem(place, message)
         else:
             others.append(block)
-    transcript.add_user_input(read_user_input(others, path, transcript.notes))
+    user = read_user_input(others, path, notes)
+    if user is not None:
+        yield path, user
 
 
 def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
@@ -97,7 +98,6 @@ def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
     call_id, server = read_id(fields, "id", path, notes), fields.get("server_name") or fields.get("toolset_name")
     request = Request(name, arguments, call_id, _CALL_TYPES.get(kind), text_of(server), error, source=path)
     request.caller = read_id(object_of(fields.get("caller")), "tool_id", f"{path}.caller", notes)
-    request.is_parsed = isinstance(arguments, dict)
     return request
 
 

@@ -17,7 +17,7 @@ from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats.messages.field_readers import arguments_of, decoded, id_of, output_or_absent
-from toolgrade.formats.messages.transcript import Answer
+from toolgrade.formats.messages.message import Answer
 from toolgrade.matching.json_compare import ABSENT
 
 Piece: TypeAlias = "str | Request | Answer"

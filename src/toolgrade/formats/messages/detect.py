@@ -16,7 +16,8 @@ from toolgrade._internal.message_content import Fields, object_of, part_type
 from toolgrade.formats.messages.field_readers import Notes, list_of
 
 if TYPE_CHECKING:
-    from toolgrade.formats.messages.transcript import Entry, FormatName
+    from toolgrade.formats.messages.message import Entry
+    from toolgrade.formats.messages.transcript import FormatName
 
 _CALL_PART = re.compile("tool|function_call")
 """In the type of a content part: it is a call or its answer. OpenAI's messages have no such parts."""

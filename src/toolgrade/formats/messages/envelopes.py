@@ -14,8 +14,8 @@ from toolgrade._internal.message_content import Fields, object_of, part_type, pa
 from toolgrade.cases import RunStatus
 from toolgrade.formats.messages.detect import Hint, evidence_of
 from toolgrade.formats.messages.field_readers import Notes, present_keys, read_list, read_object
+from toolgrade.formats.messages.message import Entry, entries_of
 from toolgrade.formats.messages.stream_assembly import assemble_response
-from toolgrade.formats.messages.transcript import Entry, entries_of
 
 _TOKENS = {
     "prompt_tokens": "input_tokens",

@@ -8,7 +8,7 @@ unreadable arguments under `invalid_tool_calls`, those that the provider ran in 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from toolgrade._internal.json import short_repr
@@ -17,7 +17,7 @@ from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.formats.messages.content_parts import call_of, piece_of
 from toolgrade.formats.messages.field_readers import Notes, list_of, output_or_absent, read_id
-from toolgrade.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
+from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, ModelUse, NeutralMessage, read_user_input
 
 _CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)?$")
 _TYPES = frozenset({"ai", "human", "tool", "function", "system", "chat", "remove", "developer"})
@@ -54,20 +54,26 @@ def _is_message(kind: str, fields: Fields) -> bool:
     return kind in _TYPES and (kind == "remove" or "content" in fields or "tool_calls" in fields)
 
 
-def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
-    """Add messages to a transcript; problems go to its notes."""
+def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+    """Yield the messages; problems go to `notes`."""
     entries = list(entries)
     piece_path = _piece_in(entries)
     if piece_path is not None:
         expected = "expected whole messages, got pieces of one (AIMessageChunk); log their sum, or the messages of the"
-        transcript.notes.problem(piece_path, f"{expected} final state")
+        notes.problem(piece_path, f"{expected} final state")
         return
     for path, message in entries:
         fields = message_fields(message)
         if fields is None:
-            transcript.notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
-        elif fields["type"] in _READERS:
-            _READERS[fields["type"]](fields, path, transcript)
+            notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
+        elif fields["type"] == "ai":
+            yield from _read_model(fields, path, notes)
+        elif fields["type"] in ("tool", "function"):
+            yield path, result_of(fields, path, notes)
+        elif fields["type"] == "human":
+            user = read_user_input(fields.get("content"), path, notes)
+            if user is not None:
+                yield path, user
 
 
 def _piece_in(entries: Iterable[Entry]) -> str | None:
@@ -83,32 +89,15 @@ def _chunk_id(message: object) -> tuple[object] | None:
     return (fields.get("id"),) if name == "AIMessageChunk" else None
 
 
-def _read_model(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
-    requests, answers = calls_of(fields, path, transcript.notes)
-    transcript.add_model_message([_text_in(fields, path), *requests])
+def _read_model(fields: Fields, path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+    requests, answers = calls_of(fields, path, notes)
+    yield path, ModelMessage([_text_in(fields, path), *requests])
     model = text_of(object_of(fields.get("response_metadata")).get("model_name"))
     counts = _token_counts(object_of(fields.get("usage_metadata")))
     if model or counts:
-        transcript.add_model_use(model, counts)
+        yield path, ModelUse(model, counts)
     for answer in answers:
-        transcript.add_answer(replace(answer, ran=True), path)
-
-
-def _read_result(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
-    transcript.add_answer(result_of(fields, path, transcript.notes), path)
-
-
-def _read_user(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
-    transcript.add_user_input(read_user_input(fields.get("content"), path, transcript.notes))
-
-
-_READERS: dict[str, Callable[[Fields, str, TranscriptBuilder], None]] = {
-    "ai": _read_model,
-    "tool": _read_result,
-    "function": _read_result,
-    "human": _read_user,
-}
-"""Readers of messages, by their type; the others have neither calls nor texts of the user."""
+        yield path, replace(answer, ran=True)
 
 
 def _text_in(fields: Fields, path: str) -> str:

@@ -8,7 +8,7 @@ left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from toolgrade._internal.json import short_repr
@@ -28,7 +28,7 @@ from toolgrade.formats.messages.field_readers import (
     read_object,
     read_role,
 )
-from toolgrade.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
+from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, NeutralMessage, read_user_input
 from toolgrade.matching.json_compare import ABSENT
 
 _CUSTOM: Final = ToolCallType.CUSTOM  # Python 3.11 takes long to look up a member of an enumeration
@@ -40,9 +40,8 @@ _CALL_IN_TEXT = "<tool_call>"
 """The form in which several open models write calls; servers that do not parse it leave it in the text."""
 
 
-def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
-    """Add messages to a transcript; problems go to its notes, and so does each message that has another format."""
-    notes = transcript.notes
+def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+    """Yield the messages; problems go to `notes`, and so does each message that has another format."""
     before, misfits = len(notes.problems), Notes()
     for path, message in entries:
         fields = message if can_only_be_chat(message) else _fields_of(message, path, notes, misfits)
@@ -50,13 +49,15 @@ def read_messages(entries: Iterable[Entry], transcript: TranscriptBuilder) -> No
             continue
         role = fields["role"]
         if role == "assistant":
-            _read_assistant(fields, path, transcript)
+            yield path, _read_assistant(fields, path, notes)
         elif fields.get("tool_calls") or fields.get("function_call"):
             notes.problem(path, f"a message of role {role!r} has calls; only an assistant's message can have them")
         elif role == "user":
-            transcript.add_user_input(read_user_input(fields.get("content"), path, notes))
+            user = read_user_input(fields.get("content"), path, notes)
+            if user is not None:
+                yield path, user
         elif role in ("tool", "function"):
-            transcript.add_answer(_read_answer(fields, path, notes), path, legacy=role == "function")
+            yield path, _read_answer(fields, path, notes)
     notes.problems[before:before] = misfits.problems
 
 
@@ -68,8 +69,7 @@ def _fields_of(message: object, path: str, notes: Notes, misfits: Notes) -> Fiel
     return None if fields is None or read_role(fields, CHAT_ROLES, path, notes) is None else fields
 
 
-def _read_assistant(fields: Fields, path: str, transcript: TranscriptBuilder) -> None:
-    notes = transcript.notes
+def _read_assistant(fields: Fields, path: str, notes: Notes) -> ModelMessage:
     calls = _read_calls(fields["tool_calls"], f"{path}.tool_calls", notes) if "tool_calls" in fields else []
     legacy_calls = _read_legacy_call(fields["function_call"], path, calls, notes) if "function_call" in fields else []
     text = read_content(fields, path, notes)
@@ -77,7 +77,7 @@ def _read_assistant(fields: Fields, path: str, transcript: TranscriptBuilder) ->
         text = text_of(fields.get("refusal")) or text_of(object_of(fields.get("audio")).get("transcript"))
     elif text is not None and _CALL_IN_TEXT in text and not (calls or legacy_calls):
         notes.warn(f"{path}.content", f"{_CALL_IN_TEXT!r} in the text was not read as a call; parse it into tool_calls")
-    transcript.add_model_message([text or "", *calls, *legacy_calls], legacy=not calls)
+    return ModelMessage([text or "", *calls, *legacy_calls], without_ids=not calls)
 
 
 def _read_calls(value: object, path: str, notes: Notes) -> list[Request]:
@@ -121,11 +121,12 @@ def _read_body(body: Fields, path: str, source: str, type: ToolCallType, notes: 
     value = body["arguments"] if "arguments" in body else body.get("args")
     arguments, error = read_arguments(value, source, notes)
     request = Request(name, arguments, None, type, None, error)
-    request.source, request.is_parsed = source, isinstance(arguments, dict)
+    request.source = source
     return request
 
 
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:
     call_id, content = read_id(fields, "tool_call_id", path, notes), fields.get("content")
     name = text_of(fields.get("name", fields.get("tool_name")))
-    return Answer(call_id, name, ABSENT if content is None else output_of(content))
+    output = ABSENT if content is None else output_of(content)
+    return Answer(call_id, name, output, without_ids=fields["role"] == "function")

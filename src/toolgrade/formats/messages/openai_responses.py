@@ -6,7 +6,7 @@ An item is one entry of `Response.output`, or of the `input` that a program send
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -31,8 +31,15 @@ from toolgrade.formats.messages.field_readers import (
     read_object,
     read_role,
 )
+from toolgrade.formats.messages.message import (
+    Answer,
+    Entry,
+    ModelMessage,
+    NeutralMessage,
+    OfferedTools,
+    read_user_input,
+)
 from toolgrade.formats.messages.offered_tools import offered_tools
-from toolgrade.formats.messages.transcript import Answer, Entry, TranscriptBuilder, read_user_input
 from toolgrade.matching.json_compare import ABSENT
 
 _ROLES = ("user", "assistant", "system", "developer")
@@ -134,64 +141,53 @@ def _approval(fields: Fields) -> Answer:
     return Answer(text_of(fields.get("approval_request_id")), None, content, failed=not approved, approved=approved)
 
 
-def read_items(entries: Iterable[Entry], transcript: TranscriptBuilder) -> None:
-    """Add items to a transcript; problems go to its notes.
+def read_items(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+    """Yield the messages; problems go to `notes`.
 
     Adjacent items of the model are one message: a list does not show where a response ends.
     """
-    message = _ModelMessage(transcript)
+    parts: list[str | Request] = []
+    approvals: list[str] = []
+    provider_calls: set[str | None] = set()  # ids of all calls whose tools the provider runs
     for path, item in entries:
-        fields = read_object(item, path, transcript.notes, "an item (an object with a role or a type)")
-        if fields is not None:
-            _read_item(fields, path, message)
-    message.end()
+        fields = read_object(item, path, notes, "an item (an object with a role or a type)")
+        message = None if fields is None else _read_item(fields, path, notes)
+        if isinstance(message, (str, Request)):
+            parts.append(message)
+        elif isinstance(message, OfferedTools):
+            yield path, message
+        elif message is not None:
+            if parts:
+                yield path, ModelMessage(parts, approvals)
+                parts, approvals = [], []
+            if isinstance(message, Answer):
+                message.ran = message.call_id in provider_calls
+            yield path, message
+        if isinstance(message, Request):
+            if message.type is ToolCallType.HOSTED:
+                provider_calls.add(message.id)
+            if message.id and fields is not None and fields.get("type") == "mcp_approval_request":
+                approvals.append(message.id)
+    if parts:
+        yield "$", ModelMessage(parts, approvals)
 
 
-class _ModelMessage:
-    """Adjacent items of the model, collected until something else follows."""
-
-    def __init__(self, transcript: TranscriptBuilder) -> None:
-        self.transcript = transcript
-        self.provider_calls: set[str | None] = set()
-        """Ids of all calls whose tools the provider runs."""
-        self._parts: list[str | Request] = []
-        self._approvals: list[str] = []
-
-    def add_call(self, request: Request, *, for_approval: bool) -> None:
-        """Add a call, which may wait for approval."""
-        self._parts.append(request)
-        if request.type is ToolCallType.HOSTED:
-            self.provider_calls.add(request.id)
-        if request.id and for_approval:
-            self._approvals.append(request.id)
-
-    def add_text(self, text: str) -> None:
-        """Add a text of the model."""
-        self._parts.append(text)
-
-    def end(self) -> TranscriptBuilder:
-        """Add the message to the transcript, if there is one, and return the transcript."""
-        if self._parts:
-            self.transcript.add_model_message(self._parts, approvals=self._approvals)
-        self._parts, self._approvals = [], []
-        return self.transcript
-
-
-def _read_item(fields: Fields, path: str, message: _ModelMessage) -> None:
-    notes = message.transcript.notes
+def _read_item(fields: Fields, path: str, notes: Notes) -> str | Request | NeutralMessage | None:
+    """Return a text or a call of the model, another message, or `None` for an item that has neither."""
     kind = None if fields.get("type") is None else str(fields["type"])
     request, answer = read_responses_call(fields), read_responses_answer(fields)
     if request is not None:
         _check_call(request, fields, path, notes)
-        message.add_call(replace(request, source=path), for_approval=kind == "mcp_approval_request")
-    elif answer is not None:
-        message.end().add_answer(replace(answer, ran=answer.call_id in message.provider_calls), path)
-    elif fields.get("role") is not None and kind in (None, "message"):
-        _read_message(fields, path, message)
-    elif kind in _TOOL_LISTS:
-        message.transcript.offer_tools(_tools_of(fields, path, notes), all_known=False)
-    elif kind not in _SILENT:
+        return replace(request, source=path)
+    if answer is not None:
+        return answer
+    if fields.get("role") is not None and kind in (None, "message"):
+        return _read_message(fields, path, notes)
+    if kind in _TOOL_LISTS:
+        return OfferedTools(_tools_of(fields, path, notes), all_known=False)
+    if kind not in _SILENT:
         notes.warn(path, _reason_left_out(kind))
+    return None
 
 
 def _check_call(request: Request, fields: Fields, path: str, notes: Notes) -> None:
@@ -210,15 +206,11 @@ def _reason_left_out(kind: str | None) -> str:
     return f"{reason}; the item was left out"
 
 
-def _read_message(fields: Fields, path: str, message: _ModelMessage) -> None:
-    notes = message.transcript.notes
+def _read_message(fields: Fields, path: str, notes: Notes) -> str | NeutralMessage | None:
     role = read_role(fields, _ROLES, path, notes)
     if role == "assistant":
-        message.add_text(read_content(fields, path, notes) or "")
-    elif role == "user":
-        user = read_user_input(fields.get("content"), path, notes)
-        if user is not None:
-            message.end().add_user_input(user)
+        return read_content(fields, path, notes) or ""
+    return read_user_input(fields.get("content"), path, notes) if role == "user" else None
 
 
 def _tools_of(fields: Fields, path: str, notes: Notes) -> list[ToolSpec]:

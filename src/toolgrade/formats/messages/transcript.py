@@ -1,75 +1,38 @@
 """Transcripts: a list of messages as one run, as one run per turn, and as a conversation.
 
-The readers of all formats give a `TranscriptBuilder` what they read, message by message. Requests and answers are
-paired by `RunBuilder`, as they are for recorders.
+The readers of all formats yield neutral messages, and `transcript_of` makes the run of them in one pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from toolgrade._internal.json import short_repr
 from toolgrade._internal.model import drop_none
-from toolgrade.calls import ToolCallType
-from toolgrade.capture import Request, RunBuilder, image_parts
+from toolgrade.calls import ToolCallType, ToolSpec
+from toolgrade.capture import Request
+from toolgrade.capture.records import json_value
 from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
-from toolgrade.formats.messages.field_readers import Notes, read_list, read_text
+from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.messages.message import Answer, ModelMessage, ModelUse, NeutralMessage, OfferedTools, UserInput
+from toolgrade.formats.messages.pairing import CallBuilder, OpenCalls, RecordedCall, Scope, error_of
 from toolgrade.matching.json_compare import ABSENT
 
 FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "langchain"]
 """The formats that are read: Chat Completions, Responses, Anthropic's Messages, and dumps of LangChain's messages."""
 
-Entry: TypeAlias = tuple[str, object]
-"""One message or item, with its path in what it was read from."""
+End: TypeAlias = tuple[RunStatus, str | None]
+"""How a response ended, and why."""
 
 _RUN_BY_PROVIDER = (ToolCallType.HOSTED, ToolCallType.MCP)
 
+_MOST_TOKENS = 2**63
+"""A larger token count is a mistake, and could not be written."""
+
 _BY_ORDER = "answers were paired with calls by name, where given, and order"
-
-
-@dataclass(slots=True)
-class Answer:
-    """The answer of one message or item to a call that another one asked for.
-
-    Attributes:
-        call_id: The id of that call (for an approval, the id of the request); `None` if the answer names none.
-        name: The tool it names, if it names one.
-        content: What the model sees: text, also where it came as a list of texts; else a list of the texts and parts,
-            or another value; `ABSENT` if there is nothing.
-        failed: The call failed, or was refused.
-        error: The error of a failed call, if it differs from the content.
-        approved: The decision on a request for approval; `None` for any other answer. An approval is not a result:
-            that comes later, in an item of its own.
-        ran: The provider ran the tool itself.
-
-    Example:
-        >>> from toolgrade.formats import read_responses_answer
-        >>> answer = read_responses_answer({"type": "function_call_output", "call_id": "c1", "output": "sunny"})
-        >>> print(answer.call_id, answer.content, answer.failed)
-        c1 sunny False
-    """
-
-    call_id: str | None
-    name: str | None = None
-    content: Any = ABSENT
-    failed: bool = False
-    error: str | None = None
-    approved: bool | None = None
-    ran: bool = False
-
-
-UserInput: TypeAlias = "tuple[str, list[str | MLLMImage] | None]"
-"""The text of a message of the user, empty if it has none, and its texts and images, `None` if it has no image."""
-
-
-def read_user_input(content: object, path: str, notes: Notes) -> UserInput | None:
-    """Return the texts and images of the message of the user at `path`, `None` if its content is empty."""
-    if isinstance(content, str):
-        return (content, None) if content else None
-    text, parts = read_text(content, f"{path}.content", notes, keeps_images=True), image_parts(content)
-    return None if text is None and parts is None else (text or "", parts)
 
 
 @dataclass(slots=True)
@@ -83,12 +46,11 @@ class _Exchange:
     """All texts of the agent that are not empty."""
     output: str | None = None
     """The final answer: no call stands in the same message or after it."""
-    requests: list[Request] = field(default_factory=list)
-    """The calls, each with its place as `source`."""
+    calls: list[RecordedCall] = field(default_factory=list)
 
     @property
     def input(self) -> str | None:
-        return "\n".join([text for text, _ in self.user_inputs]) or None
+        return "\n".join([user.text for user in self.user_inputs]) or None
 
     @property
     def last_text(self) -> str:
@@ -127,10 +89,8 @@ class Transcript:
 
         The first has no input if the agent began.
         """
-        calls = enumerate(self.run.calls)
-        places = {call.execution.source: index for index, call in calls if call.execution is not None}
         last = len(self._exchanges) - 1
-        return [self._turn(places, exchange, is_last=index == last) for index, exchange in enumerate(self._exchanges)]
+        return [self._turn(exchange, is_last=index == last) for index, exchange in enumerate(self._exchanges)]
 
     @cached_property
     def conversation(self) -> ConversationalTestCase:
@@ -148,8 +108,8 @@ class Transcript:
         fields = {"turns": turns, "available_tools": self.run.available_tools or None, "metadata": metadata}
         return ConversationalTestCase(**drop_none(fields))
 
-    def _turn(self, places: Mapping[str | None, int], exchange: _Exchange, *, is_last: bool) -> Run:
-        indices = sorted({places[call.source] for call in exchange.requests if call.source in places})
+    def _turn(self, exchange: _Exchange, *, is_last: bool) -> Run:
+        indices = [call.position for call in exchange.calls if call.position is not None]
         fields: dict[str, Any] = {
             "input": exchange.input,
             "input_parts": exchange.input_parts,
@@ -175,90 +135,201 @@ class Transcript:
         ]
 
 
-class TranscriptBuilder:
-    """Collects messages in their order, and builds the transcript; `notes` takes the warnings.
+def transcript_of(
+    messages: Iterable[tuple[str, NeutralMessage]],
+    path: str,
+    notes: Notes,
+    *,
+    format: FormatName = "openai-chat",
+    handoff_names: Collection[str] = (),
+    end: End = (RunStatus.OK, None),
+) -> Transcript:
+    """Return the transcript of messages, each with its path, of the list at `path`; `notes` takes the warnings.
 
-    Calls of the tools named in `handoff_names` are hand-offs to another agent.
+    Calls of the tools in `handoff_names` are hand-offs to another agent. `end` is how the last response ended.
     """
+    return _read(messages, path, notes, handoff_names).transcript(format, end)
 
-    def __init__(self, notes: Notes, *, handoff_names: Collection[str] = ()) -> None:
+
+def run_of(messages: Iterable[tuple[str, NeutralMessage]], path: str, notes: Notes) -> tuple[Run, dict[str, str]]:
+    """Return the run of messages, and the path of the answer to each call that has one, by the call's source."""
+    reading = _read(messages, path, notes, ())
+    run = reading.transcript("openai-chat", (RunStatus.OK, None)).run
+    return run, {call.request.source or "": call.answer_path for call in reading.calls if call.answer is not None}
+
+
+def _read(
+    messages: Iterable[tuple[str, NeutralMessage]], path: str, notes: Notes, handoff_names: Collection[str]
+) -> _Reading:
+    reading = _Reading(notes, frozenset(handoff_names))
+    for place, message in messages:
+        if isinstance(message, ModelMessage):
+            reading.add_model_message(message)
+        elif isinstance(message, Answer):
+            reading.add_answer(message, place)
+        elif isinstance(message, UserInput):
+            reading.add_user_input(message)
+        elif isinstance(message, OfferedTools):
+            reading.offer_tools(message)
+        else:
+            reading.add_use(message)
+    reading.flush_answers()
+    if not notes.problems and not any(exchange.has_agent for exchange in reading.exchanges):
+        notes.warn(path, "holds no message of the assistant, so the list of its calls is empty")
+    return reading
+
+
+class _Reading:
+    """What the messages so far add up to."""
+
+    def __init__(self, notes: Notes, handoff_names: frozenset[str]) -> None:
         self.notes = notes
-        self.answer_paths: dict[str, str] = {}
-        """The path of the answer to each call, by the call's own `source`."""
-        self._handoff_names = frozenset(handoff_names)
-        self._runs = RunBuilder()
-        self._exchanges: list[_Exchange] = []
-        self._answers: list[tuple[Answer, str]] = []
+        self.exchanges: list[_Exchange] = []
+        self.calls: list[RecordedCall] = []
+        """All calls but those that another one replaced."""
+        self._handoff_names = handoff_names
+        self._top = Scope()
+        self._open = OpenCalls()
+        self._round = 0
+        self._round_is_over = False
+        self._late_answers: list[tuple[Answer, str]] = []
         """Answers without an id since the last message of the user or the model."""
-        self._places: list[tuple[Request, str]] = []
-        """Each call with its path, but for those in the form without ids."""
         self._answers_without_id: list[str] = []
-        self._legacy_calls: list[str] = []
+        self._calls_without_ids: list[str] = []
+        """Paths of calls in the form without ids."""
+        self._paths: list[tuple[Request, str]] = []
+        """All other calls with their paths."""
         self._approvals: set[str | None] = set()
         """Ids of the undecided requests for approval in the last message."""
         self._output: str | None = None
-        self._end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
+        self._tools: dict[str, ToolSpec] = {}
+        self._models: dict[str, None] = {}
+        self._usage: dict[str, int] = {}
+        self._warnings: dict[str, None] = {}
+        """Warnings that come after those of the readers."""
 
-    def offer_tools(self, tools: Sequence[object], *, all_known: bool) -> None:
-        """Add tools that the model could choose from; `all_known` if there are no others."""
-        self._runs.offered(tools, all_known=all_known)
+    def offer_tools(self, tools: OfferedTools) -> None:
+        """Add tools that the model could choose from."""
+        for spec in tools.specs:
+            self._tools.setdefault(spec.name, spec)
+        if tools.all_known and tools.specs:
+            self._top.offered.update(spec.name for spec in tools.specs)
 
-    def add_model_use(self, model: str | None, usage: Mapping[str, int]) -> None:
+    def add_use(self, use: ModelUse) -> None:
         """Add the model and the token counts of one response."""
-        self._runs.model_used(model, dict(usage))
+        if use.model:
+            self._models[use.model] = None
+        for name, amount in use.usage.items():
+            if abs(amount) < _MOST_TOKENS:
+                self._usage[name] = self._usage.get(name, 0) + amount
+            else:
+                self._warn(f"usage must map names to whole numbers, got {short_repr({name: amount})}; it was left out")
 
-    def end(self, status: RunStatus, error: str | None) -> None:
-        """Set how the last response ended."""
-        self._end = status, error
+    def add_user_input(self, user: UserInput) -> None:
+        """Add a message of the user."""
+        self.flush_answers()
+        self._round_is_over = True
+        if not self.exchanges or self.exchanges[-1].has_agent:
+            self.exchanges.append(_Exchange())
+        self.exchanges[-1].user_inputs.append(user)
 
-    def add_user_input(self, user: UserInput | None) -> None:
-        """Add a message of the user, unless it is `None`."""
-        if user is None:
-            return
-        if self._answers:
-            self._flush_answers()
-        self._runs.user_spoke()
-        if not self._exchanges or self._exchanges[-1].has_agent:
-            self._exchanges.append(_Exchange())
-        self._exchanges[-1].user_inputs.append(user)
-
-    def add_model_message(
-        self, parts: Iterable[str | Request], *, approvals: Collection[str] = (), legacy: bool = False
-    ) -> None:
-        """Add a message of the model: its texts and calls, in their order.
-
-        Each call has its path as `source`. `approvals` has the ids of those that wait for a person's approval, and
-        `legacy` calls have the form without ids.
-        """
-        if self._answers:
-            self._flush_answers()
-        if not self._exchanges:
-            self._exchanges.append(_Exchange())
-        exchange = self._exchanges[-1]
+    def add_model_message(self, message: ModelMessage) -> None:
+        """Add a message of the model."""
+        self.flush_answers()
+        if not self.exchanges:
+            self.exchanges.append(_Exchange())
+        exchange = self.exchanges[-1]
         exchange.has_agent = True
-        requests: list[Request] = []
+        self._round += self._round_is_over
+        self._round_is_over = False
+        self._top.last_message += 1
+        has_calls = runs_a_tool = False
         text = text_after_calls = None
-        runs_a_tool = False
-        for part in parts:
+        for part in message.parts:
             if isinstance(part, Request):
-                self._complete(part, legacy=legacy)
-                requests.append(part)
+                exchange.calls.append(self._add_call(part, without_ids=message.without_ids))
+                has_calls = True
                 runs_a_tool |= part.type not in _RUN_BY_PROVIDER
                 text_after_calls = None
             elif part:
                 text = text_after_calls = part
                 exchange.texts.append(part)
-        self._runs.model_asked(requests)
-        if approvals or self._approvals:
-            self._approvals = set(approvals)
-        if not requests:
+        if message.approvals or self._approvals:
+            self._approvals = set(message.approvals)
+        if not has_calls:
             exchange.output = text or self._output
         else:  # while the agent still has to run its tools, no text here is the final answer
-            exchange.requests += requests
             exchange.output = None if runs_a_tool else text_after_calls
         self._output = exchange.output
 
-    def add_answer(self, answer: Answer, path: str, *, legacy: bool = False) -> None:
+    def _add_call(self, request: Request, *, without_ids: bool) -> RecordedCall:
+        path = request.source or "$"
+        request.source = path.removeprefix("$.")
+        request.handoff = request.name in self._handoff_names
+        if without_ids:
+            self._calls_without_ids.append(path)
+        else:
+            self._paths.append((request, path))
+        scope, number = self._top, self._top.last_message
+        if request.caller is not None:
+            scope = self._inside(request, request.caller)
+            scope.last_message = number
+        call = RecordedCall(request, self._arguments_of(request, path), number, self._round, scope)
+        if call.requested is None:
+            call.add_not_captured("input_parameters")
+        # An approval and the call that it allows are one call, which stands where the call stands.
+        if request.replaces:
+            self._withdraw(request.replaces)
+        if request.ran or request.result is not ABSENT or request.failure is not None:
+            call.set_run(self._json(request.result, "output", call), request.failure)
+        if not request.name:
+            self._warn("a call without the name of a tool was recorded as '(unnamed)'")
+        self.calls.append(call)
+        self._open.add(call)
+        return call
+
+    def _arguments_of(self, request: Request, path: str) -> Any:  # noqa: ANN401 - a JSON value
+        """Return the requested arguments as a JSON value, `None` if they are not known."""
+        arguments = {} if request.arguments is None else request.arguments
+        plain, losses = json_value(arguments)
+        for text in losses:
+            self._warn(f"arguments of {request.name!r}: {text}")
+        if not isinstance(arguments, dict):
+            reason = f" ({request.error})" if request.error else ""
+            text = f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}"
+            self.notes.warn(path, text)
+        return None if plain is ABSENT else plain
+
+    def _json(self, value: object, field: str, call: RecordedCall) -> Any:  # noqa: ANN401 - a JSON value
+        """Return a value for a field of a call as a JSON value, `ABSENT` if there is none."""
+        plain, losses = json_value(value)
+        for text in losses:
+            self._warn(f"{field} of {call.request.name!r}: {text}")
+        if plain is ABSENT and losses:
+            call.add_not_captured(field)
+        return plain
+
+    def _newest(self, call_id: str) -> RecordedCall | None:
+        return next((call for call in reversed(self.calls) if call.request.id == call_id), None)
+
+    def _inside(self, request: Request, caller_id: str) -> Scope:
+        """Return the scope inside the call that made a request; the top level if that is unknown."""
+        caller = self._newest(caller_id)
+        if caller is None:
+            inside = f"{request.source}: {request.name!r} was called inside {caller_id!r}"
+            self._warn(f"{inside}, an unknown call; it was recorded outside of it")
+            return self._top
+        caller.inner = caller.inner or Scope()
+        return caller.inner
+
+    def _withdraw(self, call_id: str) -> None:
+        """Remove a request that another one carries out, unless it has run."""
+        call = self._newest(call_id)
+        if call is not None and not call.ran and call.inner is None:
+            call.is_withdrawn = True
+            self.calls.remove(call)
+
+    def add_answer(self, answer: Answer, path: str) -> None:
         """Add the result of a call, or the decision on one.
 
         Results with an id come first: each can belong to one call only, so that those without take what remains.
@@ -266,143 +337,140 @@ class TranscriptBuilder:
         if answer.call_id is not None:
             self._pair(answer, path)
         else:
-            self._answers.append((answer, path))
-            if not legacy:
+            self._late_answers.append((answer, path))
+            if not answer.without_ids:
                 self._answers_without_id.append(path)
         if not answer.ran:
             self._output = None
-            if self._exchanges:
-                self._exchanges[-1].output = None
+            if self.exchanges:
+                self.exchanges[-1].output = None
+
+    def flush_answers(self) -> None:
+        """Pair the answers without an id since the last message."""
+        for answer, path in self._late_answers:
+            self._pair(answer, path)
+        self._late_answers.clear()
 
     def _pair(self, answer: Answer, path: str) -> None:
-        """Hand over an answer to the call that it belongs to; an approval is not a result."""
+        """Give an answer to the call that it belongs to; an approval is not a result."""
         if answer.approved is not None:
             self._approvals.discard(answer.call_id)
             if answer.approved:
                 return
-        source = self._runs.result_read(
-            answer.content,
-            path,
-            call_id=answer.call_id,
-            name=answer.name,
-            failed=answer.failed,
-            error=answer.error,
-            rejected=answer.approved is False,
-            ran=answer.ran,
-        )
-        if source is not None:
-            self.answer_paths[source] = path
+        self._round_is_over = True
+        call = self._open.call_of(answer.call_id, answer.name)
+        if call is None:
+            named = [f"{label} {value!r}" for label, value in (("id", answer.call_id), ("name", answer.name)) if value]
+            said = f" ({', '.join(named)})" if named else ""
+            self._warn(f"{path}: answers no open call before it{said}; it was left out")
+            return
+        name = call.request.name
+        if answer.name is not None and answer.name != name:
+            self._warn(f"{path}: has the id of the call of {name!r} but the name {answer.name!r}; the id won")
+        call.answer, call.answer_path = answer, path
+        call.content = self._json(answer.content, "model_output", call)
+        is_lost = call.content is ABSENT and "model_output" not in call.not_captured
+        if is_lost and not call.is_invalid and not answer.failed:
+            self._warn(f"{path}: the tool message has no content; the output of {name!r} was not captured")
+            call.add_not_captured("output")
+        if answer.ran:
+            call.set_run(call.content, error_of(answer, call.content) if answer.failed else None)
 
-    def _flush_answers(self) -> None:
-        """Hand over the answers without an id since the last message."""
-        for answer, path in self._answers:
-            self._pair(answer, path)
-        self._answers.clear()
-
-    def warn_without_model(self, path: str) -> None:
-        """Warn if there is no message of the model, so that the empty list of calls is not mistaken for a choice."""
-        if not self.notes.problems and not any(exchange.has_agent for exchange in self._exchanges):
-            self.notes.warn(path, "holds no message of the assistant, so the list of its calls is empty")
-
-    def build(self, format: FormatName) -> Transcript:
+    def transcript(self, format: FormatName, end: End) -> Transcript:
         """Return the transcript; the warnings are in the notes, and on every run."""
-        self._flush_answers()
         self._warn_of_ids()
-        self._start_run()
-        status, error = self._end
+        status, error = end
         status = RunStatus.OK if self._approvals else _status_with(self._output, status)
-        self._runs.ended(self._output, status=status, error=error, may_wait=bool(self._approvals))
+        if self._approvals and status is RunStatus.OK and any(map(self._waits, self.calls)):
+            status = RunStatus.INTERRUPTED
         # If the user spoke only once, the run says it all.
-        has_turns = sum(bool(exchange.user_inputs) for exchange in self._exchanges) > 1
-        fields = self._runs.fields(copy=False, turns=self._turns() if has_turns else None)
-        self.notes.warnings.extend(fields["warnings"])
-        fields["warnings"] = list(self.notes.warnings)
-        texts = [text for exchange in self._exchanges for text in exchange.texts]
-        if texts != [self._output]:
-            fields["agent_texts"] = texts
-        fields["dialogue"] = self._dialogue() if has_turns else []
-        run = Run(**{name: value for name, value in fields.items() if value not in ([], {}, RunStatus.OK)})
-        return Transcript(format, run, self._exchanges)
+        has_turns = sum(bool(exchange.user_inputs) for exchange in self.exchanges) > 1
+        is_interrupted = status is RunStatus.INTERRUPTED
+        builder = CallBuilder(self.calls, self._turns() if has_turns else {}, is_interrupted=is_interrupted)
+        outer = [call for call in self.calls if call.scope is self._top]
+        for position, call in enumerate(outer):
+            call.position = position
+        self.notes.warnings.extend(self._warnings)
+        texts = [text for exchange in self.exchanges for text in exchange.texts]
+        fields = self._input() | {
+            "actual_output": None if is_interrupted else self._output,
+            "agent_texts": None if texts == [self._output] else texts,
+            "dialogue": self._dialogue() if has_turns else None,
+            "calls": builder.calls_in(self._top),
+            "handoffs": [
+                Handoff(call=call.position, to_agent=None, from_agent=None) for call in outer if call.request.handoff
+            ],
+            "available_tools": list(self._tools.values()),
+            "status": None if status is RunStatus.OK else status,
+            "error": error,
+            "models": list(self._models),
+            "usage": self._usage,
+            "warnings": list(self.notes.warnings),
+        }
+        run = Run(**{name: value for name, value in fields.items() if value not in (None, [], {})})
+        return Transcript(format, run, self.exchanges)
 
-    def _start_run(self) -> None:
-        """Set the input of the run: the messages of the user up to the first with a text."""
-        inputs = [user for exchange in self._exchanges for user in exchange.user_inputs]
-        number = next((number for number, (text, _) in enumerate(inputs, 1) if text), len(inputs))
-        text = inputs[number - 1][0] if inputs else ""
-        self._runs.started(text or None, parts=_joined_parts(inputs[:number]))
+    def _waits(self, call: RecordedCall) -> bool:
+        return call.scope is self._top and call.is_of_last_message and call.is_unresolved
 
-    def _dialogue(self) -> list[dict[str, str]]:
+    def _input(self) -> dict[str, Any]:
+        """Return the input of the run: the messages of the user up to the first with a text."""
+        inputs = [user for exchange in self.exchanges for user in exchange.user_inputs]
+        number = next((number for number, user in enumerate(inputs, 1) if user.text), len(inputs))
+        parts = _joined_parts(inputs[:number])
+        text = inputs[number - 1].text if inputs else ""
+        return {"input": text or None, "input_parts": parts}
+
+    def _dialogue(self) -> list[Turn]:
         """Return the turns of the user and the agent."""
-        turns: list[dict[str, str]] = []
-        for exchange in self._exchanges:
+        turns: list[Turn] = []
+        for exchange in self.exchanges:
             if exchange.user_inputs:
-                turns.append({"role": "user", "content": exchange.input or ""})
-            turns += [{"role": "assistant", "content": text} for text in exchange.texts]
+                turns.append(Turn(role="user", content=exchange.input or ""))
+            turns += [Turn(role="assistant", content=text) for text in exchange.texts]
         return turns
 
-    def _turns(self) -> dict[str | None, int]:
-        """Return the turn of the user that each call answers, by its place."""
+    def _turns(self) -> dict[RecordedCall, int]:
+        """Return the turn of the user that each call answers."""
         # Only the first exchange may have no input.
-        first = 1 if self._exchanges[0].user_inputs else 0
-        turns: dict[str | None, int] = {}
-        for number, exchange in enumerate(self._exchanges, first):
-            for request in exchange.requests:
-                turns[request.source] = number
-        return turns
+        first = 1 if self.exchanges[0].user_inputs else 0
+        return {call: number for number, exchange in enumerate(self.exchanges, first) for call in exchange.calls}
 
-    def _complete(self, request: Request, *, legacy: bool) -> None:
-        """Complete a request, with its hand-off, and note where it stands."""
-        path = request.source or "$"
-        request.source = path.removeprefix("$.")
-        if self._handoff_names:
-            request.handoff = request.name in self._handoff_names
-        if legacy:
-            self._legacy_calls.append(path)
-        else:
-            self._places.append((request, path))
-        if request.arguments is not None and not isinstance(request.arguments, dict):
-            reason = f" ({request.error})" if request.error else ""
-            message = f"the arguments of {request.name!r} are not a JSON object{reason}; they count as {{}}"
-            self.notes.warn(path, message)
-
-    def _paths_by_id(self) -> dict[str | None, list[str]]:
-        """Return the paths of the calls by their ids; none at all if each call has an id of its own."""
-        paths_by_id: dict[str | None, list[str]] = {}
-        if len({request.id or None for request, _ in self._places} - {None}) < len(self._places):
-            for request, path in self._places:
-                if request.id or not request.ran:
-                    paths_by_id.setdefault(request.id or None, []).append(path)
-        return paths_by_id
+    def _warn(self, text: str) -> None:
+        self._warnings[text] = None
 
     def _warn_of_ids(self) -> None:
         paths_by_id = self._paths_by_id()
         self.notes.warn_once(paths_by_id.pop(None, []), f"the call has no id; {_BY_ORDER}")
         self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
         legacy = "'function_call' is the old form without ids; answers were paired with calls by name and order"
-        self.notes.warn_once(self._legacy_calls, legacy)
+        self.notes.warn_once(self._calls_without_ids, legacy)
         for call_id, paths in paths_by_id.items():
             if len(paths) > 1:
                 self.notes.warn(
                     paths[1], f"id {call_id!r} has {len(paths)} calls; answers with it were paired in order"
                 )
 
+    def _paths_by_id(self) -> dict[str | None, list[str]]:
+        """Return the paths of the calls by their ids; none at all if each call has an id of its own."""
+        paths_by_id: dict[str | None, list[str]] = {}
+        if len({request.id or None for request, _ in self._paths} - {None}) < len(self._paths):
+            for request, path in self._paths:
+                if request.id or not request.ran:
+                    paths_by_id.setdefault(request.id or None, []).append(path)
+        return paths_by_id
+
 
 def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:
     """Return the texts and images of messages in order, `None` if there is no image."""
-    if all(parts is None for _, parts in inputs):
+    if all(user.parts is None for user in inputs):
         return None
     joined: list[str | MLLMImage] = []
-    for text, parts in inputs:
-        joined += parts or ([text] if text else [])
+    for user in inputs:
+        joined += user.parts or ([user.text] if user.text else [])
     return joined
 
 
 def _status_with(output: str | None, status: RunStatus) -> RunStatus:
     """Return how a run ended that has this output; without one it stopped, if nothing else is known."""
     return RunStatus.STOPPED if status is RunStatus.OK and output is None else status
-
-
-def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
-    """Return the messages or items of a list with their paths; anything else is a problem."""
-    messages = read_list(value, path, notes, "a list of messages")
-    return [(f"{path}[{index}]", message) for index, message in enumerate(messages)]

@@ -1,0 +1,106 @@
+"""Neutral messages: what the reader of each vendor's format yields, and `transcript` makes a run of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from toolgrade.calls import ToolSpec
+from toolgrade.capture import Request, image_parts
+from toolgrade.cases import MLLMImage
+from toolgrade.formats.messages.field_readers import Notes, read_list, read_text
+from toolgrade.matching.json_compare import ABSENT
+
+Entry: TypeAlias = tuple[str, object]
+"""One message or item as it was recorded, with its path."""
+
+
+@dataclass(slots=True)
+class UserInput:
+    """A message of the user.
+
+    `text` is empty if it has none. `parts` are its texts and images in their order, `None` if it has no image.
+    """
+
+    text: str
+    parts: list[str | MLLMImage] | None = None
+
+
+@dataclass(slots=True)
+class ModelMessage:
+    """A message of the model: its texts and calls, in their order.
+
+    Each call has its path as `source`. `approvals` are the ids of calls that wait for a person's approval. The old form
+    of OpenAI's chat (`function_call`) is `without_ids`.
+    """
+
+    parts: Sequence[str | Request]
+    approvals: Collection[str] = ()
+    without_ids: bool = False
+
+
+@dataclass(slots=True)
+class Answer:
+    """The answer of one message or item to a call that another one requested.
+
+    Attributes:
+        call_id: The id of that call (for an approval, the id of the request); `None` if the answer names none.
+        name: The tool it names, if it names one.
+        content: What the model sees: text, also where it came as a list of texts; else a list of the texts and parts,
+            or another value; `ABSENT` if there is nothing.
+        failed: The call failed, or was refused.
+        error: The error of a failed call, if it differs from the content.
+        approved: The decision on a request for approval; `None` for any other answer. An approval is not a result:
+            that comes later, in an item of its own.
+        ran: The provider ran the tool itself.
+        without_ids: It has the old form of OpenAI's chat, a message of role `function`.
+
+    Example:
+        >>> from toolgrade.formats import read_responses_answer
+        >>> answer = read_responses_answer({"type": "function_call_output", "call_id": "c1", "output": "sunny"})
+        >>> print(answer.call_id, answer.content, answer.failed)
+        c1 sunny False
+    """
+
+    call_id: str | None
+    name: str | None = None
+    content: Any = ABSENT
+    failed: bool = False
+    error: str | None = None
+    approved: bool | None = None
+    ran: bool = False
+    without_ids: bool = False
+
+
+@dataclass(slots=True)
+class OfferedTools:
+    """Tools that the model could choose from; `all_known` if there are no others."""
+
+    specs: Sequence[ToolSpec]
+    all_known: bool
+
+
+@dataclass(slots=True)
+class ModelUse:
+    """The model of one response, and its token counts by name."""
+
+    model: str | None
+    usage: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+NeutralMessage: TypeAlias = "UserInput | ModelMessage | Answer | OfferedTools | ModelUse"
+
+
+def read_user_input(content: object, path: str, notes: Notes) -> UserInput | None:
+    """Return the texts and images of the message of the user at `path`, `None` if its content is empty."""
+    if isinstance(content, str):
+        return UserInput(content) if content else None
+    text, parts = read_text(content, f"{path}.content", notes, keeps_images=True), image_parts(content)
+    return None if text is None and parts is None else UserInput(text or "", parts)
+
+
+def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
+    """Return the messages or items of a list with their paths; anything else is a problem."""
+    messages = read_list(value, path, notes, "a list of messages")
+    return [(f"{path}[{index}]", message) for index, message in enumerate(messages)]
