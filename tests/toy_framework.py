@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from toolgrade.capture import JsonlSink, Outcome, Request, RunBuilder, conversation
+from toolgrade.capture import Branch, JsonlSink, Outcome, Request, RunBuilder, conversation
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run, RunStatus
 from toolgrade.testing import (
     AdapterContract,
@@ -307,6 +307,7 @@ class Recorder:
     def __init__(self) -> None:
         """Start without runs."""
         self.builders: dict[str, RunBuilder] = {}
+        self.requests: dict[object, Request] = {}
         self.lock = threading.RLock()
 
     def listen(self, run: str) -> Tell:
@@ -356,11 +357,12 @@ class Recorder:
         """Note what the model asks for."""
         builder.model_used("scripted", {"output_tokens": 1})
         requests = [self.request(call) for call in event.step.calls]
-        builder.model_asked(requests, scope=event.scope, agent=event.agent, strand=event.agent)
+        builder.model_asked(requests, scope=Branch(event.scope, event.agent), agent=event.agent)
+        self.requests |= {(builder.run_id, event.scope, request.id): request for request in requests}
 
     def structured(self, builder: RunBuilder, event: Structured) -> None:
         """Leave out the call that carried the answer."""
-        builder.structured_answer([str(event.call.id)], scope=event.scope)
+        builder.structured_answer([self.requests[builder.run_id, event.scope, event.call.id]])
 
     def request(self, call: AskFor | HandOff) -> Request:
         """Return one call that a model requests."""
@@ -372,8 +374,8 @@ class Recorder:
     def started(self, builder: RunBuilder, event: Started) -> None:
         """Record the arguments of a tool."""
         call = event.call
-        place = {"scope": event.scope, "agent": event.agent, "strand": event.agent}
-        builder.tool_started(event.key, call.name, event.arguments, call_id=call.id, **place)
+        scope = Branch(event.scope, event.agent)
+        builder.tool_started(event.key, call.name, event.arguments, call_id=call.id, scope=scope, agent=event.agent)
 
     def paused(self, builder: RunBuilder, event: Paused) -> None:  # noqa: ARG002 - as the others
         """Note that the run waits."""
@@ -396,8 +398,8 @@ class Recorder:
     def showed(self, builder: RunBuilder, event: Showed) -> None:
         """Note what the model sees of it."""
         call = event.call
-        place = {"scope": event.scope, "strand": event.agent}
-        builder.result_shown(event.text, call_id=call.id, name=call.name, failed=event.failed, **place)
+        scope = Branch(event.scope, event.agent)
+        builder.result_shown(event.text, call_id=call.id, name=call.name, failed=event.failed, scope=scope)
 
     def passed(self, builder: RunBuilder, event: Passed) -> None:
         """Record the next agent."""

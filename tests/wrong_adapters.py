@@ -259,7 +259,7 @@ class RemembersHistory(PlainContract):
 
 
 class KnowsNoBranches(Recorder):
-    """Takes everything for one strand, and an answer for that to the newest question."""
+    """Takes everything for one branch, and an answer for that to the newest question."""
 
     def answered(self, builder: RunBuilder, event: Answered) -> None:
         """Forget which agent it was."""

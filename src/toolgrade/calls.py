@@ -269,6 +269,8 @@ class ToolSpec(Model):
     type: Annotated[ToolCallType | None, BeforeValidator(_case_insensitive)] = None
     effect: Annotated[ToolEffect | None, BeforeValidator(_case_insensitive)] = None
     """Whether its calls change something; `None` if unknown."""
+    server: str | None = None
+    """The MCP server, or another group of tools that it belongs to."""
 
 
 def read_tool_spec(value: object) -> ToolSpec:
@@ -317,6 +319,8 @@ def _spec_from_mapping(value: Mapping[str, Any]) -> ToolSpec:
     function = value.get("function")
     body = function if isinstance(function, Mapping) else value
     fields = {key: body[key] for key in _SPEC_KEYS if body.get(key) is not None}
+    if isinstance(body.get("server"), str):
+        fields["server"] = body["server"]
     declared = value.get("type")
     kind = str(declared.value if isinstance(declared, Enum) else declared or "").lower()
     if kind in _CALL_TYPES:
@@ -335,7 +339,7 @@ def _attributes(value: object) -> dict[str, Any] | None:
         return None
     if not any(isinstance(getattr(value, key, None), Mapping) for key in _SCHEMA_KEYS):
         return None
-    return {key: getattr(value, key, None) for key in (*_SPEC_KEYS, "annotations")}
+    return {key: getattr(value, key, None) for key in (*_SPEC_KEYS, "server", "annotations")}
 
 
 def _read_only(annotations: object) -> bool | None:

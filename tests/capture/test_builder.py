@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from observations import builder_of, call, calls, ran, slow, unrun
-from toolgrade.calls import CallOrigin, Execution, ToolCallType, ToolSpec
-from toolgrade.capture import Request, RunBuilder
+from toolgrade.calls import CallOrigin, ToolCallType, ToolSpec
+from toolgrade.capture import Branch, Request, RunBuilder
 from toolgrade.cases import Handoff, RunStatus
 from toolgrade.matching.json_compare import ABSENT
 
@@ -177,7 +177,8 @@ def test_injected_arguments_are_left_out() -> None:
     builder = builder_of(Request("st", {"x": 1, "extra": 2}, "c1"))
 
     arguments = {"x": 1, "extra": 2, "y": 3, "state": object(), "tool_call_id": "c1"}
-    builder.tool_started("t1", "st", arguments, call_id="c1", injected=True, declared=["x", "y"])
+    tool = ToolSpec(name="st", input_schema={"properties": {"x": {}, "y": {}}})
+    builder.tool_started("t1", tool, arguments, call_id="c1")
     builder.tool_ended("t1", "done")
 
     assert [entry.input_parameters for entry in builder.build().calls] == [{"x": 1, "extra": 2, "y": 3}]
@@ -413,13 +414,14 @@ def test_arguments_that_the_framework_refuses() -> None:
 def test_branch_of_a_model_that_becomes_known_after_its_message() -> None:
     """Its calls are then those of the branch, and of the agent there."""
     builder = RunBuilder()
-    for message in ("one", "two"):
-        builder.model_asked([Request("add", {"a": 1}, "c1")], message=message)
-    builder.model_ran_in("one", strand="left", agent="first")
-    builder.model_ran_in("two", strand="right", agent="second")
-    for strand in ("right", "left"):
-        builder.tool_started(strand, "add", {"a": 1}, call_id="c1", strand=strand)
-        builder.tool_ended(strand, strand)
+    one, two = Request("add", {"a": 1}, "c1"), Request("add", {"a": 1}, "c1")
+    for request in (one, two):
+        builder.model_asked([request])
+    builder.model_ran_in(Branch(None, "left"), [one], agent="first")
+    builder.model_ran_in(Branch(None, "right"), [two], agent="second")
+    for branch in ("right", "left"):
+        builder.tool_started(branch, "add", {"a": 1}, call_id="c1", scope=Branch(None, branch))
+        builder.tool_ended(branch, branch)
 
     run = builder.build()
     assert [(one.execution.agent, one.output) for one in run.calls if one.execution] == [
@@ -428,28 +430,28 @@ def test_branch_of_a_model_that_becomes_known_after_its_message() -> None:
     ]
 
 
-def test_hand_offs_of_agents_at_once_are_told_apart_by_strand() -> None:
+def test_hand_offs_of_agents_at_once_are_told_apart_by_branch() -> None:
     """Two agents of one scope hand over under the same id: each leads to its own agent."""
     builder = RunBuilder()
-    for strand in (1, 2):
-        builder.model_asked([Request(f"to_{strand}", {}, "h1")], strand=strand)
-    for strand in (1, 2):
-        builder.handed_off(to=f"agent {strand}", call_id="h1", strand=strand)
+    for branch in (1, 2):
+        builder.model_asked([Request(f"to_{branch}", {}, "h1")], scope=Branch(None, branch))
+    for branch in (1, 2):
+        builder.handed_off(to=f"agent {branch}", call_id="h1", scope=Branch(None, branch))
 
     assert builder.build().handoffs == [Handoff(call=n, to_agent=f"agent {n + 1}") for n in (0, 1)]
 
 
 def test_structured_answers_are_not_calls() -> None:
     """They are left out at every level; they are neither steps nor tools, and nothing waits for them."""
-    builder = builder_of(Request("Answer", {"bad": 1}, "a1"), offered=("ask", "Answer"))
+    answers = [Request("Answer", {"bad": 1}, "a1"), Request("Answer", {}, "a2"), Request("Answer", {"value": 3}, "a3")]
+    builder = builder_of(answers[0], offered=("ask", "Answer"))
     builder.model_asked([Request("ask", {}, "c1")])
     builder.tool_started("t1", "ask", {}, call_id="c1")
-    builder.model_asked([Request("Answer", {}, "a2")], scope="t1")
+    builder.model_asked([answers[1]], scope="t1")
     builder.tool_ended("t1", "done")
-    builder.model_asked([Request("Answer", {"value": 3}, "a3")])
+    builder.model_asked([answers[2]])
 
-    builder.structured_answer(["a1", "a3"])
-    builder.structured_answer(["a2"], scope="t1")
+    builder.structured_answer(answers)
     builder.ended('{"value": 3}', may_wait=True)
 
     run = builder.build()
@@ -480,15 +482,16 @@ def test_call_by_code_is_a_call() -> None:
 def test_agents_at_the_same_time_have_ids_of_their_own() -> None:
     """Two concurrent agents in one scope with the same ids each keep their own calls."""
     builder = builder_of()
-    for strand in ("one", "two"):
-        builder.model_asked([Request("add", {"of": strand}, "c1")], strand=strand)
+    branches = [Branch(None, "one"), Branch(None, "two")]
+    for branch in branches:
+        builder.model_asked([Request("add", {"of": branch.key}, "c1")], scope=branch)
 
-    for strand in ("one", "two"):
-        builder.tool_started(strand, "add", {"of": strand}, call_id="c1", strand=strand)
-        builder.tool_ended(strand, strand)
-    for strand in ("one", "two"):
-        builder.model_asked([Request("nope", {"of": strand}, "c2")], strand=strand)
-    assert builder.result_shown("no such tool", call_id="c2", unknown_tool=True, strand="one")
+    for key, branch in enumerate(branches):
+        builder.tool_started(key, "add", {"of": branch.key}, call_id="c1", scope=branch)
+        builder.tool_ended(key, branch.key)
+    for branch in branches:
+        builder.model_asked([Request("nope", {"of": branch.key}, "c2")], scope=branch)
+    assert builder.result_shown("no such tool", call_id="c2", unknown_tool=True, scope=branches[0])
     run = builder.build()
 
     assert [(call.name, call.arguments["of"], call.output) for call in run.calls] == [
@@ -502,44 +505,30 @@ def test_agents_at_the_same_time_have_ids_of_their_own() -> None:
     assert [call.execution.attempts for call in run.calls if call.execution is not None] == [1, 1, 1, 1]
 
 
-def test_explicit_pairs_of_a_reader_win() -> None:
-    """The place of the request decides before ids, names and order."""
+def test_the_request_that_a_recorder_names_wins() -> None:
+    """It decides before ids, names, arguments and order; a request that no model made is a call by code."""
     builder = RunBuilder()
-    requests = [Request("slow", {"x": 1}, "c1", source="m[0]"), Request("slow", {"x": 1}, "c1", source="m[1]")]
-    builder.model_asked(requests)
-    builder.tool_started("t1", "slow", {"x": 1}, call_id="c1", request="m[1]")
-    builder.tool_ended("t1", "second")
-    builder.result_shown("first", call_id="c9", request="m[0]")
-
-    builder.tool_started("t2", "slow", {"x": 2}, request="nowhere", source="m[2]")
-    builder.handed_off(to="Bob", request="m[1]")
+    first, second = [Request("slow", {"x": number}, "c1", source=f"m[{number}]") for number in (1, 2)]
+    by_code = Request("slow", id="c3", source="m[3]")
+    for number, request in enumerate([first, second]):
+        builder.model_asked([request], scope=Branch(None, number))
+    builder.tool_started("t1", "slow", {"x": 2}, call_id="c1", request=first)
+    builder.tool_ended("t1", "first")
+    builder.result_shown("second", call_id="c9", request=second)
+    builder.handed_off(to="Bob", request=second)
+    for attempt in ("t2", "t3"):
+        builder.tool_started(attempt, "slow", {"x": 2}, request=by_code)
 
     run = builder.build()
-    assert [call.output for call in run.calls[:2]] == ["first", "second"]
-    assert [call.execution and call.execution.source for call in run.calls] == ["m[0]", "m[1]", "m[2]"]
+    assert [(call.id, call.arguments, call.output) for call in run.calls] == [
+        ("c1", {"x": 2}, "first"),
+        ("c1", {"x": 2}, "second"),
+        ("c3", {"x": 2}, None),
+    ]
+    executions = [call.execution for call in run.calls if call.execution is not None]
+    assert [execution.source for execution in executions] == ["m[1]", "m[2]", "m[3]"]
+    assert (executions[0].requested_parameters, executions[2].origin, executions[2].attempts) == ({"x": 1}, "code", 2)
     assert [(handoff.call, handoff.to_agent) for handoff in run.handoffs] == [(1, "Bob")]
-
-
-def test_a_recorder_may_name_the_request_of_an_execution() -> None:
-    """The request that a recorder names by its key wins over newer ones and over equal arguments."""
-    builder = RunBuilder()
-    for number in (1, 2):
-        builder.model_asked([Request("slow", {"x": number}, "c1", key=f"r{number}")], strand=f"s{number}")
-    builder.tool_started("t1", "slow", {"x": 2}, request="r1")
-    builder.tool_ended("t1", "first")
-    builder.tool_started("t2", "slow", {"x": 2}, request="r2")
-    builder.tool_ended("t2", "second")
-
-    first, second = builder.build().calls
-    builder.tool_started("t3", "slow", {"x": 2})
-    builder.tool_started("t4", "slow", {"x": 2}, request="t3")
-
-    assert builder.build().calls[2].execution == Execution(status="pending", executed=True, attempts=2, origin="code")
-    assert (first.arguments, first.output) == ({"x": 2}, "first")
-    assert (second.arguments, second.output) == ({"x": 2}, "second")
-    assert first.execution is not None
-    assert first.execution.requested_parameters == {"x": 1}
-    assert first.execution.source is None
 
 
 def test_arguments_and_outputs_without_content_are_unset() -> None:
@@ -572,36 +561,38 @@ def test_a_failure_that_was_read_is_an_error() -> None:
     assert [call.execution and call.execution.status.value for call in builder.build().calls] == ["rejected", "error"]
 
 
-def test_message_keys_separate_requests_with_equal_ids() -> None:
-    """An execution or a result that names its message belongs to a call of that message, not of the newest one."""
+def test_requests_among_which_an_observation_is() -> None:
+    """An execution or a result that names the requests of its message belongs to one of them, not to a newer one."""
     builder = builder_of()
-    for message in ("one", "two"):
-        builder.model_asked([Request("add", {"of": "x"}, "c1"), Request("nope", {}, "c2")], message=message)
+    messages = [[Request("add", {"of": "x"}, "c1"), Request("nope", {}, "c2")] for _ in range(2)]
+    for requests in messages:
+        builder.model_asked(requests)
 
-    for message in ("one", "two"):
-        builder.tool_started(message, "add", {"of": "x"}, call_id="c1", message=message)
-        builder.tool_ended(message, message)
-        assert builder.result_shown(f"no {message}", call_id="c2", unknown_tool=True, message=message)
+    for number, requests in enumerate(messages):
+        builder.tool_started(number, "add", {"of": "x"}, call_id="c1", request=requests)
+        builder.tool_ended(number, number)
+        assert builder.result_shown(f"no {number}", call_id="c2", unknown_tool=True, request=requests)
     run = builder.build()
 
     assert [(call.name, call.output, call.execution and call.execution.error) for call in run.calls] == [
-        ("add", "one", None),
-        ("nope", None, "no one"),
-        ("add", "two", None),
-        ("nope", None, "no two"),
+        ("add", 0, None),
+        ("nope", None, "no 0"),
+        ("add", 1, None),
+        ("nope", None, "no 1"),
     ]
 
 
-def test_structured_answers_are_marked_by_id() -> None:
-    """Only the requests with these ids are left out, and none that was executed; so is a tool that only they name."""
+def test_structured_answers_that_ran_are_calls() -> None:
+    """Only these requests are left out, and none that was executed; so is a tool that only they name."""
     builder = builder_of()
     builder.offered([{"name": name} for name in ("add", "Answer", "Both")])
-    builder.model_asked([Request("Both", {}, "c1"), Request("add", {}, "c2")])
+    ran_too, answer, other = Request("add", {}, "c2"), Request("Answer", {}, "c1"), Request("Both", {}, "c3")
+    builder.model_asked([Request("Both", {}, "c1"), ran_too])
     builder.tool_started("k", "add", {}, call_id="c2")
     builder.tool_ended("k", 1)
-    builder.model_asked([Request("Answer", {}, "c1"), Request("Both", {}, "c3")])
+    builder.model_asked([answer, other])
 
-    builder.structured_answer(["c1", "c2", "c3"])
+    builder.structured_answer([answer, ran_too, other])
     run = builder.build()
 
     assert [(call.name, call.id) for call in run.calls] == [("Both", "c1"), ("add", "c2")]
@@ -611,9 +602,10 @@ def test_structured_answers_are_marked_by_id() -> None:
 def test_a_request_that_somebody_replaced_by_another_tool() -> None:
     """The call is one of the tool that was executed, with the requested arguments next to its own, and a warning."""
     builder = builder_of()
-    builder.model_asked([Request("slow", {"x": 1}, "c1")], message="m")
+    request = Request("slow", {"x": 1}, "c1")
+    builder.model_asked([request])
 
-    builder.tool_started("k", "add", {"a": 1}, call_id="c1", message="m")
+    builder.tool_started("k", "add", {"a": 1}, request=request)
     builder.tool_ended("k", 3)
     run = builder.build()
 

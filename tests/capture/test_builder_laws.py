@@ -114,7 +114,9 @@ keys = st.sampled_from(["k1", "k2", 3])
 scopes = st.none() | keys
 values = st.sampled_from([ABSENT, None, 3, "3", {"a": [1]}, object(), float("nan")])
 arguments = st.sampled_from([None, {}, {"x": 1}, {"x": object()}])
-requests = st.builds(
+shared = [Request("add", {"x": 1}, "c1"), Request("slow", {}, "c1", source="$[1]"), Request("slow", "{x: ")]
+handles = st.none() | st.sampled_from(shared) | st.lists(st.sampled_from(shared), max_size=2)
+requests = st.sampled_from(shared) | st.builds(
     Request,
     names,
     arguments | st.sampled_from(["{x: ", [1]]),
@@ -138,13 +140,16 @@ def observation(method: str, *args: st.SearchStrategy[Any], **kwargs: st.SearchS
 flags = st.booleans()
 observations = st.one_of(
     observation("model_asked", st.lists(requests, max_size=3), scope=scopes, agent=names, source=names),
-    observation("tool_started", keys, names, arguments, call_id=ids, scope=scopes, injected=flags),
+    observation("tool_started", keys, names, arguments, request=handles, call_id=ids, scope=scopes),
     observation("tool_ended", keys, values, model_output=values, artifact=values, error=errors),
     observation("tool_failed", keys, errors, outcome=st.sampled_from(Outcome)),
-    observation("handed_off", to=names, key=keys, call_id=ids, scope=scopes),
+    observation(
+        "handed_off", to=names, key=keys, request=st.none() | st.sampled_from(shared), call_id=ids, scope=scopes
+    ),
     observation(
         "result_shown",
         values,
+        request=handles,
         call_id=ids,
         name=names,
         failed=flags,
@@ -169,7 +174,7 @@ observations = st.one_of(
     observation(
         "offered", st.lists(st.sampled_from([{"name": "add"}, {"name": ""}, {}, 3, None]), max_size=2), scope=scopes
     ),
-    observation("structured_answer", st.lists(st.sampled_from(["c1", "c2"]), max_size=2), scope=scopes),
+    observation("structured_answer", st.lists(requests, max_size=2)),
     observation("model_used", names, st.just({"tokens": 1})),
     observation("started", names),
     observation("ended", names, status=st.sampled_from(RunStatus), error=errors, may_wait=flags),

@@ -6,12 +6,13 @@ from toolgrade.capture.input_parts import image_parts
 from toolgrade.capture.observation.decorator import current_run
 from toolgrade.capture.observation.spans import record
 from toolgrade.capture.recorder import Recording, RunRecorder
-from toolgrade.capture.records import Outcome, Request
+from toolgrade.capture.records import Branch, Outcome, Request
 from toolgrade.capture.sinks import JsonlSink, Sink
 from toolgrade.matching.json_compare import ABSENT, json_equal
 
 __all__ = [
     "ABSENT",
+    "Branch",
     "JsonlSink",
     "Outcome",
     "Recording",

@@ -5,10 +5,12 @@ received a result, the run ended. The builder knows no framework, does no I/O, a
 belongs together:
 
 - A *call* is what a model requested. Calls are ordered by message and position in it, never by when tools ran.
-- An *execution* belongs to the request of the same scope with its id: first the newest message, then a request not yet
-  executed, then one with equal arguments. Ids are not unique; they repeat across messages, and even within one. A
-  further execution of the same request is another attempt. An execution without a request is a call made by code.
-- A *scope* is the enclosing execution: requests and executions inside it are children of its call.
+- An *execution* belongs to the `Request` that the recorder names. Only where it names none does the builder search, in
+  the same scope and branch, by id: first the newest message, then a request not yet executed, then one with equal
+  arguments. Ids are not unique; they repeat across messages, and even within one. A further execution of the same
+  request is another attempt. An execution without a request is a call made by code.
+- A *scope* is the enclosing execution: requests and executions inside it are children of its call. A `Branch` is one of
+  several agents that run in one scope at the same time.
 - Nothing is final before `build`, which may be called at any time and repeatedly: a tool may end after its run, and an
   interrupted run may be resumed.
 """
@@ -25,12 +27,20 @@ from toolgrade._internal.text import plural
 from toolgrade.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
 from toolgrade.capture.call_builder import RunState, build_calls, in_order, is_waiting, seconds_between
 from toolgrade.capture.input_parts import texts_in
-from toolgrade.capture.records import CallRecord, Execution, Key, ModelResult, Outcome, Request, json_value
+from toolgrade.capture.records import (
+    Branch,
+    CallRecord,
+    Execution,
+    Key,
+    ModelResult,
+    Outcome,
+    Request,
+    json_value,
+)
 from toolgrade.capture.request_pairing import (
     OpenCalls,
     answered_call,
     calls_within,
-    in_newest_message,
     is_within,
     newest_with_id,
     requested_call,
@@ -46,7 +56,7 @@ _MOST_TOKENS: Final = 2**63
 
 _TEXT_FIELDS: Final = (
     *("name", "id", "server", "error", "failure"),
-    *("replaces", "caller", "source", "reasoning", "key"),
+    *("replaces", "caller", "source", "reasoning"),
 )
 """Fields of a `Request` that are text or `None`."""
 
@@ -96,7 +106,8 @@ class RunBuilder:
         self._open = OpenCalls()
         """Requests at the top level, and of programs there, that a result read from a file may still answer."""
         self._by_key: dict[Key | None, tuple[CallRecord, Execution]] = {}
-        self._by_source: dict[str | None, CallRecord] = {}
+        self._by_request: dict[int, CallRecord] = {}
+        """Calls by the `id` of their request, which each of them holds."""
         self._by_id: dict[str, list[CallRecord]] = {}
         self._tools: dict[str, ToolSpec] = {}
         self._unmatched_handoffs: list[str | None] = []
@@ -204,7 +215,7 @@ class RunBuilder:
             else:
                 self.warn(f"usage must map names to whole numbers, got {short_repr({name: amount})}; it was left out")
 
-    def offered(self, tools: Iterable[object], *, scope: Key | None = None, all_known: bool = True) -> None:
+    def offered(self, tools: Iterable[object], *, scope: Key | Branch | None = None, all_known: bool = True) -> None:
         """Record the tools that the model could choose from, in any form that `ToolSpec` reads.
 
         Args:
@@ -212,7 +223,7 @@ class RunBuilder:
             scope: The execution inside which the model ran; its tools are not among those of the run.
             all_known: These are all tools, so a call of another name is a call of an unknown tool.
         """
-        inner = self._scope(scope)
+        inner, _ = self._scope(scope)
         specs: list[ToolSpec] = []
         for tool in tools:
             try:
@@ -225,50 +236,38 @@ class RunBuilder:
             for spec in specs:
                 self._tools.setdefault(spec.name, spec)
 
-    def structured_answer(
-        self, call_ids: Iterable[str], *, scope: Key | None = None, message: Key | None = None
-    ) -> None:
-        """Leave requests of the newest message with these ids out of the run: they carry structured output.
+    def structured_answer(self, requests: Iterable[Request]) -> None:
+        """Leave these requests out of the run: they carry structured output.
 
         A call that is executed all the same stays in the run. A tool that only such calls name was not offered.
-
-        Args:
-            call_ids: Ids of the requests.
-            scope: The execution inside which the model ran.
-            message: As for `model_asked`.
         """
-        for call_id in call_ids:
-            calls = [call for call in self._calls_of(self._scope(scope), call_id) if message in (None, call.message)]
-            for call in in_newest_message(calls):
-                call.is_structured_answer = True
+        for request in requests:
+            if id(request) in self._by_request:
+                self._by_request[id(request)].is_structured_answer = True
 
     def model_asked(
         self,
         requests: Sequence[Request],
         *,
-        scope: Key | None = None,
+        scope: Key | Branch | None = None,
         agent: str | None = None,
-        strand: Key | None = None,
-        message: Key | None = None,
         source: str | None = None,
     ) -> None:
         """Record a model message that requests these calls, in its order; without calls, it is an answer.
 
         Args:
-            requests: The calls.
-            scope: The execution inside which the model ran; `None` at the top level.
+            requests: The calls. Each `Request` is later the handle of its call, as this very object.
+            scope: The execution inside which the model ran, or a branch of it; `None` at the top level.
             agent: Name of the agent.
-            strand: Separates agents that run in one scope at the same time; equal for what belongs together.
-            message: Key of the message, unique in this run; executions and results that name it belong to its calls.
             source: Place of the message in the file that was read; `None` for a live recording.
         """
         self._messages += 1
         # Results after this message answer this round first.
         self._rounds += self._round_is_over
         self._round_is_over = False
-        outer = self._root if scope is None else self._scope(scope)
-        # An answer without calls counts, too: after it, no earlier call of the strand is waiting.
-        outer.last_messages[strand] = self._messages
+        outer, branch = (self._root, None) if scope is None else self._scope(scope)
+        # An answer without calls counts, too: after it, no earlier call of the branch is waiting.
+        outer.last_messages[branch] = self._messages
         if agent is not None:
             agent = self._text(agent, "agent")
         wrong = 0
@@ -280,38 +279,38 @@ class RunBuilder:
                 continue
             if not request.is_parsed:
                 self._check_request(request)
-            inner = outer
-            if request.caller is not None:
-                inner = self._caller(outer, request, request.caller)
-                inner.last_messages[strand] = self._messages
             # An approval and the call that it allows are one call, which stands where the call stands.
             if request.replaces:
                 self._withdraw(request.replaces, outer)
+            inner = outer
+            if request.caller is not None:
+                inner = self._caller(outer, request, request.caller)
+                inner.last_messages[branch] = self._messages
             call = self._requested_call(request, index, inner)
-            call.agent, call.strand, call.message = agent, strand, message
+            call.agent, call.branch = agent, branch
             if call.source is None and source is not None:
                 call.source = f"{source}.tool_calls[{index}]"
             self._add(call, inner)
-            if request.key is not None:
-                self._by_source[request.key] = call
+            self._by_request[id(request)] = call
             if scope is None:
                 self._open.add(call)
         if wrong:  # one warning: a text by mistake has as many requests as letters
             self.warn(f"{problem}; {plural(wrong, 'request')} left out")
 
-    def model_ran_in(self, message: Key, *, strand: Key | None, agent: str | None = None) -> None:
-        """Record where a model ran, if this became known only after its message.
+    def model_ran_in(self, scope: Branch, requests: Iterable[Request], *, agent: str | None = None) -> None:
+        """Record the branch that a model ran in, if this became known only after its message.
 
         Args:
-            message: Key of the message, as `model_asked` received it.
-            strand: As for `model_asked`.
+            scope: The branch, in the scope that `model_asked` received.
+            requests: The requests of the message.
             agent: Name of the agent; `None` leaves it as it is.
         """
-        for call in self._calls:
-            if call.message == message and call.scope is not None:
-                call.strand, call.agent = strand, call.agent if agent is None else agent
-                last = call.scope.last_messages.get(strand, 0)
-                call.scope.last_messages[strand] = max(last, call.order[0])
+        for request in requests:
+            call = self._by_request.get(id(request))
+            if call is not None and call.scope is not None:
+                call.branch, call.agent = scope.key, call.agent if agent is None else agent
+                last = call.scope.last_messages.get(scope.key, 0)
+                call.scope.last_messages[scope.key] = max(last, call.order[0])
 
     def _check_request(self, request: Request) -> None:
         """Replace fields that have the wrong type, with a warning each, so that the run can be built."""
@@ -343,7 +342,7 @@ class RunBuilder:
         call.is_handoff = request.handoff
         call.caller = request.caller
         call.round = self._rounds
-        call.source = request.source or None
+        call.source, call.handle = request.source or None, request
         if request.ran or request.result is not ABSENT or request.failure is not None:
             self._add_provider_execution(call, request.result, request.failure)
         if requested is None:
@@ -355,73 +354,65 @@ class RunBuilder:
     def tool_started(
         self,
         key: Key,
-        name: str,
+        tool: ToolSpec | str,
         arguments: JsonObject | None,
         *,
+        request: Request | Sequence[Request] | None = None,
         call_id: str | None = None,
-        scope: Key | None = None,
+        scope: Key | Branch | None = None,
         agent: str | None = None,
-        strand: Key | None = None,
-        type: ToolCallType | None = None,
-        server: str | None = None,
-        injected: bool = False,
-        declared: Iterable[str] = (),
         at: datetime | None = None,
-        message: Key | None = None,
-        request: str | None = None,
-        source: str | None = None,
     ) -> None:
         """Record the start of a tool.
 
         Args:
             key: Identifies this execution; unique in this run.
-            name: Name of the tool.
+            tool: What is known of the tool, or only its name. If it has an `input_schema`, arguments that neither the
+                schema nor the request names are left out: the framework added them.
             arguments: What it received, before defaults and coercion; `None` if that is not observable.
+            request: The request that it carries out, as `model_asked` received it. If that requested another tool,
+                somebody replaced it, and the call is one of this tool. A request that no model made is a call by code,
+                which takes its id and its `source`. Several requests: it is one of these. `None` if it is not known:
+                the call is then found by its id, name and arguments.
             call_id: Id of the request, if observable.
-            scope: The execution inside which it runs; `None` at the top level.
+            scope: The execution inside which it runs, or a branch of it; `None` at the top level.
             agent: Name of the agent.
-            strand: As for `model_asked`.
-            type: Who runs the tool.
-            server: The MCP server.
-            injected: The framework may have added arguments; those that neither the request nor `declared` names are
-                left out.
-            declared: Names of the tool's declared arguments.
             at: Time of the start.
-            message: Key of the message that requested it, if the observer knows which one; `strand` is then not needed.
-                If that requested another tool under this id, somebody replaced it, and the call is one of this tool.
-            request: The `source` or `key` of its request, or the key of an earlier execution of the same call, if that
-                is known.
-            source: Place in the file that was read; `None` for a live recording.
         """
         self._messages += 1
-        name, scope_call = self._name(name), self._scope(scope)
+        spec = tool if isinstance(tool, ToolSpec) else None
+        name = self._name(tool if spec is None else spec.name)
         call_id, agent = self._text(call_id, "id", name) or None, self._text(agent, "agent", name)
-        server, received = self._text(server, "server", name), self._json_object(arguments, "arguments", name)
-        call = self._by_source.get(request) or self._of_execution(request)
+        received = self._json_object(arguments, "arguments", name)
+        call = self._call_of(request)
+        if call is None and not isinstance(request, Request):
+            call = requested_call(self._candidates(request, scope, call_id), name, received, call_id)
         if call is None:
-            requests = self._requests_of(scope_call, call_id, message=message, strand=strand)
-            call = requested_call(requests, name, received, call_id)
-        if call is None:
-            call = self._call_by_code(name, scope_call, strand=strand, source=source, id=call_id)
+            call = self._call_by_code(name, scope, call_id, request)
             if received is None:
                 call.add_not_captured("input_parameters")
-        elif message is not None and call.name != name:
+        elif request is not None and call.name != name:
             self.warn(f"the model requested {call.name!r} (id {call.id!r}), and {name!r} was executed in its place")
             call.name = name
-        call.type, call.server, call.agent = call.type or self._type(type), call.server or server, call.agent or agent
-        if injected and received is not None:
-            received = _without_injected(received, call, declared)
+        call.agent = call.agent or agent
+        if spec is not None:
+            call.type, call.server = call.type or spec.type, call.server or spec.server
+            if spec.input_schema is not None and received is not None:
+                received = _without_injected(received, call, spec.input_schema)
         if key in self._by_key:
             self.warn(f"two executions have the key {key!r}; later observations of the first go to the second")
         execution = Execution(key, received, at)
         call.executions += (execution,)
         self._by_key[key] = call, execution
 
-    def _call_by_code(self, name: str, scope: CallRecord, **fields: Any) -> CallRecord:  # noqa: ANN401 - of the record
+    def _call_by_code(self, name: str, scope: Key | Branch | None, call_id: str | None, request: object) -> CallRecord:
         """Add the call of an execution that no model requested."""
-        order = (self._messages, 0)
-        call = CallRecord(name=name, order=order, scope=scope, origin=CallOrigin.CODE, **fields)
-        self._add(call, scope)
+        outer, branch = self._scope(scope)
+        call = CallRecord(name, (self._messages, 0), outer, CallOrigin.CODE, id=call_id, branch=branch)
+        if isinstance(request, Request):
+            call.id, call.source, call.handle = call_id or request.id or None, request.source or None, request
+            self._by_request[id(request)] = call
+        self._add(call, outer)
         return call
 
     def tool_ended(
@@ -487,22 +478,22 @@ class RunBuilder:
         *,
         to: str | None = None,
         key: Key | None = None,
+        request: Request | None = None,
         call_id: str | None = None,
-        scope: Key | None = None,
-        strand: Key | None = None,
-        request: str | None = None,
+        scope: Key | Branch | None = None,
         took_place: bool = True,
     ) -> None:
-        """Record that a call passed control to another agent: the call at `request`, of `key`, else of `call_id`.
+        """Record that a call passed control to another agent: the call of `key`, of `request`, else of `call_id`.
 
         One that was only requested (not `took_place`) is neither a hand-off of the run nor a called tool, until a later
         observation says that it took place.
         """
         to, call_id = self._text(to, "to"), self._text(call_id, "call_id")
-        call = self._by_source.get(request) or self._of_execution(key)
+        call = self._of_execution(key) or self._call_of(request)
         if call is None:
-            calls = self._calls_of(self._scope(scope), call_id)
-            own = calls if strand is None else [call for call in calls if call.strand == strand]
+            outer, branch = self._scope(scope)
+            calls = self._calls_of(outer, call_id)
+            own = calls if branch is None else [call for call in calls if call.branch == branch]
             call = newest_with_id(own, call_id or None)
         if call is None:
             self.warn(f"a hand-off to {to!r} belongs to no recorded call")
@@ -517,52 +508,48 @@ class RunBuilder:
         self,
         content: object,
         *,
+        request: Request | Sequence[Request] | None = None,
         call_id: str | None = None,
         name: str | None = None,
+        scope: Key | Branch | None = None,
         failed: bool = False,
         error: str | None = None,
         unknown_tool: bool = False,
         artifact: object = None,
-        scope: Key | None = None,
-        strand: Key | None = None,
         reformatted: bool = False,
         ran: bool = False,
         read: bool = False,
         type: ToolCallType | None = None,
-        message: Key | None = None,
-        request: str | None = None,
     ) -> bool:
         """Record a result that the model received.
 
-        It belongs to the newest message that requested a call of this id (without an id, of this name), and within it
-        to the first call without a result, preferably one that returned this content. A repeated result changes
-        nothing; a different one replaces it.
+        If its request is not known, it belongs to the newest message that requested a call of this id (without an id,
+        of this name), and within it to the first call without a result, preferably one that returned this content. A
+        repeated result changes nothing; a different one replaces it.
 
         Args:
             content: What the model received; `ABSENT` if that was not captured.
+            request: The request that it answers; several: one of these.
             call_id: Id of the call.
             name: Name of the tool.
+            scope: The execution inside which the model ran, or a branch of it.
             failed: The result reports a failure; if no execution was observed, a refusal.
             error: The error, if that is not the content.
             unknown_tool: The result reports that the tool does not exist.
             artifact: What the tool returned in addition.
-            scope: The execution inside which the model ran.
-            strand: As for `model_asked`.
             reformatted: The content is a copy whose form may differ; it is used only without a better one.
             ran: The sender of the result ran the tool, as providers do.
             read: The result was read from a file, so the tool may have run without being observed.
             type: Who ran the tool, if its result shows that.
-            message: As for `tool_started`.
-            request: The `source` of the call, if a reader knows it.
 
         Returns:
             Whether there is a call for it. If not, nothing is stored, and the caller decides whether to warn.
         """
         call_id, name = self._text(call_id, "call_id"), self._text(name, "name")
         plain, notes = json_value(content)
-        call = self._by_source.get(request) or answered_call(
-            self._requests_of(self._scope(scope), call_id, message=message, strand=strand), plain, call_id or None, name
-        )
+        call = self._call_of(request)
+        if call is None:
+            call = answered_call(self._candidates(request, scope, call_id), plain, call_id or None, name)
         if call is None:
             return False
         call.type = type or call.type
@@ -708,17 +695,30 @@ class RunBuilder:
 
     # Records
 
-    def _scope(self, key: Key | None) -> CallRecord:
-        """Return the call of an enclosing execution; the root record at the top level."""
+    def _scope(self, scope: Key | Branch | None) -> tuple[CallRecord, Key | None]:
+        """Return the call of an enclosing execution, at the top level the root record, and the key of the branch."""
+        key, branch = scope if isinstance(scope, Branch) else (scope, None)
         if key is None:
-            return self._root
+            return self._root, branch
         if key not in self._by_key:
             self.warn("an observation inside an unknown tool execution was recorded at the top level")
-            return self._root
-        return self._by_key[key][0]
+            return self._root, branch
+        return self._by_key[key][0], branch
 
     def _of_execution(self, key: Key | None) -> CallRecord | None:
         return self._by_key[key][0] if key in self._by_key else None
+
+    def _call_of(self, request: object) -> CallRecord | None:
+        """Return the call of a request, `None` if it is not known; several requests are not known."""
+        return self._by_request.get(id(request)) if isinstance(request, Request) else None
+
+    def _candidates(self, requests: object, scope: Key | Branch | None, call_id: str | None) -> list[CallRecord]:
+        """Return the calls that an observation may belong to: those of these requests, else those of its branch."""
+        if isinstance(requests, Sequence):
+            return [call for call in map(self._call_of, requests) if call is not None]
+        outer, branch = self._scope(scope)
+        # Of several agents that run at the same time, each has its own ids.
+        return [call for call in self._calls_of(outer, call_id) if call.branch == branch]
 
     def _calls_of(self, scope: CallRecord, call_id: str | None) -> list[CallRecord]:
         """Return the calls within a scope that have this id, or all of them without one."""
@@ -727,15 +727,6 @@ class RunBuilder:
         # Ids repeat in other scopes, where they mean other calls.
         calls = [call for call in self._by_id.get(call_id, ()) if is_within(call, scope)]
         return calls if len(calls) == 1 else sorted(calls, key=lambda call: call.scope is not scope)
-
-    def _requests_of(
-        self, scope: CallRecord, call_id: str | None, *, message: Key | None, strand: Key | None
-    ) -> list[CallRecord]:
-        """Return those of one message, else of one of several agents that run at the same time with their own ids."""
-        calls = self._calls_of(scope, call_id)
-        if message is not None:
-            return [call for call in calls if call.message == message]
-        return [call for call in calls if call.strand == strand]
 
     def _caller(self, outer: CallRecord, request: Request, caller_id: str) -> CallRecord:
         """Return the call inside which a request was made; `outer` if it is unknown."""
@@ -754,6 +745,8 @@ class RunBuilder:
         if call is not None and call.scope is not None and not call.executions and not call.children:
             self._calls.remove(call)
             self._open.remove(call)
+            if self._call_of(call.handle) is call:
+                del self._by_request[id(call.handle)]
             if call.id:
                 self._by_id[call.id].remove(call)
             call.scope.children.remove(call)
@@ -762,8 +755,6 @@ class RunBuilder:
         self._calls.append(call)
         if call.id:
             self._by_id.setdefault(call.id, []).append(call)
-        if call.source is not None:
-            self._by_source[call.source] = call
         scope.children.append(call)
 
     def _add_provider_execution(self, call: CallRecord, output: object, error: str | None) -> None:
@@ -851,9 +842,10 @@ def _outcome_of(error: str | None) -> Outcome:
     return Outcome.OK if error is None else Outcome.ERROR
 
 
-def _without_injected(arguments: JsonObject, call: CallRecord, declared: Iterable[str]) -> JsonObject:
-    """Return those arguments that the request of a call has, or that its tool declares."""
-    names = {*declared, *call.requested_object}
+def _without_injected(arguments: JsonObject, call: CallRecord, schema: JsonObject) -> JsonObject:
+    """Return those arguments that the request of a call has, or that the JSON Schema of its tool declares."""
+    declared = schema.get("properties")
+    names = {*(declared if isinstance(declared, Mapping) else ()), *call.requested_object}
     return {name: value for name, value in arguments.items() if name in names}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from toolgrade._internal.json import JsonObject, json_text, to_json_value
 from toolgrade.calls import CallOrigin, ToolCallType
@@ -13,7 +13,29 @@ from toolgrade.errors import InvalidDataError
 from toolgrade.matching.json_compare import ABSENT, json_equal, outputs_equal
 
 Key: TypeAlias = "str | int"
-"""Identifies an execution of a tool (or another scope) while one run is recorded; it is not stored in the run."""
+"""Identifies an execution of a tool, or a branch, while one run is recorded; it is not stored in the run."""
+
+
+class Branch(NamedTuple):
+    """One of several agents that run in one scope at the same time, each with requests and ids of its own.
+
+    Attributes:
+        scope: The execution inside which they run; `None` at the top level.
+        key: Tells it from the others; equal for what belongs together. `None` is the scope itself.
+
+    Example:
+        >>> from toolgrade.capture import Branch, Request, RunBuilder
+        >>> builder = RunBuilder()
+        >>> for city in ("Paris", "Rome"):  # two agents, whose models use the same id
+        ...     builder.model_asked([Request("get_weather", {"city": city}, id="c1")], scope=Branch(None, city))
+        >>> builder.tool_started("t1", "get_weather", {"city": "Paris"}, call_id="c1", scope=Branch(None, "Paris"))
+        >>> builder.tool_ended("t1", "sunny")
+        >>> [(call.arguments["city"], call.output) for call in builder.build().calls]
+        [('Paris', 'sunny'), ('Rome', None)]
+    """
+
+    scope: Key | None
+    key: Key | None
 
 
 class Outcome(str, Enum):
@@ -41,7 +63,7 @@ class Outcome(str, Enum):
 
 @dataclass(slots=True)
 class Request:
-    """One call that a model message requests.
+    """One call that a model message requests; as this very object, the handle of the call in a `RunBuilder`.
 
     Not frozen, because a frozen dataclass takes three times as long to make, and readers make one for each call.
 
@@ -64,8 +86,6 @@ class Request:
             right types, and nothing else refers to its arguments, which are JSON values.
         handoff: The call passes control to another agent, as its name shows.
         reasoning: The model's reasoning before the call.
-        key: Identifies the request for `RunBuilder.tool_started`, for a recorder that knows which execution belongs to
-            it; unique in the run.
 
     Example:
         >>> from toolgrade.capture import Request, RunBuilder
@@ -92,7 +112,6 @@ class Request:
     handoff: bool = False
     is_parsed: bool = False
     reasoning: str | None = None
-    key: str | None = None
 
 
 @dataclass(slots=True)
@@ -152,13 +171,13 @@ class CallRecord:
         scope: The call during which it was made, or the root record of the run. A call with several attempts is one
             scope, because a later attempt continues with the requests of an earlier one.
         invalid: The requested arguments are not an object.
-        last_messages: Number of the last model message inside this call, by strand.
+        last_messages: Number of the last model message inside this call, by branch.
         offered: Names of the tools offered inside this call; `None` if not known.
         caller: Id of the call inside which the model made this one, if the request names it.
         round: Number of the exchange in which it was requested. A new round begins with the first model message after
             results or messages of the user.
-        strand: Key of the agent that made the call, if several run in one scope at the same time.
-        message: Key of the model message that requested it, if the observer has one.
+        branch: Key of the branch in which it was made.
+        handle: The request, held since the builder knows it by its `id`.
         is_structured_answer: It carries the structured output of the agent. It is a tool call only if it was executed.
     """
 
@@ -184,8 +203,8 @@ class CallRecord:
     source: str | None = None
     caller: str | None = None
     round: int = 0
-    strand: Key | None = None
-    message: Key | None = None
+    branch: Key | None = None
+    handle: Request | None = None
     is_structured_answer: bool = False
     last_messages: dict[Key | None, int] = field(default_factory=dict)
     offered: set[str] | None = None
@@ -217,8 +236,8 @@ class CallRecord:
 
     @property
     def is_of_last_message(self) -> bool:
-        """Whether no model message of its strand came after the one that requested it."""
-        return self.scope is not None and self.order[0] == self.scope.last_messages.get(self.strand)
+        """Whether no model message of its branch came after the one that requested it."""
+        return self.scope is not None and self.order[0] == self.scope.last_messages.get(self.branch)
 
     def add_not_captured(self, name: str) -> None:
         """Note that a field of the call was not captured."""

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 
 from toolgrade.calls import ToolCallType
-from toolgrade.capture import RunBuilder
+from toolgrade.capture import Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade_langchain import _messages, _results, _states
@@ -105,10 +105,11 @@ def run_from_state(state: object, *, available_tools: Iterable[object] = (), con
         )
     builder = RunBuilder(conversation_id=conversation_id or _thread_of(state))
     builder.offered(available_tools)
-    _add_last_turn(builder, messages)
+    requests = _add_last_turn(builder, messages)
     if isinstance(values, Mapping) and values.get("structured_response") is not None:
         structured = _states.structured_calls(values["structured_response"], _states.last_turn(messages))
-        builder.structured_answer(structured[1] if structured else ())
+        ids = structured[1] if structured else ()
+        builder.structured_answer([request for request in requests if request.id in ids])
     answer = _states.answer_of(values, is_graph=True)
     status = RunStatus.OK if answer is not None else RunStatus.STOPPED
     if getattr(state, "next", ()) or getattr(state, "interrupts", ()):
@@ -117,7 +118,9 @@ def run_from_state(state: object, *, available_tools: Iterable[object] = (), con
     return builder.build()
 
 
-def _add_last_turn(builder: RunBuilder, messages: list[BaseMessage]) -> None:
+def _add_last_turn(builder: RunBuilder, messages: list[BaseMessage]) -> list[Request]:
+    """Add the last turn, and return the requests of its last message with calls."""
+    newest: list[Request] = []
     _messages.add_question(builder, _messages.question_in(messages))
     turn = _states.last_turn(messages)
     for index, message in enumerate(turn, start=len(messages) - len(turn)):
@@ -126,7 +129,9 @@ def _add_last_turn(builder: RunBuilder, messages: list[BaseMessage]) -> None:
         if isinstance(message, AIMessage):
             builder.model_used(_messages.model_of(message), _messages.usage_of(message))
             _messages.add_late_results(builder, message)
-            builder.model_asked(_messages.requests_of(message), agent=message.name or None, source=f"messages[{index}]")
+            requests = _messages.requests_of(message)
+            builder.model_asked(requests, agent=message.name or None, source=f"messages[{index}]")
+            newest = requests or newest
         elif isinstance(message, ToolMessage):
             result = _results.result_of(message)
             is_paired = builder.result_shown(
@@ -141,6 +146,7 @@ def _add_last_turn(builder: RunBuilder, messages: list[BaseMessage]) -> None:
             )
             if not is_paired:
                 builder.warn(f"messages[{index}] answers {message.tool_call_id!r}, which no message asked for")
+    return newest
 
 
 def _thread_of(state: object) -> str | None:

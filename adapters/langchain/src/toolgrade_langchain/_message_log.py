@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from toolgrade.capture import json_equal
+from toolgrade.capture import Branch, Request, json_equal
 
 _MODEL_IDS: Final = ("lc_run-", "run-")
 """How the ids begin that LangChain itself gives to the messages of models."""
@@ -38,7 +38,7 @@ class ModelMessage:
     """A message in which a model requested calls, or answered.
 
     Attributes:
-        key: Identifies it in the builder of the run.
+        requests: The handles of its calls in the builder of the run.
         scope: The tool run that encloses it.
         strand: The nested graph that it belongs to.
         calls: The requested calls.
@@ -48,7 +48,7 @@ class ModelMessage:
         suspended: By index, the scope inside of an interrupted tool run; the next run of the call continues it.
     """
 
-    key: str
+    requests: list[Request]
     scope: str | None
     strand: str | None
     calls: list[RequestedCall]
@@ -56,6 +56,11 @@ class ModelMessage:
     running: set[int] = field(default_factory=set)
     answered: set[int] = field(default_factory=set)
     suspended: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def branch(self) -> Branch:
+        """Where the model ran."""
+        return Branch(self.scope, self.strand)
 
     def index_of_result(self, call_id: str | None) -> int | None:
         """Return the index of the call that a result with this id answers."""
@@ -81,7 +86,6 @@ class MessageLog:
         """The run went on in another root, so what encloses equal messages of one graph differs."""
         self.newest_in_state: ModelMessage | None = None
         """The newest model message at the top level that is part of the state."""
-        self._count = 0
         self._by_id: dict[str, list[ModelMessage | None]] = {}
         self._by_object: dict[int, tuple[BaseMessage, ModelMessage | None]] = {}
         self._by_value: dict[_Value, list[ModelMessage]] = {}
@@ -89,10 +93,11 @@ class MessageLog:
 
     # Messages
 
-    def add(self, message: AIMessage | None, calls: Sequence[RequestedCall], place: Place) -> ModelMessage:
+    def add(
+        self, message: AIMessage | None, calls: Sequence[RequestedCall], requests: list[Request], place: Place
+    ) -> ModelMessage:
         """Add a new model message, and return its entry."""
-        self._count += 1
-        entry = ModelMessage(f"message {self._count}", place.scope, place.strand, list(calls), place.around)
+        entry = ModelMessage(requests, place.scope, place.strand, list(calls), place.around)
         self.messages.setdefault(place.scope, []).append(entry)
         if message is not None:
             self._by_value.setdefault(_value(message), []).append(entry)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, HumanMessage
 
 from toolgrade.calls import ToolCallType
-from toolgrade.capture import Request, RunBuilder, image_parts
+from toolgrade.capture import Branch, Request, RunBuilder, image_parts
 from toolgrade.cases import MLLMImage
 from toolgrade_langchain._hosted import call_positions, hosted_requests, late_results
 
@@ -133,9 +133,7 @@ def model_of(message: AIMessage) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def add_late_results(
-    builder: RunBuilder, message: AIMessage, scope: str | None = None, strand: str | None = None
-) -> None:
+def add_late_results(builder: RunBuilder, message: AIMessage, scope: Branch | None = None) -> None:
     """Add the results in a message of calls that the provider ran in an earlier one."""
     for result in late_results(message):
         builder.result_shown(
@@ -143,6 +141,5 @@ def add_late_results(
             call_id=result.call_id,
             failed=result.failure is not None,
             scope=scope,
-            strand=strand,
             ran=True,
         )

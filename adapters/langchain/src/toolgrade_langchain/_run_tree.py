@@ -18,7 +18,8 @@ from uuid import UUID
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from toolgrade.capture import RunBuilder
+from toolgrade.calls import ToolSpec
+from toolgrade.capture import Branch, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade_langchain import _states
 from toolgrade_langchain._errors import error_text
@@ -62,7 +63,7 @@ class Recording:
         graph: The name of the root.
         steps: The names of the nodes of the graph that ran.
         unfinished: The namespaces of the nodes that were interrupted or failed, which they have again when they go on.
-        declared: The declared arguments of each offered tool.
+        declared: What is known of each offered tool, by name.
         has_question: The message of the user was noted.
         has_graph: A node of a LangGraph graph ran.
         interrupted: Control flow suspended the run.
@@ -89,7 +90,7 @@ class Recording:
     steps: set[str | None] = field(default_factory=set)
     unfinished: set[str] = field(default_factory=set)
     ended: list[UUID] = field(default_factory=list)
-    declared: dict[str, list[str]] = field(default_factory=dict)
+    declared: dict[str, ToolSpec] = field(default_factory=dict)
     has_question: bool = False
     has_graph: bool = False
     interrupted: bool = False
@@ -181,6 +182,11 @@ class Node:
             # Their numbers: the hash of an id is computed in Python each time.
             self._place = Place(self.scope, self.strand, frozenset([run.run_id.int for run in self.around()]))
         return self._place
+
+    @property
+    def branch(self) -> Branch:
+        """Where it runs, for the builder."""
+        return Branch(self.scope, self.strand)
 
     def around(self) -> Iterator[Node]:
         """Yield the runs around it, the nearest first, up to its scope."""

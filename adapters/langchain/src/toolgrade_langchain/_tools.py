@@ -42,12 +42,6 @@ def offered_tools(parameters: Mapping[str, Any]) -> list[object]:
     return specs
 
 
-def declared_arguments(spec: ToolSpec) -> list[str]:
-    """Return the names of the arguments that a tool declares."""
-    properties = (spec.input_schema or {}).get("properties")
-    return list(properties) if isinstance(properties, dict) else []
-
-
 def _descriptions(tool: object) -> Iterator[object]:
     """Yield the tools in one entry of a request, in a form that `read_tool_spec` reads."""
     if not isinstance(tool, Mapping):

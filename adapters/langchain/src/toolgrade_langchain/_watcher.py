@@ -17,13 +17,13 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import LLMResult
 
 from toolgrade.calls import ToolCallType, ToolSpec
-from toolgrade.capture import ABSENT, Request
+from toolgrade.capture import ABSENT, Branch, Request
 from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
 from toolgrade_langchain._handovers import DESTINATION, HandOver, targets_of
 from toolgrade_langchain._message_log import ModelMessage, Place, RequestedCall, calls_of, contains, value_of
 from toolgrade_langchain._run_tree import HAS_CONTEXT, Node, RunTree, now
-from toolgrade_langchain._tools import declared_arguments, offered_tools
+from toolgrade_langchain._tools import offered_tools
 
 _STEP_TAG: Final = "graph:step:"
 _UNNAMED_GRAPHS: Final = frozenset({None, "", "LangGraph", "RunnableSequence"})
@@ -104,13 +104,11 @@ class Watcher:
             function = ToolCallType.FUNCTION
             requests = [Request(call["name"], call["args"], call["id"], type=function) for call in calls]
             requested = [RequestedCall(call["id"], call["name"], call["args"]) for call in calls]
-            entry = self._add_entry(node, None, requested)
+            entry = self._add_entry(node, None, requested, requests)
             for message in node.state_messages:
                 if {call["id"] for call in calls} <= {call.get("id") for call in message.tool_calls}:
                     node.recording.log.connect(message, entry)
-            node.recording.builder.model_asked(
-                requests, agent=_agent_of(node, {}), strand=entry.strand, message=entry.key
-            )
+            node.recording.builder.model_asked(requests, agent=_agent_of(node, {}), scope=entry.branch)
 
     def chain_ended(self, outputs: object, run_id: UUID) -> None:
         """Note what a runnable returned."""
@@ -231,11 +229,14 @@ class Watcher:
     def _mark_structured(self, node: Node, calls: Sequence[tuple[ModelMessage, RequestedCall]]) -> None:
         for entry, call in calls:
             if call.id is not None:
-                node.recording.builder.structured_answer([call.id], scope=entry.scope, message=entry.key)
+                requests = [request for request in entry.requests if request.id == call.id]
+                node.recording.builder.structured_answer(requests)
 
-    def _add_entry(self, node: Node, message: AIMessage | None, calls: Sequence[RequestedCall]) -> ModelMessage:
+    def _add_entry(
+        self, node: Node, message: AIMessage | None, calls: Sequence[RequestedCall], requests: list[Request]
+    ) -> ModelMessage:
         """Add a new model message to the log, and to the runs around it."""
-        entry = node.recording.log.add(message, calls, node.place)
+        entry = node.recording.log.add(message, calls, requests, node.place)
         for run in node.around():
             run.messages.append(entry)
         return entry
@@ -296,7 +297,7 @@ class Watcher:
                 if entry not in run.messages:
                     run.messages.append(entry)
             if entry.calls:
-                node.recording.builder.model_ran_in(entry.key, strand=entry.strand, agent=_agent_of(node, {}))
+                node.recording.builder.model_ran_in(entry.branch, entry.requests, agent=_agent_of(node, {}))
 
     def _entry(
         self,
@@ -327,11 +328,11 @@ class Watcher:
         model = _messages.model_of(message) or (None if request is None else request.model)
         builder.model_used(model, _messages.usage_of(message))
         agent = _agent_of(node, {}) or message.name or None
-        entry = self._add_entry(node, message, calls)
-        node.messages.append(entry)
         requests = _messages.requests_of(message)
-        _messages.add_late_results(builder, message, scope, entry.strand)
-        builder.model_asked(requests, scope=scope, agent=agent, strand=entry.strand, message=entry.key)
+        entry = self._add_entry(node, message, calls, requests)
+        node.messages.append(entry)
+        _messages.add_late_results(builder, message, entry.branch)
+        builder.model_asked(requests, scope=entry.branch, agent=agent)
         return entry
 
     def _add_result(
@@ -352,9 +353,8 @@ class Watcher:
             unknown_tool=result.unknown_tool,
             artifact=message.artifact,
             type=ToolCallType.MCP if result.is_mcp else None,
-            scope=node.scope,
-            strand=node.strand,
-            message=None if entry is None else entry.key,
+            request=None if entry is None else entry.requests,
+            scope=node.branch,
             reformatted=reformatted and not isinstance(result.output, str),
         )
 
@@ -421,7 +421,10 @@ class Watcher:
             builder.offered(specs, scope=node.scope)
             for spec in specs:
                 if isinstance(spec, ToolSpec) and spec.name not in recording.declared:
-                    recording.declared[spec.name] = declared_arguments(spec)
+                    # A tool without a schema declares no arguments.
+                    recording.declared[spec.name] = ToolSpec(
+                        name=spec.name, type=ToolCallType.FUNCTION, input_schema=spec.input_schema or {}
+                    )
         self._add_new_results(node, messages)
         if node.scope is None:
             recording.ask(_messages.question_in(messages))
@@ -453,14 +456,14 @@ class Watcher:
         message = getattr(generation, "message", None)
         if not isinstance(message, AIMessage):
             builder.model_used(node.model)
-            builder.model_asked([], scope=node.scope, strand=node.strand)
+            builder.model_asked([], scope=node.branch)
             self.tree.finish(node, getattr(generation, "text", None))
             return
         builder.model_used(_messages.model_of(message) or node.model, _messages.usage_of(message))
         requests = [] if node.is_structured else _messages.requests_of(message)
-        _messages.add_late_results(builder, message, node.scope, node.strand)
-        entry = self._add_entry(node, message, [] if node.is_structured else calls_of(message))
-        builder.model_asked(requests, scope=node.scope, agent=node.name, strand=entry.strand, message=entry.key)
+        _messages.add_late_results(builder, message, node.branch)
+        entry = self._add_entry(node, message, [] if node.is_structured else calls_of(message), requests)
+        builder.model_asked(requests, scope=entry.branch, agent=node.name)
         if node.parent is None and not recording.is_group:
             self.tree.add_model_request(recording, message.id or "", node.tools, node.model)
             if requests:
@@ -500,7 +503,7 @@ class Watcher:
         if node.missing_tool is not None:
             return
         node.call_id = call_id or _requested_id(node, name, arguments)
-        declared = node.recording.declared.get(name)
+        spec = node.recording.declared.get(name) or ToolSpec(name=name or "(unnamed)", type=ToolCallType.FUNCTION)
         node.request = self._request_of(node, name, arguments)
         if node.request is not None:
             entry, index = node.request
@@ -511,16 +514,12 @@ class Watcher:
                 step.executed.append(node.request)
         node.recording.builder.tool_started(
             str(node.run_id),
-            name,
+            spec,
             arguments,
+            request=None if node.request is None else node.request[0].requests,
             call_id=node.call_id,
-            scope=node.scope,
-            strand=node.strand,
-            message=None if node.request is None else node.request[0].key,
+            scope=node.branch,
             agent=_agent_of(node, metadata or {}),
-            type=ToolCallType.FUNCTION,
-            injected=declared is not None,
-            declared=declared or (),
             at=now(),
         )
         destination = (metadata or {}).get(DESTINATION)
@@ -543,9 +542,7 @@ class Watcher:
         if node.missing_tool is not None:
             text = _results.tool_result(output, None).output
             builder = node.recording.builder
-            builder.result_shown(
-                text, name=node.missing_tool, failed=True, unknown_tool=True, scope=node.scope, strand=node.strand
-            )
+            builder.result_shown(text, name=node.missing_tool, failed=True, unknown_tool=True, scope=node.branch)
             return
         self._tool_returned(node, output)
 
@@ -595,7 +592,7 @@ class Watcher:
             return
         arguments = {"input": action.tool_input} if isinstance(action.tool_input, str) else action.tool_input
         node.recording.builder.model_asked(
-            [Request(action.tool, arguments, type=ToolCallType.FUNCTION)], scope=node.inside, strand=node.strand
+            [Request(action.tool, arguments, type=ToolCallType.FUNCTION)], scope=Branch(node.inside, node.strand)
         )
 
 

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import count
 from typing import Any, Final, TypeAlias
 
 from llama_index.core.agent.workflow.workflow_events import AgentOutput, ToolCallResult
 
 from toolgrade.calls import ToolCallType
-from toolgrade.capture import RunBuilder
+from toolgrade.capture import Branch, RunBuilder
 from toolgrade_llama_index._messages import requests_of
 from toolgrade_llama_index._results import Result, result_of
 
 Key: TypeAlias = str
 """The id of one execution of a tool within a run."""
 
-Place: TypeAlias = "tuple[Key | None, Key | None]"
-"""Where an agent runs, as `scope` and `strand` of `RunBuilder`: the tool execution and the nested run around it, or
-`None` at the top level."""
-
-TOP: Final[Place] = (None, None)
+TOP: Final = Branch(None, None)
 
 HANDOFF: Final = "handoff"
 """The tool that passes control to another agent; LlamaIndex reserves its name."""
@@ -55,10 +50,9 @@ class AgentSteps:
         """Begin without steps; `type_of` returns the type of a tool by its name, where the tools are known."""
         self.builder = builder
         self._type_of = type_of
-        self._handoffs: dict[Place, list[_Handoff]] = {}
-        self._numbers = count(1)
+        self._handoffs: dict[Branch, list[_Handoff]] = {}
 
-    def model_answered(self, output: AgentOutput, place: Place, *, can_hand_over: bool) -> None:
+    def model_answered(self, output: AgentOutput, place: Branch, *, can_hand_over: bool) -> None:
         """Record an answer of the model of an agent, with or without requests for calls.
 
         Args:
@@ -66,24 +60,21 @@ class AgentSteps:
             place: Where the agent runs.
             can_hand_over: The agent has the handoff tool.
         """
-        scope, strand = place
         agent = output.current_agent_name or None
         requests = requests_of(output)
         handoffs = [request for request in requests if can_hand_over and request.name == HANDOFF]
         for request in requests:
             request.type = None if self._type_of is None else self._type_of(request.name)
-        for request in handoffs:
-            request.key = f"handoff {next(self._numbers)}"
-        self.builder.model_asked(requests, scope=scope, strand=strand, agent=agent)
+        self.builder.model_asked(requests, scope=place, agent=agent)
         for request in handoffs:
             # Control has not passed yet, and does not if the run ends before.
-            self.builder.handed_off(to=_target_of(request.arguments), request=request.key, took_place=False)
+            self.builder.handed_off(to=_target_of(request.arguments), request=request, took_place=False)
 
     def tool_returned(
         self,
         key: Key,
         event: ToolCallResult,
-        place: Place,
+        place: Branch,
         at: datetime | None = None,
         raised: BaseException | None = None,
         *,
@@ -106,9 +97,9 @@ class AgentSteps:
             return
         self._end(key, result, at)
         if is_handoff:
-            self.builder.handed_off(to=target, key=key, scope=place[0], took_place=False)
+            self.builder.handed_off(to=target, key=key, took_place=False)
 
-    def missing_tool(self, event: ToolCallResult, place: Place) -> None:
+    def missing_tool(self, event: ToolCallResult, place: Branch) -> None:
         """Record the answer to a call of a tool that does not exist."""
         self.builder.result_shown(
             event.tool_output.content,
@@ -116,11 +107,10 @@ class AgentSteps:
             name=event.tool_name,
             failed=True,
             unknown_tool=True,
-            scope=place[0],
-            strand=place[1],
+            scope=place,
         )
 
-    def step_began(self, agent: str | None, place: Place) -> None:
+    def step_began(self, agent: str | None, place: Branch) -> None:
         """Record the start of a step and end the requested handoffs: one to its agent as accepted, others as failed.
 
         Args:
@@ -136,7 +126,7 @@ class AgentSteps:
                 text = str(result.model_output) if handoff.is_refused else _OVERTAKEN
                 result = Result(None, result.model_output, error=text)
             self._end(handoff.key, result, handoff.at)
-            self.builder.handed_off(to=handoff.target, key=handoff.key, scope=place[0], took_place=handoff is accepted)
+            self.builder.handed_off(to=handoff.target, key=handoff.key, took_place=handoff is accepted)
 
     def finish(self) -> None:
         """Record the end of the run."""

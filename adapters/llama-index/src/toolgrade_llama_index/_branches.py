@@ -141,8 +141,8 @@ class Steps:
 class _StepCall:
     """A tool that code ran in a step of a workflow, and runs again whenever the step begins again."""
 
-    key: str
-    """Its first execution."""
+    request: Request
+    """The handle of the call: the request of a model, or one that no model made."""
     name: str
     arguments: dict[str, Any]
     is_nested: bool
@@ -154,7 +154,7 @@ class _StepCall:
 class _OpenRequest:
     """A request of which no execution has succeeded."""
 
-    key: str
+    request: Request
     order: tuple[int, int]
     """Number of the model's message, negated, and position in it: the newest message comes first."""
     scope: str | None
@@ -185,7 +185,7 @@ class OpenRequests:
 
     def __init__(self) -> None:
         """Begin without requests."""
-        self._requests: dict[str, _OpenRequest] = {}
+        self._requests: list[_OpenRequest] = []
         self._running: dict[str, _OpenRequest] = {}
         self._step_calls: dict[str, tuple[_StepCall, Branch | None]] = {}
         """What runs in steps, by the execution."""
@@ -196,39 +196,42 @@ class OpenRequests:
         self._messages = 0
 
     def add(self, requests: Sequence[Request], scope: str | None) -> None:
-        """Add the requests of a message that was read in the current branch, and name them."""
+        """Add the requests of a message that was read in the current branch."""
         self._messages += 1
         branch = current_branch()
         for index, request in enumerate(requests):
-            request.key = f"request {self._messages}.{index}"
             arguments = copy.deepcopy(request.arguments)
             order = -self._messages, index
-            self._requests[request.key] = _OpenRequest(
-                request.key, order, scope, branch, request.name, arguments, request.id
-            )
+            self._requests.append(_OpenRequest(request, order, scope, branch, request.name, arguments, request.id))
 
     def started(
         self, execution: str, name: str, arguments: dict[str, Any], scope: str | None, call_id: str | None = None
-    ) -> tuple[str, str]:
-        """Return the key of the request or earlier execution that a tool repeats, and a warning; both may be empty."""
+    ) -> tuple[Request | None, str]:
+        """Return the request that a tool carries out, if it is known, and a warning, which may be empty."""
         candidates = [
             request
-            for request in self._requests.values()
+            for request in self._requests
             if request.name == name and request.scope == scope and request.state != "running"
         ]
         if call_id:
             candidates = [request for request in candidates if request.id == call_id]
         here = current_branch()
         repeated = self._repeated(here, candidates, name, arguments, is_nested=scope is not None)
+        request, warning = (repeated.request, "") if repeated else self._choose(here, candidates, execution, arguments)
         if here.step is not None:
-            call = repeated or _StepCall(execution, name, _copy(arguments), scope is not None)
-            if repeated is None or repeated not in here.step.calls:
+            request = request or Request(name, id=call_id)
+            call = repeated or _StepCall(request, name, _copy(arguments), scope is not None)
+            if call not in here.step.calls:
                 here.step.calls.append(call)
             self._step_calls[execution] = call, here.step
-        if repeated is not None:
-            return repeated.key, ""
+        return request, warning.format(name=name)
+
+    def _choose(
+        self, here: Branch, candidates: list[_OpenRequest], execution: str, arguments: dict[str, Any]
+    ) -> tuple[Request | None, str]:
+        """Return the one of these requests that an execution carries out, and a warning."""
         if not candidates:
-            return "", ""
+            return None, ""
         ranks = {strand: rank for rank, strand in enumerate(here.lineage())}
         own: list[tuple[int, _OpenRequest]] = []
         inner: list[tuple[int, _OpenRequest]] = []
@@ -248,10 +251,10 @@ class OpenRequests:
         chosen = chosen or _best(other, arguments) or _only([*inner, *other])
         if chosen is None:
             is_open = any(request.state == "open" for request in candidates)
-            return "", _AMBIGUOUS_BRANCH.format(name=name) if is_open else ""
+            return None, _AMBIGUOUS_BRANCH if is_open else ""
         chosen.state = "running"
         self._running[execution] = chosen
-        return chosen.key, warning.format(name=name)
+        return chosen.request, warning
 
     def _repeated(
         self,
@@ -289,7 +292,7 @@ class OpenRequests:
             # In a step, a call that waits runs again with the step.
             request.state = "failed"
             if outcome is Outcome.OK or (call is not None and call.is_suspended):
-                del self._requests[request.key]
+                self._requests.remove(request)
 
     def resumed(self) -> None:
         """Note that a run goes on from a saved state, in which its steps receive other objects than before."""

@@ -17,7 +17,7 @@ from llama_index.core.agent.workflow.workflow_events import AgentInput, AgentOut
 from llama_index.core.workflow import Event, InputRequiredEvent, StopEvent
 from pydantic import ValidationError
 
-from toolgrade.capture import Outcome, Request, RunBuilder
+from toolgrade.capture import Branch, Outcome, Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade_llama_index import _messages
@@ -247,7 +247,7 @@ class _EventReader:
         self.builder.started(question, parts=_messages.images_in(message))
         for index, event in enumerate(self.events):
             if isinstance(event, AgentInput):
-                self.steps.step_began(event.current_agent_name, (self._scope(warn=False), None))
+                self.steps.step_began(event.current_agent_name, Branch(self._scope(warn=False), None))
             elif isinstance(event, AgentOutput):
                 self._answered(event, index)
             elif isinstance(event, ToolCallResult):
@@ -266,7 +266,7 @@ class _EventReader:
         if index == self._last_output and self._is_summary(output, index):
             output = output.model_copy(update={"tool_calls": []})
         can_hand_over = not any(name == HANDOFF for _, name in self._missing_tools)
-        self.steps.model_answered(output, (scope, None), can_hand_over=can_hand_over)
+        self.steps.model_answered(output, Branch(scope, None), can_hand_over=can_hand_over)
         self._requested += [
             _Call(call.tool_name, call.tool_kwargs, call.tool_id, scope) for call in _messages.selections_of(output)
         ]
@@ -288,10 +288,10 @@ class _EventReader:
             self._running.remove(call)
         self._results.append(event)
         if not call.started or call.key is None:
-            self.steps.missing_tool(event, (call.scope, None))
+            self.steps.missing_tool(event, Branch(call.scope, None))
         else:
             is_handoff = event.tool_name == HANDOFF
-            self.steps.tool_returned(call.key, event, (call.scope, None), is_handoff=is_handoff)
+            self.steps.tool_returned(call.key, event, Branch(call.scope, None), is_handoff=is_handoff)
 
     def _begin(self, call: _Call, event: ToolCall | ToolCallResult) -> None:
         call.key = str(next(self._keys))

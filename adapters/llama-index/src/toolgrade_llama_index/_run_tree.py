@@ -12,9 +12,9 @@ from uuid import uuid4
 from llama_index.core.agent.workflow.workflow_events import ToolCall as RequestedCall
 
 from toolgrade.calls import CallStatus, ToolCall, ToolCallType
-from toolgrade.capture import Outcome, RunBuilder
+from toolgrade.capture import Branch, Outcome, RunBuilder
 from toolgrade.cases import Run
-from toolgrade_llama_index._agent_steps import AgentSteps, Key, Place
+from toolgrade_llama_index._agent_steps import AgentSteps, Key
 from toolgrade_llama_index._branches import OpenRequests, Steps, equal_values
 from toolgrade_llama_index._errors import outcome_of
 from toolgrade_llama_index._listening import Listener
@@ -196,9 +196,9 @@ class Span:
         return self.scope is not None and (self.parent is None or self.parent.scope != self.scope)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Branch:
         """Where things happen here."""
-        return self.scope, self.strand
+        return Branch(self.scope, self.strand)
 
     @property
     def agent_step(self) -> Span | None:

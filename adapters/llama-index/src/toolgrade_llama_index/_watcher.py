@@ -26,9 +26,9 @@ from llama_index.core.tools import BaseTool, FunctionTool, ToolOutput
 from llama_index.core.types import BasePydanticProgram
 from llama_index.core.workflow import Context, Event, StartEvent, Workflow
 
-from toolgrade.calls import CallStatus, ToolCallType
+from toolgrade.calls import CallStatus, ToolCallType, ToolSpec
 from toolgrade.calls import ToolCall as RecordedCall
-from toolgrade.capture import Outcome, Request
+from toolgrade.capture import Branch, Outcome, Request
 from toolgrade.cases import Run, RunStatus
 from toolgrade_llama_index import _messages
 from toolgrade_llama_index._agent_steps import HANDOFF, TOP
@@ -257,7 +257,7 @@ class Watcher:
             request.type = recording.type_of(request.name)
         if requests:
             recording.requests.add(requests, span.scope)
-            recording.builder.model_asked(requests, scope=span.scope, strand=current_branch().strand)
+            recording.builder.model_asked(requests, scope=Branch(span.scope, current_branch().strand))
         if span.scope is None:
             recording.answer = None if requests else _messages.text_of(response)
 
@@ -285,13 +285,11 @@ class Watcher:
             recording.builder.warn(warning)
         recording.builder.tool_started(
             span.id,
-            name,
+            ToolSpec(name=name, type=call_type_of(tool)) if name else name,
             arguments,
-            scope=span.scope,
-            strand=span.strand,
-            type=call_type_of(tool),
+            request=request,
+            scope=span.place,
             at=now(),
-            request=request or None,
         )
         span.key = span.scope = span.id
 
@@ -305,33 +303,32 @@ class Watcher:
 
     def _start(self, span: Span, call: Call, tool: object) -> None:
         """Note that the tool of a call begins to run; from here on, things happen inside it."""
-        recording, strand, call_id = span.recording, span.strand, call.id or None
+        recording, call_id = span.recording, call.id or None
         if call.started and span.error is not None:
             self._call_failed(span, call, span.error)
             span.error = None
         scope = None if span.parent is None else span.parent.scope
+        place = Branch(scope, span.strand)
         recording.waits_in_steps.discard((call.id, call.name))
         call.attempts += 1
         call.key = span.id if call.attempts == 1 else f"{span.id}.{call.attempts}"
         if recording.lacks_beginning and not recording.is_repeated(call):
             recording.builder.model_asked(
-                [Request(call.name, call.arguments, call_id, call_type_of(tool))], scope=scope, strand=strand
+                [Request(call.name, call.arguments, call_id, call_type_of(tool))], scope=place
             )
-        request = ""
+        request = None
         if not isinstance(_workflow_of(span), (AgentWorkflow, BaseWorkflowAgent)):
             request, warning = recording.requests.started(call.key, call.name, call.arguments, scope, call_id)
             if warning:
                 recording.builder.warn(warning)
         recording.builder.tool_started(
             call.key,
-            call.name,
+            ToolSpec(name=call.name, type=call_type_of(tool)) if call.name else call.name,
             call.arguments,
+            request=request,
             call_id=call_id,
-            scope=scope,
-            strand=strand,
-            type=call_type_of(tool),
+            scope=place,
             at=now(),
-            request=request or None,
         )
         span.scope = call.key
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from toolgrade import InvalidDataError, ToolCallType, ToolSpec
-from toolgrade.capture import ABSENT, Request, RunBuilder
+from toolgrade.capture import ABSENT, Branch, Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade.formats import Answer, read_responses_answer, read_responses_call
 from toolgrade_openai_agents import _errors, _messages, _states
@@ -240,8 +240,7 @@ def read_items(
     items: Sequence[Any],
     responses: Sequence[Any],
     *,
-    scope: int | None = None,
-    strand: int | None = None,
+    scope: Branch | None = None,
     interrupted: bool = False,
     refusals: Collection[str] = (),
     context: Any = None,
@@ -252,8 +251,7 @@ def read_items(
         builder: The builder to add them to.
         items: The items of the run, in their order.
         responses: The model's responses. Without them, the calls between two outputs count as one message.
-        scope: The execution inside which the run took place.
-        strand: Separates it from other runs in the same scope.
+        scope: The branch in which the run took place.
         interrupted: The run waits for a person. Then outputs without a call are left out without a warning.
         refusals: The texts of guardrails that kept calls from running.
         context: The context of the run, which remembers the calls that a person rejected.
@@ -263,17 +261,11 @@ def read_items(
         builder.offered(read.tools, scope=scope, all_known=False)
     messages = [message for message in read.by_response(responses, builder) if message]
     for message in messages:
-        builder.model_asked([call.request for call in message], scope=scope, strand=strand, agent=message[0].agent)
+        builder.model_asked([call.request for call in message], scope=scope, agent=message[0].agent)
         handoff = _accepted_handoff(message, read, is_last=message is messages[-1])
         for call in message:
             if call.is_handoff:
-                builder.handed_off(
-                    to=call.target,
-                    call_id=call.request.id,
-                    scope=scope,
-                    strand=strand,
-                    took_place=call is handoff,
-                )
+                builder.handed_off(to=call.target, request=call.request, took_place=call is handoff)
         for call in message:
             outputs = read.outputs.get(call.request.id)
             if outputs:
@@ -285,7 +277,7 @@ def read_items(
                     or (isinstance(text, str) and text in refusals)
                     or _is_rejected(context, call.request)
                 )
-                _record_output(builder, call, output, is_rejected=is_rejected, scope=scope, strand=strand)
+                _record_output(builder, call, output, is_rejected=is_rejected, scope=scope)
     unmatched = sum(len(outputs) for outputs in read.outputs.values())
     if unmatched and not interrupted:
         builder.warn(f"{unmatched} results answer no call of the run; they were left out")
@@ -305,7 +297,7 @@ def _accepted_handoff(message: Sequence[_Call], read: _Items, *, is_last: bool) 
 
 
 def _record_output(
-    builder: RunBuilder, call: _Call, output: _Output, *, is_rejected: bool, scope: int | None, strand: int | None
+    builder: RunBuilder, call: _Call, output: _Output, *, is_rejected: bool, scope: Branch | None
 ) -> None:
     """Add the execution of a call, if its tool ran in this process, and what the model was shown of it."""
     answer, request = output.answer, call.request
@@ -318,7 +310,7 @@ def _record_output(
     if is_local_tool and is_tool_output:
         key = f"read-{next(_keys)}"
         arguments = request.arguments if isinstance(request.arguments, dict) else None
-        builder.tool_started(key, request.name, arguments, call_id=request.id, scope=scope, strand=strand)
+        builder.tool_started(key, request.name, arguments, request=request, scope=scope)
         if error is not None:
             builder.tool_failed(key, error)
         else:
@@ -327,13 +319,10 @@ def _record_output(
     if not answer.approved:  # an approval is not an output; that of the call may follow
         builder.result_shown(
             answer.content,
-            call_id=request.id,
-            name=request.name,
+            request=request,
             failed=answer.failed or unknown_tool or is_rejected or error is not None,
             error=answer.error,
             unknown_tool=unknown_tool,
-            scope=scope,
-            strand=strand,
         )
 
 

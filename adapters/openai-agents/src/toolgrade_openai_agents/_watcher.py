@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from toolgrade import ToolCallType
-from toolgrade.capture import ABSENT, Outcome, Request, RunBuilder
+from toolgrade.calls import ToolSpec
+from toolgrade.capture import ABSENT, Branch, Outcome, Request, RunBuilder
 from toolgrade.cases import RunStatus
 from toolgrade.formats import Answer, read_responses_answer
 from toolgrade_openai_agents import _errors, _messages, _states, _tools, _wrapping
@@ -38,7 +39,7 @@ class Watcher:
         input: The input that the run began with.
         waiting: Fingerprints of the calls that wait for a person.
         history: Fingerprints of the calls and results until the run paused.
-        strand: Separates it from other runs in the same scope.
+        place: Its scope, and the branch that separates it from other runs in the same scope.
         response_ids: The ids of the model's responses, which later runs may continue.
         session: The session of the run.
     """
@@ -58,7 +59,7 @@ class Watcher:
         self.response_ids: list[str] = []
         self.session: object = None
         # Runs that a tool starts at the same time are in one scope, and each has its own ids.
-        self.strand: int | None = None if scope is None else next(recording.keys)
+        self.place = Branch(scope, None if scope is None else next(recording.keys))
         self._has_trace = False
         self._asks_model = False
         self._answered = False
@@ -104,9 +105,7 @@ class Watcher:
 
     def continues(self, items: Sequence[Any], responses: Sequence[Any]) -> None:
         """Note the items and responses of the unobserved run that this run goes on with."""
-        self._requests += read_items(
-            self.builder, items, responses, scope=self.scope, strand=self.strand, interrupted=True
-        )
+        self._requests += read_items(self.builder, items, responses, scope=self.place, interrupted=True)
 
     def watch_inside(self, key: int, input: object) -> Watcher:
         """Return the watcher of a run that a tool starts, or of the paused run that the tool goes on with."""
@@ -170,7 +169,7 @@ class Watcher:
         self._asks_model = False
         output = list(getattr(response, "output", ()))
         requests = self._new_requests(output, agent)
-        self.builder.model_asked(requests, scope=self.scope, strand=self.strand, agent=_messages.agent_name(agent))
+        self.builder.model_asked(requests, scope=self.place, agent=_messages.agent_name(agent))
         response_id = getattr(response, "response_id", None)
         if isinstance(response_id, str) and response_id:
             self.response_ids.append(response_id)
@@ -404,8 +403,7 @@ class Watcher:
                 failed=answer.failed or not (ran or run is not None or self._is_accepted_handoff(answer)),
                 error=answer.error,
                 unknown_tool=missing is not None,
-                scope=self.scope,
-                strand=self.strand,
+                scope=self.place,
                 ran=ran,
                 reformatted=reformatted,
             )
@@ -419,7 +417,7 @@ class Watcher:
         return None
 
     def _add_handoff(self, request: Request, to: str, *, took_place: bool) -> None:
-        self.builder.handed_off(to=to, call_id=request.id, scope=self.scope, strand=self.strand, took_place=took_place)
+        self.builder.handed_off(to=to, request=request, took_place=took_place)
 
     def _is_offered(self, name: str, agent: Any) -> bool:
         """Return whether an agent is known to have a tool of this name, which is not a handoff."""
@@ -447,16 +445,13 @@ class Watcher:
             failed=True,
             error=error,
             unknown_tool=unknown_tool,
-            scope=self.scope,
-            strand=self.strand,
+            scope=self.place,
         )
 
     def _complete(self, items: Sequence[Any], responses: Sequence[Any], *, interrupted: bool = False) -> None:
         """Add what the result holds and no hook reported."""
         if self.has_no_hooks:
-            self._requests += read_items(
-                self.builder, items, responses, scope=self.scope, strand=self.strand, interrupted=interrupted
-            )
+            self._requests += read_items(self.builder, items, responses, scope=self.place, interrupted=interrupted)
             return
         ids = [request.id for request in self._requests]
         for item in items:
@@ -480,13 +475,11 @@ class Watcher:
         run = ToolRun(next(self.recording.keys), call_id, tool, context, _states.current_span())
         self.builder.tool_started(
             run.key,
-            name,
+            ToolSpec(name=name, server=self._servers_by_tool.get(name)) if name else name,
             _tools.arguments_of(tool, context),
             call_id=call_id,
-            scope=self.scope,
-            strand=self.strand,
+            scope=self.place,
             agent=_messages.agent_name(agent),
-            server=self._servers_by_tool.get(name),
             at=now(),
         )
         self._running.append(run)

@@ -238,8 +238,8 @@ class CurrentRun:
 
         def prepare(span: Span) -> _Event:
             calls = list(requests)
-            key = span.add_message(calls)
-            return lambda builder, tool: builder.model_asked(calls, scope=tool, agent=agent, message=key)
+            span.add_message(calls)
+            return lambda builder, tool: builder.model_asked(calls, scope=tool, agent=agent)
 
         _report(prepare)
 
@@ -253,11 +253,11 @@ class CurrentRun:
         """Record a result that the model received, of the call of this id or, without an id, of this name."""
 
         def prepare(span: Span) -> _Event:
-            message = span.message_with(name=name, call_id=call_id)
+            requests = span.message_with(name=name, call_id=call_id)
 
             def report_result(builder: RunBuilder, tool: Key | None) -> None:
                 if not builder.result_shown(
-                    content, call_id=call_id, name=name, failed=failed, scope=tool, message=message
+                    content, request=requests, call_id=call_id, name=name, failed=failed, scope=tool
                 ):
                     builder.warn(f"a result has no recorded call (id {call_id!r}, name {name!r})")
 

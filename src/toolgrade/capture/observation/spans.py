@@ -22,7 +22,7 @@ from uuid import uuid4
 
 from toolgrade._internal.json import JsonObject, json_text
 from toolgrade._internal.model import drop_none
-from toolgrade.calls import ToolCallType
+from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture.builder import RunBuilder
 from toolgrade.capture.input_parts import image_parts, texts_in
 from toolgrade.capture.recorder import DEFAULT_LIMIT, RunRecorder
@@ -149,8 +149,8 @@ class Span:
         self.records: list[Record] = []
         self.app: Observable | None = None
         """In the span of `ObserveRecorder.run`: the answering function, whose overrides are those of the run."""
-        self.messages: list[tuple[Key, Sequence[Request]]] = []
-        """Messages of models that were reported in this span or in components inside it, with their requests."""
+        self.messages: list[list[Request]] = []
+        """The requests of each message of a model that was reported in this span or in components inside it."""
         self._previous: Span | None = None
         self._is_over = False
 
@@ -181,25 +181,23 @@ class Span:
                 tool = span.key
             span = span.parent
 
-    def add_message(self, requests: Sequence[object]) -> Key:
-        """Add a message of a model that was reported in this span, and return its key."""
-        key = next(_keys)
+    def add_message(self, requests: Sequence[object]) -> None:
+        """Add the requests of a message of a model that was reported in this span."""
         # The builder warns of anything else; here it would make every later call of a tool fail to be recorded.
         valid = [request for request in requests if isinstance(request, Request)]
         for span in self._spans_of_scope():
-            span.messages.append((key, valid))
-        return key
+            span.messages.append(valid)
 
-    def message_with(self, *, name: str | None = None, call_id: str | None = None) -> Key | None:
-        """Return the newest message that requested a call of this id or, without an id, of this name.
+    def message_with(self, *, name: str | None = None, call_id: str | None = None) -> list[Request] | None:
+        """Return the requests of the newest message that has one of this id or, without an id, of this name.
 
         Branches that run at the same time may repeat ids and names. So the messages of the innermost component that has
         one come first, then those of the component around it.
         """
         for span in self._spans_of_scope():
-            for key, requests in reversed(span.messages):
+            for requests in reversed(span.messages):
                 if any(request.id == call_id if call_id else request.name == name for request in requests):
-                    return key
+                    return requests
         return None
 
     def _spans_of_scope(self) -> Iterator[Span]:
@@ -236,10 +234,11 @@ class Span:
         for record in self.records:
             record.report(start)
         if observable.is_tool and self.parent is not None:  # the call belongs to the span around it
-            message = self.parent.message_with(name=observable.name)
+            requests = self.parent.message_with(name=observable.name)
+            spec = ToolSpec(name=observable.name, type=observable.type)
             self.parent.report(
                 lambda builder, tool: builder.tool_started(
-                    self.key, observable.name, arguments, scope=tool, type=observable.type, at=now, message=message
+                    self.key, spec, arguments, request=requests, scope=tool, at=now
                 )
             )
 

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from toolgrade._internal.message_content import text_of
-from toolgrade.calls import ToolCallType
+from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Outcome, Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade.formats.messages.field_readers import Notes
@@ -260,7 +260,7 @@ def _record_message(batch: CallBatch, builder: RunBuilder, offered: Collection[s
         for span in call.runs:
             _record_run(span, call, builder)
         if call.handoff_to is not None:
-            builder.handed_off(to=call.handoff_to, request=call.source)
+            builder.handed_off(to=call.handoff_to, request=call.request)
         if call.answer is not None:
             _record_answer(call, call.answer, builder, offered)
 
@@ -269,9 +269,9 @@ def _record_run(span: Span, call: Call, builder: RunBuilder) -> None:
     """Record a tool span of a call; one of an unknown tool is only a result."""
     run = span.tool_run
     if run.status == "unknown_tool":
-        builder.result_shown(run.result, failed=True, error=span.error, unknown_tool=True, request=call.source)
+        builder.result_shown(run.result, failed=True, error=span.error, unknown_tool=True, request=call.request)
     else:
-        _record_tool(span, builder, call.batch.scope_id, call.source)
+        _record_tool(span, builder, call.batch.scope_id, call.request)
 
 
 def _record_answer(call: Call, answer: Answer, builder: RunBuilder, offered: Collection[str]) -> None:
@@ -286,7 +286,7 @@ def _record_answer(call: Call, answer: Answer, builder: RunBuilder, offered: Col
         reformatted=any(run.tool_run.result is not ABSENT for run in call.runs[-1:]),
         ran=answer.ran,
         read=True,
-        request=call.source,
+        request=call.request,
     )
 
 
@@ -297,21 +297,19 @@ def _is_unknown(request: Request, offered: Collection[str]) -> bool:
     return not request.handoff and request.type not in (ToolCallType.HOSTED, ToolCallType.MCP)
 
 
-def _record_tool(span: Span, builder: RunBuilder, scope: str | None, request: str | None = None) -> None:
-    """Record a tool run, for the call of a model at `request` or, without one, for the program itself."""
+def _record_tool(span: Span, builder: RunBuilder, scope: str | None, request: Request | None = None) -> None:
+    """Record a tool run, for a request of a model or, without one, for the program itself."""
     run = span.tool_run
+    request = request or Request(run.tool, id=run.call_id, source=span.ref)
     builder.tool_started(
         span.id,
-        run.tool,
+        ToolSpec(name=request.name or "(unnamed)", type=run.type, server=run.server),
         run.arguments if isinstance(run.arguments, dict) else None,
+        request=request,
         call_id=run.call_id,
         scope=scope,
         agent=span.agent_name,
-        type=run.type,
-        server=run.server,
         at=span.started_at,
-        request=request,
-        source=span.ref,
     )
     if run.status == "cancelled":
         builder.tool_failed(span.id, span.error, outcome=Outcome.CANCELLED, at=span.ended_at)
