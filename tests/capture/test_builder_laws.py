@@ -160,18 +160,6 @@ observations = st.one_of(
         ran=flags,
     ),
     observation(
-        "result_read",
-        values,
-        names,
-        call_id=ids,
-        name=names,
-        failed=flags,
-        error=errors,
-        rejected=flags,
-        ran=flags,
-    ),
-    observation("user_spoke"),
-    observation(
         "offered", st.lists(st.sampled_from([{"name": "add"}, {"name": ""}, {}, 3, None]), max_size=2), scope=scopes
     ),
     observation("structured_answer", st.lists(requests, max_size=2)),

@@ -38,7 +38,6 @@ from toolgrade.capture.records import (
     json_value,
 )
 from toolgrade.capture.request_pairing import (
-    OpenCalls,
     answered_call,
     calls_within,
     is_within,
@@ -103,8 +102,6 @@ class RunBuilder:
         self._may_wait = False
         self._root = CallRecord(name="run", order=(0, 0), scope=None, origin=CallOrigin.CODE)
         self._calls: list[CallRecord] = []
-        self._open = OpenCalls()
-        """Requests at the top level, and of programs there, that a result read from a file may still answer."""
         self._by_key: dict[Key | None, tuple[CallRecord, Execution]] = {}
         self._by_request: dict[int, CallRecord] = {}
         """Calls by the `id` of their request, which each of them holds."""
@@ -113,8 +110,6 @@ class RunBuilder:
         self._unmatched_handoffs: list[str | None] = []
         self._messages = 0
         """Numbers model messages and executions of code in the order in which they were observed."""
-        self._rounds = 0
-        self._round_is_over = False
 
     # The run
 
@@ -193,10 +188,6 @@ class RunBuilder:
         if text not in self.warnings:
             self.warnings.append(text)
 
-    def user_spoke(self) -> None:
-        """Record a message of the user: a result read later answers rather a call requested later."""
-        self._round_is_over = True
-
     def waits_for(self, call_id: str | None) -> bool:
         """Return whether a call of this id has neither a result nor an execution that ended."""
         return any(call.id == call_id and _is_unresolved(call) for call in self._calls)
@@ -262,9 +253,6 @@ class RunBuilder:
             source: Place of the message in the file that was read; `None` for a live recording.
         """
         self._messages += 1
-        # Results after this message answer this round first.
-        self._rounds += self._round_is_over
-        self._round_is_over = False
         outer, branch = (self._root, None) if scope is None else self._scope(scope)
         # An answer without calls counts, too: after it, no earlier call of the branch is waiting.
         outer.last_messages[branch] = self._messages
@@ -277,8 +265,7 @@ class RunBuilder:
                 problem = problem or f"requests[{index}] must be a Request, got {short_repr(request)}"
                 wrong += 1
                 continue
-            if not request.is_parsed:
-                self._check_request(request)
+            self._check_request(request)
             # An approval and the call that it allows are one call, which stands where the call stands.
             if request.replaces:
                 self._withdraw(request.replaces, outer)
@@ -292,8 +279,6 @@ class RunBuilder:
                 call.source = f"{source}.tool_calls[{index}]"
             self._add(call, inner)
             self._by_request[id(request)] = call
-            if scope is None:
-                self._open.add(call)
         if wrong:  # one warning: a text by mistake has as many requests as letters
             self.warn(f"{problem}; {plural(wrong, 'request')} left out")
 
@@ -324,7 +309,7 @@ class RunBuilder:
         """Return the record of a request, which stands at `index` in the current message."""
         arguments = {} if request.arguments is None else request.arguments
         # `None` if the arguments were not captured: a request without arguments has `{}`.
-        requested = arguments if request.is_parsed else self._to_json(arguments, "arguments", request.name)
+        requested = self._to_json(arguments, "arguments", request.name)
         # By position: with so many arguments by name, it takes twice as long.
         call = CallRecord(
             request.name or self._name(request.name),
@@ -341,7 +326,6 @@ class RunBuilder:
         call.reasoning = request.reasoning
         call.is_handoff = request.handoff
         call.caller = request.caller
-        call.round = self._rounds
         call.source, call.handle = request.source or None, request
         if request.ran or request.result is not ABSENT or request.failure is not None:
             self._add_provider_execution(call, request.result, request.failure)
@@ -565,87 +549,25 @@ class RunBuilder:
             self._add_provider_result(call, call.result, failed)
         return True
 
-    def result_read(
-        self,
-        content: object,
-        source: str,
-        *,
-        call_id: str | None = None,
-        name: str | None = None,
-        failed: bool = False,
-        error: str | None = None,
-        rejected: bool = False,
-        ran: bool = False,
-    ) -> str | None:
-        """Record a result read from a file, at its place among the messages.
-
-        It belongs to an earlier call without a result: first one of its id, then one without an id, or any if the
-        result has none, but none of another name. Among several, calls requested since the last results or message of
-        the user come first, in their order. A result without a call is left out with a warning.
-
-        Args:
-            content: What the model received; `ABSENT` if that was not captured.
-            source: Place in the file; begins each warning.
-            call_id: Id of the call.
-            name: Name of the tool.
-            failed: The result reports a failure.
-            error: The error, if that is not the content.
-            rejected: The result reports that somebody refused the call.
-            ran: The sender of the result ran the tool, as providers do.
-
-        Returns:
-            The `source` of its call, empty if that has none; `None` without a call.
-        """
-        self._round_is_over = True
-        plain, notes = json_value(content)
-        call = self._open.of_result(call_id or None, name)
-        if call is None:
-            self.warn(f"{source}: answers no open call before it{_id_and_name(call_id, name)}; it was left out")
-            return None
-        if name is not None and name != call.name:
-            self.warn(f"{source}: has the id of the call of {call.name!r} but the name {name!r}; the id won")
-        failed = failed or rejected
-        call.result = ModelResult(plain, failed, False, None, error, rejected, True)
-        if notes:
-            self._add_notes(call, "model_output", plain, notes)
-        elif plain is ABSENT and not call.invalid and not failed:
-            self.warn(f"{source}: the tool message has no content; the output of {call.name!r} was not captured")
-            call.add_not_captured("output")
-        if ran:
-            self._add_provider_result(call, call.result, failed)
-        return call.source or ""
-
     # The built run
 
     def build(self) -> Run:
         """Return the run as observed so far. May be called at any time, and repeatedly."""
-        return Run(**self.fields())
-
-    def fields(self, *, copy: bool = True, turns: Mapping[str | None, int] | None = None) -> JsonObject:
-        """Return the fields of the run as observed so far.
-
-        Without a `copy` the calls hold the builder's own values, so that no other run must be built of them. `turns`
-        has the turn of each call, by its `source`.
-        """
         status = self._final_status()
         interrupted = status is RunStatus.INTERRUPTED
-        state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK, copy, turns or {})
+        state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK)
         calls = in_order(self._root.children)
         handoff_calls = [entry for entry in enumerate(calls) if entry[1].is_handoff]
-        optional = self._optional_fields(handoff_calls, interrupted=interrupted)
-        if not copy:
-            # Records point at their scope and back. Without the cycle, memory is free at once and not by a collection.
-            self._root.children.clear()
-        return {
-            "calls": build_calls(calls, state),
-            "handoffs": self._handoffs(handoff_calls),
-            "status": status,
-            "models": list(self._models),
-            "tags": list(self.tags),
-            "metadata": self.metadata,
-            "warnings": list(self.warnings),
-            **drop_none(optional),
-        }
+        return Run(
+            calls=build_calls(calls, state),
+            handoffs=self._handoffs(handoff_calls),
+            status=status,
+            models=list(self._models),
+            tags=list(self.tags),
+            metadata=self.metadata,
+            warnings=list(self.warnings),
+            **drop_none(self._optional_fields(handoff_calls, interrupted=interrupted)),
+        )
 
     def _optional_fields(self, handoff_calls: list[tuple[int, CallRecord]], *, interrupted: bool) -> JsonObject:
         """Return the fields that a run may lack, `None` where it does."""
@@ -744,7 +666,6 @@ class RunBuilder:
         call = newest_with_id(self._calls_of(scope, call_id), call_id)
         if call is not None and call.scope is not None and not call.executions and not call.children:
             self._calls.remove(call)
-            self._open.remove(call)
             if self._call_of(call.handle) is call:
                 del self._by_request[id(call.handle)]
             if call.id:
@@ -830,12 +751,6 @@ class RunBuilder:
 def _labelled(label: str, tool: str | None) -> str:
     """Return the name of a value for a warning, with the tool that it belongs to."""
     return label if tool is None else f"{label} of {tool!r}"
-
-
-def _id_and_name(call_id: str | None, name: str | None) -> str:
-    """Return what a result says about its call, in brackets for a warning; empty if it says nothing."""
-    labels = [f"{label} {value!r}" for label, value in (("id", call_id), ("name", name)) if value]
-    return f" ({', '.join(labels)})" if labels else ""
 
 
 def _outcome_of(error: str | None) -> Outcome:

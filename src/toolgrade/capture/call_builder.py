@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
@@ -30,10 +30,6 @@ class RunState:
     """It ended by waiting for a person."""
     succeeded: bool
     """It ended well, so nothing waits any more."""
-    copy: bool
-    """The calls get copies of the values."""
-    turns: Mapping[str | None, int]
-    """Turns of the user that calls answer, by their `source`; empty if there is only one turn."""
 
 
 def in_order(calls: Iterable[CallRecord]) -> list[CallRecord]:
@@ -96,23 +92,14 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
     execution = _execution_fields(call, last, status, output, arguments)
     if step is not None:
         execution["step"] = step
-    if missing or not _has_defaults_only(call):
-        execution.update(_optional_fields(call, state, missing))
-    fields = _identity(call, state)
+    execution.update(_optional_fields(call, state, missing))
+    fields = _identity(call)
     if "input_parameters" not in missing:
         fields["input_parameters"] = arguments
     if output is not ABSENT:
         fields["output"] = output
     # A live run may be built again, so that each run gets its own copies of arguments and outputs.
-    if state.copy:
-        return ToolCall(execution=ExecutionRecord(**execution), **fields)
-    fields["execution"] = ExecutionRecord.from_valid(execution)
-    return ToolCall.from_valid(fields)
-
-
-def _has_defaults_only(call: CallRecord) -> bool:
-    """Return whether a call read from a file has nothing for `_optional_fields`, as most of them."""
-    return call.source is not None and call.origin is _MODEL and not (call.children or call.executions)
+    return ToolCall(execution=ExecutionRecord(**execution), **fields)
 
 
 def _execution_fields(
@@ -140,7 +127,7 @@ def _execution_fields(
     return fields
 
 
-def _identity(call: CallRecord, state: RunState) -> JsonObject:
+def _identity(call: CallRecord) -> JsonObject:
     """Return the fields that say which call it is; those that are not known are left out."""
     fields: JsonObject = {"name": call.name}
     if call.id:
@@ -149,8 +136,6 @@ def _identity(call: CallRecord, state: RunState) -> JsonObject:
         fields["type"] = call.type
     if call.reasoning:
         fields["reasoning"] = call.reasoning
-    if call.source in state.turns:
-        fields["turn"] = state.turns[call.source]
     return fields
 
 
@@ -184,7 +169,7 @@ def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> J
     fields: JsonObject = {
         "attempts": max(len(call.executions), 1),
         "origin": call.origin,
-        "children": build_calls(in_order(call.children), replace(state, turns={})) if call.children else [],
+        "children": build_calls(in_order(call.children), state) if call.children else [],
         "not_captured": missing,
     }
     if call.source is not None:
@@ -268,7 +253,7 @@ def _status_of_result(call: CallRecord, result: ModelResult) -> CallStatus:
         return CallStatus.UNKNOWN_TOOL
     # In a live recording a failure without an execution means that something refused to run the tool.
     may_have_run = result.read or call.type is ToolCallType.HOSTED
-    return CallStatus.ERROR if may_have_run and not result.rejected else CallStatus.REJECTED
+    return CallStatus.ERROR if may_have_run else CallStatus.REJECTED
 
 
 def _is_unknown(call: CallRecord) -> bool:

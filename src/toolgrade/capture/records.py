@@ -82,8 +82,6 @@ class Request:
             call, at the position of this one.
         caller: Id of the call inside which this one was made, such as a program that the model wrote.
         source: Place in the file that was read; `None` for a live recording.
-        is_parsed: A reader of toolgrade created this request, so nothing is checked or copied: its fields have the
-            right types, and nothing else refers to its arguments, which are JSON values.
         handoff: The call passes control to another agent, as its name shows.
         reasoning: The model's reasoning before the call.
 
@@ -110,7 +108,6 @@ class Request:
     caller: str | None = None
     source: str | None = None
     handoff: bool = False
-    is_parsed: bool = False
     reasoning: str | None = None
 
 
@@ -148,7 +145,6 @@ class ModelResult:
     unknown_tool: bool = False
     artifact: Any = None
     error: str | None = None
-    rejected: bool = False
     read: bool = False
     """It was read from a file, so a tool may have run although no execution was observed."""
 
@@ -174,8 +170,6 @@ class CallRecord:
         last_messages: Number of the last model message inside this call, by branch.
         offered: Names of the tools offered inside this call; `None` if not known.
         caller: Id of the call inside which the model made this one, if the request names it.
-        round: Number of the exchange in which it was requested. A new round begins with the first model message after
-            results or messages of the user.
         branch: Key of the branch in which it was made.
         handle: The request, held since the builder knows it by its `id`.
         is_structured_answer: It carries the structured output of the agent. It is a tool call only if it was executed.
@@ -202,7 +196,6 @@ class CallRecord:
     not_captured: tuple[str, ...] = ()
     source: str | None = None
     caller: str | None = None
-    round: int = 0
     branch: Key | None = None
     handle: Request | None = None
     is_structured_answer: bool = False

@@ -7,9 +7,7 @@ the state of each call decide.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
-from typing import TypeAlias
 
 from toolgrade._internal.json import JsonObject
 from toolgrade.calls import CallOrigin
@@ -89,99 +87,6 @@ def _failed(calls: list[CallRecord]) -> list[CallRecord]:
 
 def _without_result(calls: list[CallRecord]) -> list[CallRecord]:
     return [call for call in calls if call.result is None]
-
-
-class OpenCalls:
-    """The calls that a result read from a file may still answer, found in constant time each.
-
-    A message may have thousands of parallel calls. So they stand in queues by id, round and name, and a call that was
-    answered meanwhile leaves its queue when it comes to the front.
-    """
-
-    def __init__(self) -> None:
-        self._single: dict[str, CallRecord] = {}
-        """Calls with an id that no other call has: one of them needs no queue."""
-        self._by_id: dict[str, _Rounds] = {}
-        self._all: _Rounds = {}
-        self._not_in_all: list[CallRecord] = []
-        """Calls that are not in `_all` yet: it is needed only where a result has no id."""
-
-    def add(self, call: CallRecord) -> None:
-        """Add a call; calls are added in their order."""
-        call_id = call.id or ""
-        if call_id and call_id not in self._single and call_id not in self._by_id:
-            self._single[call_id] = call
-        else:
-            rounds = self._by_id.setdefault(call_id, {})
-            if call_id in self._single:
-                _enqueue(rounds, self._single.pop(call_id))
-            _enqueue(rounds, call)
-        # Nearly every result has an id, so an index for those without one would be made in vain.
-        self._not_in_all.append(call)
-
-    def remove(self, call: CallRecord) -> None:
-        """Remove a call that another one replaces."""
-        call_id = call.id or ""
-        if self._single.get(call_id) is call:
-            del self._single[call_id]
-        for rounds in (self._by_id.get(call_id, {}), self._all_calls()):
-            queue = rounds.get(call.round, {}).get(call.name)
-            if queue is not None and call in queue:
-                queue.remove(call)
-
-    def of_result(self, call_id: str | None, name: str | None) -> CallRecord | None:
-        """Return the call that a result belongs to, `None` if there is none.
-
-        A call of the same id comes first, then one without an id, or any if the result has none, but none of another
-        name. Among several, calls of the newest round count, in it one of the same name first, then their order.
-        """
-        call = self._single.get(call_id or "")
-        if call is not None and not call.is_answered:
-            return call
-        call = _newest_open(self._by_id.get(call_id, {}), name) if call_id else None
-        if call is None:
-            call = _newest_open(self._by_id.get("", {}), name, other_names=name is None)
-        if call is None and not call_id:
-            call = _newest_open(self._all_calls(), name, other_names=name is None)
-        return call
-
-    def _all_calls(self) -> _Rounds:
-        for call in self._not_in_all:
-            _enqueue(self._all, call)
-        self._not_in_all.clear()
-        return self._all
-
-
-_Rounds: TypeAlias = dict[int, dict[str, "deque[CallRecord]"]]
-"""Queues of calls by round and name."""
-
-
-def _enqueue(rounds: _Rounds, call: CallRecord) -> None:
-    rounds.setdefault(call.round, {}).setdefault(call.name, deque()).append(call)
-
-
-def _newest_open(rounds: _Rounds, name: str | None, *, other_names: bool = True) -> CallRecord | None:
-    """Return the first open call of the newest round that has one: of this name, or else (`other_names`) of any."""
-    # Ids and names repeat from round to round, and a result follows the request that it answers.
-    for number in sorted(rounds, reverse=True):
-        queues = rounds[number]
-        _drop_answered(queues)
-        if not queues:
-            del rounds[number]
-        elif name is not None and name in queues:
-            return queues[name][0]
-        elif other_names:
-            return min((queue[0] for queue in queues.values()), key=lambda call: call.order)
-    return None
-
-
-def _drop_answered(queues: dict[str, deque[CallRecord]]) -> None:
-    """Remove the answered calls at the front of each queue, and the queues that are then empty."""
-    for name, queue in list(queues.items()):
-        while queue and queue[0].is_answered:
-            queue.popleft()
-        if not queue:
-            del queues[name]
 
 
 def newest_with_id(calls: Iterable[CallRecord], call_id: str | None) -> CallRecord | None:

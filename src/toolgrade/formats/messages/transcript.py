@@ -386,10 +386,10 @@ class _Reading:
         # If the user spoke only once, the run says it all.
         has_turns = sum(bool(exchange.user_inputs) for exchange in self.exchanges) > 1
         is_interrupted = status is RunStatus.INTERRUPTED
-        builder = CallBuilder(self.calls, self._turns() if has_turns else {}, is_interrupted=is_interrupted)
         outer = [call for call in self.calls if call.scope is self._top]
         for position, call in enumerate(outer):
             call.position = position
+        builder = CallBuilder(self.calls, self._turns() if has_turns else {}, is_interrupted=is_interrupted)
         self.notes.warnings.extend(self._warnings)
         texts = [text for exchange in self.exchanges for text in exchange.texts]
         fields = self._input() | {
@@ -431,10 +431,13 @@ class _Reading:
         return turns
 
     def _turns(self) -> dict[RecordedCall, int]:
-        """Return the turn of the user that each call answers."""
+        """Return the turn of the user that each call of the run answers."""
         # Only the first exchange may have no input.
         first = 1 if self.exchanges[0].user_inputs else 0
-        return {call: number for number, exchange in enumerate(self.exchanges, first) for call in exchange.calls}
+        turns: dict[RecordedCall, int] = {}
+        for number, exchange in enumerate(self.exchanges, first):
+            turns |= {call: number for call in exchange.calls if call.position is not None}
+        return turns
 
     def _warn(self, text: str) -> None:
         self._warnings[text] = None

@@ -1,0 +1,201 @@
+"""Pairing of neutral messages, which the readers of all formats yield: which answer belongs to which call, and how."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pytest
+
+from toolgrade.calls import ToolCallType, ToolSpec
+from toolgrade.capture import Request
+from toolgrade.cases import Run, RunStatus
+from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.messages.message import Answer, ModelMessage, NeutralMessage, OfferedTools, UserInput
+from toolgrade.formats.messages.transcript import transcript_of
+from toolgrade.matching.json_compare import ABSENT
+
+Step: TypeAlias = "Request | str | NeutralMessage"
+HOSTED, MCP = ToolCallType.HOSTED, ToolCallType.MCP
+
+
+def add(call_id: str | None, **more: Any) -> Request:
+    """A request; each has an object of its own, as readers make them."""
+    return Request("add", {}, call_id, **more)
+
+
+def run_of(*steps: Step, **how: Any) -> Run:
+    """The run of these messages, numbered from 0; a request is a message of its own, a text is the user's."""
+    messages: list[tuple[str, NeutralMessage]] = []
+    for index, step in enumerate(steps):
+        message: Any = step
+        if isinstance(step, Request):
+            message = ModelMessage([replace(step, source=f"$[{index}].call")])
+        elif isinstance(step, ModelMessage):
+            parts = [part if isinstance(part, str) else replace(part, source=f"$[{index}].call") for part in step.parts]
+            message = replace(step, parts=parts)
+        elif isinstance(step, str):
+            message = UserInput(step)
+        messages.append((f"$[{index}]", replace(message)))
+    return transcript_of(messages, "$", Notes(), **how).run
+
+
+def rows(run: Run) -> list[tuple[object, ...]]:
+    """Status, output and error of each call, with the calls of its program."""
+    return [
+        (
+            how.status.value,
+            call.output if "output" in call.model_fields_set else "-",
+            how.error,
+            *(rows(Run(calls=how.children)) if how.children else ()),
+        )
+        for call in run.calls
+        if (how := call.execution) is not None
+    ]
+
+
+OPEN = ("not_executed", "-", None)
+
+
+def ok(output: object, *inner: object) -> tuple[object, ...]:
+    """A call with this output."""
+    return ("ok", output, None, *inner)
+
+
+LEFT_OUT = "$[2]: answers no open call before it (id 'c'); it was left out"
+ONE_ID = "$[{}].call: id 'c' has 2 calls; answers with it were paired in order"
+_BY_ORDER = "answers were paired with calls by name, where given, and order"
+NO_ID = "$[{}].call: the call has no id; " + _BY_ORDER
+NO_ID_OF_CALL = "$[{}]: the tool message has no id of a call; " + _BY_ORDER
+
+
+@pytest.mark.parametrize(
+    ("steps", "calls", "warnings"),
+    [
+        # Repeated ids, by round
+        ([add("c"), add("c"), Answer("c", content=1), Answer("c", content=2)], [ok(1), ok(2)], [ONE_ID.format(1)]),
+        ([add("c"), Answer("c", content=1), add("c"), Answer("c", content=2)], [ok(1), ok(2)], [ONE_ID.format(2)]),
+        ([add("c"), "again", add("c"), Answer("c", content=2)], [OPEN, ok(2)], [ONE_ID.format(2)]),
+        (
+            [add("c"), "again", add("c"), Answer("c", content=2), Answer("c", content=1)],
+            [ok(1), ok(2)],
+            [ONE_ID.format(2)],
+        ),
+        ([add("c"), Answer("c", content=1), Answer("c", content=2)], [ok(1)], [LEFT_OUT]),
+        # Answers and calls without ids
+        (
+            [add(None), add("c"), Answer(None, content=1), Answer("c", content=2)],
+            [ok(1), ok(2)],
+            [NO_ID.format(0), NO_ID_OF_CALL.format(2)],
+        ),
+        ([add(None), add("c"), Answer("c", content=2), Answer("x", content=1)], [ok(1), ok(2)], [NO_ID.format(0)]),
+        ([add("c"), Answer(None, content=1)], [ok(1)], [NO_ID_OF_CALL.format(1)]),
+        (
+            [Answer("c", content=1), add("c")],
+            [OPEN],
+            ["$[0]: answers no open call before it (id 'c'); it was left out"],
+        ),
+        # Names decide where ids do not
+        (
+            [add(None), Request("sub", {}), Answer(None, "sub", 1), Answer(None, "div", 2)],
+            [OPEN, ok(1)],
+            [
+                f"$[0].call (and 1 more): the call has no id; {_BY_ORDER}",
+                f"$[2] (and 1 more): the tool message has no id of a call; {_BY_ORDER}",
+                "$[3]: answers no open call before it (name 'div'); it was left out",
+            ],
+        ),
+        (
+            [add("c"), Answer("c", "div", 1)],
+            [ok(1)],
+            ["$[1]: has the id of the call of 'add' but the name 'div'; the id won"],
+        ),
+        # Content and failures
+        (
+            [add("c"), Answer("c"), add("d"), Answer("d", content=None)],
+            [("ok", "-", None), ok(None)],
+            ["$[1]: the tool message has no content; the output of 'add' was not captured"],
+        ),
+        ([add("c"), Answer("c", content="no", failed=True)], [("error", "-", "no")], []),
+        ([add("c"), Answer("c", content=[1], failed=True, error="why")], [("error", "-", "why")], []),
+        ([add("c"), Answer("c", content=[1], failed=True)], [("error", "-", "[1]")], []),
+        ([add("c"), Answer("c", failed=True)], [("error", "-", "failed")], []),
+        ([add("c"), Answer("c", failed=True, ran=True)], [("error", "-", "failed")], []),
+        ([add("c"), Answer("c", content="no", failed=True, approved=False)], [("rejected", "-", "no")], []),
+        # Tools that the provider runs
+        (
+            [add("c", ran=True, result=1), Answer("c", content=2)],
+            [ok(1)],
+            ["$[1]: answers no open call before it (id 'c'); it was left out"],
+        ),
+        ([add("c", ran=True)], [("ok", "-", None)], []),
+        ([add("c", ran=True, failure="down")], [("error", "-", "down")], []),
+        ([add("c", type=HOSTED), Answer("c", content=1, ran=True)], [ok(1)], []),
+        # A list of all tools makes others unknown, unless the provider or its servers run them
+        ([OfferedTools([ToolSpec(name="sub")], all_known=True), add("c")], [("unknown_tool", "-", None)], []),
+        ([OfferedTools([ToolSpec(name="sub")], all_known=True), add("c", type=MCP)], [OPEN], []),
+        ([OfferedTools([ToolSpec(name="sub")], all_known=False), add("c")], [OPEN], []),
+        # Calls of programs
+        (
+            [Request("program", {}, "p"), add("c", caller="p"), Answer("c", content=1), Answer("p", content=2)],
+            [ok(2, ok(1))],
+            [],
+        ),
+        (
+            [add("c", caller="p")],
+            [OPEN],
+            ["$[0].call: 'add' was called inside 'p', an unknown call; it was recorded outside of it"],
+        ),
+        # A call that replaces its request for approval
+        ([add("a", type=MCP), add("c", type=MCP, replaces="a", ran=True, result=1)], [ok(1)], []),
+        (
+            [add("a"), Answer("a", content=1), add("c", replaces="a"), add("d", replaces="x")],
+            [OPEN, OPEN],
+            [],
+        ),
+    ],
+)
+def test_answers_are_paired(steps: list[Step], calls: list[object], warnings: list[str]) -> None:
+    """By id, round, name and order; what belongs to no call is a warning."""
+    run = run_of(*steps)
+
+    assert rows(run) == calls
+    assert [text for text in run.warnings if "no message of the assistant" not in text] == warnings
+
+
+@pytest.mark.parametrize(
+    ("answers", "status", "calls"),
+    [
+        ([], RunStatus.INTERRUPTED, ["pending"]),
+        ([Answer("a", approved=True)], RunStatus.STOPPED, ["not_executed"]),
+        ([Answer("a", failed=True, approved=False)], RunStatus.STOPPED, ["rejected"]),
+    ],
+)
+def test_a_request_for_approval_waits_until_it_is_decided(
+    answers: list[Answer], status: RunStatus, calls: list[str]
+) -> None:
+    """A run whose last message waits for a person is interrupted, and its call is pending."""
+    run = run_of("go", ModelMessage([add("a")], approvals=["a"]), *answers)
+
+    assert run.status is status
+    assert [row[0] for row in rows(run)] == calls
+
+
+def test_hand_offs_are_calls_that_are_not_scored() -> None:
+    """They are known by their names; one that was refused is an error, and still a hand-off."""
+    run = run_of(add("c"), Request("go_to_b", {}, "d"), Answer("c", content=ABSENT), handoff_names=["go_to_b"])
+
+    assert [call.name for call in run.tools_called] == ["add"]
+    assert [handoff.call for handoff in run.handoffs] == [1]
+    assert rows(run)[1] == ("ok", "-", None)
+
+
+def test_steps_count_the_messages_with_calls() -> None:
+    """Calls of one message are parallel; each call has its place."""
+    run = run_of(ModelMessage([add("a"), add("b")]), ModelMessage(["hm"]), add("c"))
+
+    assert [(call.execution.step, call.execution.source) for call in run.calls if call.execution] == [
+        (0, "$[0].call"),
+        (0, "$[0].call"),
+        (1, "$[2].call"),
+    ]
