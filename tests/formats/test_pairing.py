@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Request
 from toolgrade.cases import Run, RunStatus
+from toolgrade.formats import read
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.message import Answer, ModelMessage, NeutralMessage, OfferedTools, UserInput
+from toolgrade.formats.messages.pairing import OpenCalls, RecordedCall, Scope
 from toolgrade.formats.messages.transcript import transcript_of
 from toolgrade.matching.json_compare import ABSENT
 
@@ -199,3 +204,69 @@ def test_steps_count_the_messages_with_calls() -> None:
         (0, "$[0].call"),
         (1, "$[2].call"),
     ]
+
+
+_ids = st.sampled_from((None, "", "a", "b"))
+_names = st.sampled_from(("look", "book"))
+
+
+def _call(call_id: str | None, name: str, number: int) -> RecordedCall:
+    return RecordedCall(Request(name, {}, call_id), {}, number, number, Scope())
+
+
+def _slow_search(calls: list[RecordedCall], call_id: str | None, name: str | None) -> RecordedCall | None:
+    """The rule of `OpenCalls.call_of`, word by word."""
+    matches = [call for call in calls if call_id and call.request.id == call_id]
+    if not matches:
+        same_name = [call for call in calls if name in (None, call.request.name)]
+        matches = [call for call in same_name if not call.request.id] or ([] if call_id else same_name)
+    newest = max((call.round for call in matches), default=0)
+    matches = [call for call in matches if call.round == newest]
+    matches = [call for call in matches if call.request.name == name] or matches
+    return matches[0] if matches else None
+
+
+@given(
+    calls=st.lists(st.tuples(_ids, _names), max_size=8),
+    rounds=st.lists(st.integers(0, 3), min_size=8, max_size=8).map(sorted),
+    results=st.lists(st.tuples(_ids, st.none() | _names, st.booleans()), max_size=10),
+)
+def test_a_result_finds_the_call_that_a_search_through_all_finds(
+    calls: list[tuple[str | None, str]], rounds: list[int], results: list[tuple[str | None, str | None, bool]]
+) -> None:
+    """Also where ids repeat or are missing, and where a call was answered in another way meanwhile."""
+    records = [_call(*call, number) for call, number in zip(calls, rounds, strict=False)]
+    open_calls = OpenCalls()
+    for record in records:
+        open_calls.add(record)
+    for call_id, name, answer_another in results:
+        unanswered = [record for record in records if record.is_open]
+        if answer_another and unanswered:
+            unanswered.pop().answer = Answer(None)
+        call = open_calls.call_of(call_id, name)
+        assert call is _slow_search(unanswered, call_id or None, name)
+        if call is not None:
+            call.answer = Answer(None)
+
+
+def test_thousands_of_parallel_calls_are_paired_each_with_its_own_answer() -> None:
+    """With ids in any order, and without ids in the order of the calls."""
+    amount = 2000
+    numbers = list(range(amount))
+    random.Random(1).shuffle(numbers)
+    for with_ids in (True, False):
+        calls = [
+            {
+                **({"id": f"c{number}"} if with_ids else {}),
+                "type": "function",
+                "function": {"name": "look", "arguments": f'{{"n": {number}}}'},
+            }
+            for number in range(amount)
+        ]
+        order = numbers if with_ids else range(amount)
+        answers = [
+            {"role": "tool", "content": str(number), **({"tool_call_id": f"c{number}"} if with_ids else {})}
+            for number in order
+        ]
+        run = read([{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": calls}, *answers]).run
+        assert [call.output for call in run.calls] == [str(number) for number in range(amount)]
