@@ -6,7 +6,7 @@ A message that another format is sure to have is refused, so that calls in a for
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
@@ -87,8 +87,10 @@ Hint: TypeAlias = "tuple[FormatName, str, str]"
 """A format, the path of the value whose form is evidence for it, and a description of that form."""
 
 
-def detect_format(entries: Iterable[Entry], hints: Iterable[Hint], notes: Notes) -> FormatName:
+def detect_format(entries: Sequence[Entry], hints: Sequence[Hint], notes: Notes) -> FormatName:
     """Return the one format of all messages; evidence for another format, or for two, is a problem."""
+    if not hints and all(can_only_be_chat(entry) for _, entry in entries):
+        return "openai-chat"  # nearly always
     conclusive: dict[FormatName, tuple[str, str]] = {}
     possible: list[FormatName] = []
     for name, path, phrase in hints:

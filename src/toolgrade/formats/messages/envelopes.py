@@ -152,7 +152,7 @@ class Envelope:
         """
         new = self.entries[before:]
         old = self.entries[max(before - len(new), 0) : before]
-        if new and [_essence(entry) for _, entry in old] == [_essence(entry) for _, entry in new]:
+        if len(old) == len(new) > 0 and all(map(_is_same, old, new)):
             del self.entries[before:]
             self.notes.warn(new[0][0], f"repeats {old[0][0]}; it counts once")
 
@@ -217,6 +217,10 @@ def _missing_content(fields: Fields) -> str:
         "expected a list of messages or items, a request ('messages' or 'input'), a response ('choices', 'output' or a "
         f"message), or both; got an object with {f'the keys {keys}' if keys else 'no key'}"
     )
+
+
+def _is_same(one: Entry, other: Entry) -> bool:
+    return _essence(one[1]) == _essence(other[1])
 
 
 def _essence(entry: object) -> object:

@@ -45,6 +45,8 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
 
     What cannot be assembled is a problem, an error of the provider and a missing end are warnings.
     """
+    if all(type(value) is dict and "role" in value for value in values):
+        return None  # messages, as nearly always
     events = [object_of(value) for value in values]
     assemble = next(filter(None, map(_assembler_of, events)), None)
     if assemble is None:

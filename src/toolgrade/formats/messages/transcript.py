@@ -407,7 +407,7 @@ class _Reading:
             "usage": self._usage,
             "warnings": list(self.notes.warnings),
         }
-        run = Run(**{name: value for name, value in fields.items() if value not in (None, [], {})})
+        run = Run.from_valid({name: value for name, value in fields.items() if value not in (None, [], {})})
         return Transcript(format, run, self.exchanges)
 
     def _waits(self, call: RecordedCall) -> bool:
@@ -426,8 +426,8 @@ class _Reading:
         turns: list[Turn] = []
         for exchange in self.exchanges:
             if exchange.user_inputs:
-                turns.append(Turn(role="user", content=exchange.input or ""))
-            turns += [Turn(role="assistant", content=text) for text in exchange.texts]
+                turns.append(Turn.from_valid({"role": "user", "content": exchange.input or ""}))
+            turns += [Turn.from_valid({"role": "assistant", "content": text}) for text in exchange.texts]
         return turns
 
     def _turns(self) -> dict[RecordedCall, int]:
