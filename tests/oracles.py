@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from toolgrade.matching.alignment import Item
+from toolgrade.matching.alignment import CallItem
 from toolgrade.matching.json_compare import ABSENT
 
 Positions = tuple[tuple[int, int], ...]
@@ -57,7 +57,7 @@ def _credit(a: Any, b: Any) -> Fraction:
     return Fraction(equal(a, b))
 
 
-def call_similarity(e: Item, c: Item, *, arguments: bool, output: bool) -> Fraction:
+def call_similarity(e: CallItem, c: CallItem, *, arguments: bool, output: bool) -> Fraction:
     """What an expected and a called tool are worth to each other; a field that either side lacks is not compared."""
     if e.name != c.name:
         return Fraction(0)
@@ -78,8 +78,8 @@ Rank = tuple[Fraction, int, int, int]
 
 
 def ranks(
-    expected: Sequence[Item],
-    called: Sequence[Item],
+    expected: Sequence[CallItem],
+    called: Sequence[CallItem],
     left: Sequence[int],
     right: Sequence[int],
     *,
@@ -105,8 +105,8 @@ def ranks(
 
 
 def equal_pairs(
-    expected: Sequence[Item],
-    called: Sequence[Item],
+    expected: Sequence[CallItem],
+    called: Sequence[CallItem],
     left: Sequence[int],
     right: Sequence[int],
     *,
@@ -128,7 +128,7 @@ def equal_pairs(
             )
         ]
 
-        def is_equal(one: Item, other: Item, fields: Sequence[str] = fields) -> bool:
+        def is_equal(one: CallItem, other: CallItem, fields: Sequence[str] = fields) -> bool:
             return one.name == other.name and all(
                 _set_and_equal(field, getattr(one, field), getattr(other, field)) for field in fields
             )

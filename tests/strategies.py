@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from toolgrade import CallOrigin, CallStatus, ToolCall, ToolCallType
-from toolgrade.matching.alignment import Item
+from toolgrade.matching.alignment import CallItem
 from toolgrade.matching.json_compare import ABSENT
 
 #: For laws that are checked on many kinds of things: a quarter of the examples each.
@@ -130,36 +130,38 @@ _broken = st.sampled_from(("", "{a: 1", "{"))
 _names = st.sampled_from(("look_up", "look_up", "book"))
 
 expected_items = st.builds(
-    Item,
+    CallItem,
     _names,
     st.sampled_from((None, None, "function", "mcp")),
     st.just(ABSENT) | _arguments | _broken,
     st.just(ABSENT) | _outputs,
 )
 called_items = st.builds(
-    Item,
+    CallItem,
     _names,
     st.sampled_from((None, "function", "mcp", ABSENT)),
     _arguments | st.just(ABSENT) | _broken,
     _outputs | st.just(ABSENT),
 )
 #: Calls with every field set, usable on either side.
-full_items = st.builds(Item, _names, st.sampled_from(("function", "mcp")), _arguments | _broken, _outputs)
+full_items = st.builds(CallItem, _names, st.sampled_from(("function", "mcp")), _arguments | _broken, _outputs)
 #: Calls whose outputs are texts, some in the JSON form of others.
 text_items = st.builds(
-    Item,
+    CallItem,
     st.just("look_up"),
     st.none(),
     st.just({}),
     st.sampled_from(("1", '"1"', ' "1"', '"\\"1\\""', "[1]", "[1.0]", "1 a")),
 )
 #: Calls of one tool that differ in their arguments only.
-argument_items = st.builds(Item, st.just("look_up"), st.none(), _arguments, st.just(ABSENT))
+argument_items = st.builds(CallItem, st.just("look_up"), st.none(), _arguments, st.just(ABSENT))
 
 
 def sides(
-    expected: st.SearchStrategy[Item] = expected_items, called: st.SearchStrategy[Item] = called_items, size: int = 5
-) -> st.SearchStrategy[tuple[list[Item], list[Item]]]:
+    expected: st.SearchStrategy[CallItem] = expected_items,
+    called: st.SearchStrategy[CallItem] = called_items,
+    size: int = 5,
+) -> st.SearchStrategy[tuple[list[CallItem], list[CallItem]]]:
     """Expected and called tools, at most `size` of each."""
     return st.tuples(st.lists(expected, max_size=size), st.lists(called, max_size=size))
 

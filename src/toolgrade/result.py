@@ -328,10 +328,10 @@ class MetricResult(_Deferring):
                 raise AttributeError(message, name=name, obj=self)
             explainer = self._explainer
             if explainer is not None:  # else another thread has just made it
-                fields_made = explainer.late_fields(self)
+                values = explainer.late_fields(self)
                 with _publishing:
                     if self._explainer is not None:
-                        for field_name, value in zip(LateFields._fields, fields_made, strict=True):
+                        for field_name, value in zip(LateFields._fields, values, strict=True):
                             _write(self, field_name, value)
                         _write(self, "_explainer", None)
             return object.__getattribute__(self, name)

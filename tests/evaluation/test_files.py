@@ -34,7 +34,7 @@ from toolgrade import (
 )
 from toolgrade.errors import MissingPackageError
 from toolgrade.evaluation import files, partial_report, read_results
-from toolgrade.evaluation.execute import Options, run_evaluation
+from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
 from toolgrade.evaluation.files import divide
 from toolgrade.report.report import CaseResult
 
@@ -438,9 +438,9 @@ def test_memory_does_not_grow_with_the_cases(tmp_path: Path, monkeypatch: pytest
         path = tmp_path / f"{number}"
         path.write_bytes(write_lines(tmp_path / "some", 100).read_bytes() * (number // 100))
         options: dict[str, Any] = {"metrics": metrics(), "processes": 1, "full": 5}
-        run_evaluation(Options(test_cases=write_lines(tmp_path / "warm", 5), **options))
+        run_evaluation(EvaluationOptions(test_cases=write_lines(tmp_path / "warm", 5), **options))
         tracemalloc.start()
-        run_evaluation(Options(test_cases=path, results=tmp_path / f"{number}.results", **options))
+        run_evaluation(EvaluationOptions(test_cases=path, results=tmp_path / f"{number}.results", **options))
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most

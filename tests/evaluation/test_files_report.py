@@ -11,7 +11,7 @@ import pytest
 from scale_files import case, metrics, without_start
 from toolgrade import Report, evaluate, read_cases
 from toolgrade.evaluation import files
-from toolgrade.evaluation.execute import Options, run_evaluation
+from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
 from toolgrade.report.terminal import print_report
 from toolgrade.report.terminal.console import make_console
 from toolgrade.report.text.breakdown import breakdowns, warning_kinds
@@ -39,7 +39,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def report_of(path: Path, full: int, **options: object) -> Report:
     """The report with this number of worst cases by each metric."""
-    return run_evaluation(Options(test_cases=path, metrics=metrics(), full=full, **options))  # type: ignore[arg-type]
+    return run_evaluation(EvaluationOptions(test_cases=path, metrics=metrics(), full=full, **options))  # type: ignore[arg-type]
 
 
 def printed(report: Report, limit: int) -> str:

@@ -40,7 +40,7 @@ from toolgrade.errors import BadLineWarning, ToolgradeError
 from toolgrade.evaluation import read_results
 from toolgrade.evaluation.case_json import encode_case
 from toolgrade.evaluation.results_file import Header, ResultsFile, head_of, rest_of
-from toolgrade.evaluation.rows import Row, Unit
+from toolgrade.evaluation.rows import CaseKey, Row
 from toolgrade.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
@@ -59,7 +59,7 @@ def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
     with ResultsFile(path, header, None) as file:
         for entry in report.cases:
             row = Row(entry.case, entry.index, results=entry.results)
-            file.write(head_of(Unit(entry.index)) + rest_of([row], "0123456789abcdef"))
+            file.write(head_of(CaseKey(entry.index)) + rest_of([row], "0123456789abcdef"))
         file.complete(len(report.cases), 1.5)
     return path
 

@@ -16,7 +16,7 @@ from toolgrade import (
     ToolCorrectnessMetric,
 )
 from toolgrade.judge import Judge, Price, Prompt, Reply
-from toolgrade.judge.cost import Budget, CostEstimate, Spent
+from toolgrade.judge.cost import CostEstimate, SpendingLimit, Spent
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.testing import sample_prompt
 
@@ -63,7 +63,7 @@ def test_cached_answers_are_free() -> None:
     """If nothing is sent, the cost is 0 at any price."""
     questions, one = prompts(3), judge()
     for prompt in questions[:2]:
-        one.keep(prompt, Reply(text=VERDICT))
+        one.store(prompt, Reply(text=VERDICT))
 
     estimate, none = one.estimate(questions), one.estimate(questions[:2])
 
@@ -78,9 +78,9 @@ def test_twenty_answers_calibrate_the_estimate(answers: int, from_cache: bool) -
     questions, one = prompts(40), judge()
     for prompt in questions[:answers]:
         usage = {"input_tokens": letters(prompt) // 2, "output_tokens": 40}
-        one.keep(prompt, Reply(text=VERDICT, usage=usage))
-    one.keep(questions[30], Reply(text=VERDICT, usage={"input_tokens": 10**6, "output_tokens": 10**6}, attempts=2))
-    one.keep(questions[31], Reply(text=VERDICT))
+        one.store(prompt, Reply(text=VERDICT, usage=usage))
+    one.store(questions[30], Reply(text=VERDICT, usage={"input_tokens": 10**6, "output_tokens": 10**6}, attempts=2))
+    one.store(questions[31], Reply(text=VERDICT))
 
     estimate = one.estimate(questions)
 
@@ -145,22 +145,22 @@ def test_an_estimate_reads_well() -> None:
 
 def test_reservations_count() -> None:
     """Until they are settled; unused amounts become free."""
-    budget = Budget(100, None)
+    budget = SpendingLimit(100, None)
     first = budget.reserve(Spent(60))
 
     assert first is not None
     assert budget.reserve(Spent(60)) is None
-    budget.settle(first, Spent(30))
+    budget.charge(first, Spent(30))
     assert budget.reserve(Spent(60)) == Spent(60)
     assert budget.spent == Spent(30)
 
 
 def test_the_dearest_request_is_the_estimate() -> None:
     """A request is thought to cost at least what the dearest before it did."""
-    budget = Budget(None, 1.0)
+    budget = SpendingLimit(None, 1.0)
     first = budget.reserve(Spent(1, 0.1))
     assert first is not None
-    budget.settle(first, Spent(10, 0.4))
+    budget.charge(first, Spent(10, 0.4))
 
     assert budget.reserve(Spent(1, 0.1)) == Spent(10, 0.4)
     assert budget.reserve(Spent(1, 0.1)) is None

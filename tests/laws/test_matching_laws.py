@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from oracles import call_similarity, equal, outputs_equal, ranks
 from strategies import argument_items, called_items, expected_items, full_items, sides, text_items
 from toolgrade.matching import Alignment, align
-from toolgrade.matching.alignment import Denominator, Item
+from toolgrade.matching.alignment import CallItem, Denominator
 from toolgrade.matching.json_compare import ABSENT
 
-Sides = tuple[list[Item], list[Item]]
+Sides = tuple[list[CallItem], list[CallItem]]
 
 DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
 SETTINGS = [
@@ -223,7 +223,7 @@ def test_exact_means_the_same_call_at_every_position(setting: dict[str, bool], b
 
 
 @given(setting=any_setting, items=st.lists(full_items, max_size=8))
-def test_identity(setting: dict[str, bool], items: list[Item]) -> None:
+def test_identity(setting: dict[str, bool], items: list[CallItem]) -> None:
     """Called as expected, call by call, scores 1, each call paired with itself, by every denominator."""
     alignment = align(items, items, **setting)
     assert alignment.exact
@@ -234,14 +234,14 @@ def test_identity(setting: dict[str, bool], items: list[Item]) -> None:
 # Monotonicity
 
 
-def inserted(items: Sequence[Item], item: Item, place: int) -> list[Item]:
+def inserted(items: Sequence[CallItem], item: CallItem, place: int) -> list[CallItem]:
     """The list with one item more."""
     place %= len(items) + 1
     return [*items[:place], item, *items[place:]]
 
 
 @given(setting=any_setting, both=sides(), more=called_items, place=st.integers(0, 5))
-def test_another_call_never_lowers_recall(setting: dict[str, bool], both: Sides, more: Item, place: int) -> None:
+def test_another_call_never_lowers_recall(setting: dict[str, bool], both: Sides, more: CallItem, place: int) -> None:
     """A further call, wherever it stands, never lowers the matched weight, and so never lowers recall."""
     expected, called = both
     before = align(expected, called, **setting)
@@ -262,7 +262,9 @@ def test_a_needed_call_raises_recall(setting: dict[str, bool], both: Sides) -> N
 
 
 @given(setting=any_setting, both=sides(), more=expected_items, place=st.integers(0, 5))
-def test_expecting_more_never_lowers_precision(setting: dict[str, bool], both: Sides, more: Item, place: int) -> None:
+def test_expecting_more_never_lowers_precision(
+    setting: dict[str, bool], both: Sides, more: CallItem, place: int
+) -> None:
     """A further expected call, wherever it stands, never lowers the matched weight, and so never lowers precision."""
     expected, called = both
     before = align(expected, called, **setting)

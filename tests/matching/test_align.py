@@ -18,18 +18,18 @@ from oracles import call_similarity, equal_pairs
 from toolgrade.errors import LimitError
 from toolgrade.matching import Alignment, align
 from toolgrade.matching import call_similarity as call_similarity_module
-from toolgrade.matching.alignment import Denominator, Item
+from toolgrade.matching.alignment import CallItem, Denominator
 from toolgrade.matching.json_compare import ABSENT
 
 
-def tools(names: str) -> list[Item]:
+def tools(names: str) -> list[CallItem]:
     """Return calls of tools with one-letter names and no other fields."""
-    return [Item(name, None, ABSENT, ABSENT) for name in names]
+    return [CallItem(name, None, ABSENT, ABSENT) for name in names]
 
 
-def calls(*arguments: Any, name: str = "look_up") -> list[Item]:
+def calls(*arguments: Any, name: str = "look_up") -> list[CallItem]:
     """Calls of one tool, by their arguments."""
-    return [Item(name, None, values, ABSENT) for values in arguments]
+    return [CallItem(name, None, values, ABSENT) for values in arguments]
 
 
 def pairs_text(alignment: Alignment) -> str:
@@ -82,7 +82,9 @@ def test_by_name(expected: str, called: str, unordered: str, ordered: str) -> No
         pytest.param(calls({"x": 1}), calls(ABSENT), "1", "0-0", id="not captured is not compared"),
     ],
 )
-def test_by_arguments(expected: list[Item], called: list[Item], matched: str, pairs: str, *, ordered: bool) -> None:
+def test_by_arguments(
+    expected: list[CallItem], called: list[CallItem], matched: str, pairs: str, *, ordered: bool
+) -> None:
     """With arguments: the greatest sum of similarities first, then most pairs, then nearest, then first."""
     alignment = align(expected, called, arguments=True, ordered=ordered)
     assert (alignment.matched, pairs_text(alignment)) == (Fraction(matched), pairs)
@@ -104,7 +106,7 @@ def test_an_unset_field_is_not_spent_on_an_equal_call() -> None:
 
 def test_a_text_may_equal_two_texts() -> None:
     """Among texts equal by their JSON form, identical ones are paired first."""
-    texts = [Item("look_up", None, ABSENT, output) for output in ("1", '"1"')]
+    texts = [CallItem("look_up", None, ABSENT, output) for output in ("1", '"1"')]
     alignment = align(texts, texts[::-1], output=True)
     assert (alignment.matched, pairs_text(alignment)) == (2, "0-1 1-0")
 
@@ -127,7 +129,7 @@ def test_pairs_of_similarity_0_do_not_cross_in_order() -> None:
 )
 def test_types(expected: Any, actual: Any, similarity: float) -> None:
     """A type is compared if the expected call has one, with any other fields; an uncaptured one is not."""
-    alignment = align([Item("a", expected, ABSENT, ABSENT)], [Item("a", actual, {}, None)])
+    alignment = align([CallItem("a", expected, ABSENT, ABSENT)], [CallItem("a", actual, {}, None)])
     assert alignment.pairs[0].similarity == similarity
     assert [difference.kind for difference in alignment.pairs[0].differences] == ["wrong_type"] * (similarity == 0)
 
@@ -166,10 +168,10 @@ def test_to_dict_is_plain() -> None:
 # Against textbook algorithms
 
 
-def random_side(draw: random.Random, size: int) -> list[Item]:
+def random_side(draw: random.Random, size: int) -> list[CallItem]:
     """Calls of three tools, with arguments of few values, some left open."""
     return [
-        Item(
+        CallItem(
             draw.choice("abb"),
             None,
             ABSENT
@@ -181,7 +183,7 @@ def random_side(draw: random.Random, size: int) -> list[Item]:
     ]
 
 
-def equal_of(expected: Sequence[Item], called: Sequence[Item]) -> set[tuple[int, int]]:
+def equal_of(expected: Sequence[CallItem], called: Sequence[CallItem]) -> set[tuple[int, int]]:
     """Return the equal pairs of two sides, k-th with k-th."""
     return equal_pairs(expected, called, range(len(expected)), range(len(called)), arguments=True, output=False)
 
@@ -192,7 +194,7 @@ def aims(alignment: Alignment, equal: set[tuple[int, int]]) -> tuple[Fraction, i
     return alignment.matched, len(equal.intersection(pairs)), len(pairs), -sum(abs(e - c) for e, c in pairs)
 
 
-def sides_of_many_units() -> tuple[list[Item], list[Item]]:
+def sides_of_many_units() -> tuple[list[CallItem], list[CallItem]]:
     """Two sides whose similarities have no small common unit: one of them fits into 64 bits, their sum does not."""
     expected = calls(*({f"k{key}": 0 for key in range(2 + size)} for size in range(31)))
     called = calls(*({**{f"k{key}": 0 for key in range(1 + size)}, f"k{1 + size}": 1} for size in range(31)))
@@ -265,24 +267,24 @@ def test_many_calls_with_the_same_keys_are_as_similar_as_two(monkeypatch: pytest
 # At scale
 
 
-def unique_names(size: int) -> Sequence[list[Item]]:
+def unique_names(size: int) -> Sequence[list[CallItem]]:
     """As many tools as calls, called in another order."""
-    items = [Item(f"tool {i}", None, {"q": i, "lang": "en"}, ABSENT) for i in range(size)]
+    items = [CallItem(f"tool {i}", None, {"q": i, "lang": "en"}, ABSENT) for i in range(size)]
     return items, random.Random(size).sample(items, size)
 
 
-def equal_calls(size: int) -> Sequence[list[Item]]:
+def equal_calls(size: int) -> Sequence[list[CallItem]]:
     """Return identical calls."""
     return calls(*[{"q": 1, "lang": "en"}] * size), calls(*[{"q": 1, "lang": "en"}] * size)
 
 
-def permuted_calls(size: int) -> Sequence[list[Item]]:
+def permuted_calls(size: int) -> Sequence[list[CallItem]]:
     """Calls of one tool, all different, called in another order."""
     items = calls(*({"q": i, "lang": "en"} for i in range(size)))
     return items, random.Random(size).sample(items, size)
 
 
-def none_equal(size: int) -> Sequence[list[Item]]:
+def none_equal(size: int) -> Sequence[list[CallItem]]:
     """Return calls of one tool with no two equal, but many that share one or two of three arguments."""
     draw = random.Random(size)
     rows = [{"q": i, "page": draw.randrange(20), "lang": draw.randrange(5)} for i in range(size * 2)]
@@ -316,7 +318,7 @@ COMMON_SHAPES = pytest.mark.parametrize(
 
 @COMMON_SHAPES
 def test_common_shapes_are_aligned_in_near_linear_work(
-    sides: Callable[[int], Sequence[list[Item]]], *, ordered: bool
+    sides: Callable[[int], Sequence[list[CallItem]]], *, ordered: bool
 ) -> None:
     """Eight times the calls take about eight times the work, not sixty-four times."""
     small, large = sides(250), sides(2_000)

@@ -19,7 +19,7 @@ import oracles
 from toolgrade import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric
 from toolgrade._internal.markers import REDACTED
 from toolgrade.matching import align
-from toolgrade.matching.alignment import Item
+from toolgrade.matching.alignment import CallItem
 from toolgrade.matching.json_compare import ABSENT
 
 M = REDACTED
@@ -43,7 +43,7 @@ def object_similarity(a: dict[str, Any], b: dict[str, Any]) -> Fraction:
     return sum(shares, Fraction()) / len(shares) if shares else Fraction(1)
 
 
-def call_similarity(e: Item, c: Item, *, arguments: bool, output: bool) -> Fraction:
+def call_similarity(e: CallItem, c: CallItem, *, arguments: bool, output: bool) -> Fraction:
     """As the oracle of unmarked calls, with the two rules of marked ones."""
     outputs = output and not marked(e.output) and not marked(c.output)
     worth = plain_similarity(e, c, arguments=False, output=outputs)
@@ -64,10 +64,10 @@ _arguments = st.dictionaries(st.sampled_from(("a", "b", "c")), _values, max_size
 _outputs = st.sampled_from((1, "1", M, [1], [M], {"a": M}, f'{{"a": "{M}"}}'))
 
 
-def items(called: bool) -> st.SearchStrategy[Item]:
+def items(called: bool) -> st.SearchStrategy[CallItem]:
     """Calls of two tools, some with redacted arguments and outputs."""
     return st.builds(
-        Item,
+        CallItem,
         st.sampled_from(("look_up", "look_up", "book")),
         st.sampled_from((None, ABSENT, "mcp") if called else (None, None, "mcp")),
         _arguments | st.just(ABSENT),
@@ -80,7 +80,9 @@ _setting = st.fixed_dictionaries({"ordered": st.booleans(), "arguments": st.bool
 
 
 @given(_sides, _setting)
-def test_the_alignment_is_the_best_one_under_the_rule(sides: tuple[list[Item], list[Item]], setting: Any) -> None:
+def test_the_alignment_is_the_best_one_under_the_rule(
+    sides: tuple[list[CallItem], list[CallItem]], setting: Any
+) -> None:
     """Shortcuts and prepared arguments give what listing all alignments gives."""
     expected, called = sides
     positions = range(len(expected)), range(len(called))
@@ -99,7 +101,7 @@ def test_the_alignment_is_the_best_one_under_the_rule(sides: tuple[list[Item], l
 @given(_arguments, _arguments)
 def test_pair_is_scored_on_its_visible_values(a: dict[str, Any], b: dict[str, Any]) -> None:
     """Differences are listed exactly if the similarity is not 1."""
-    (pair,) = align([Item("t", None, a, ABSENT)], [Item("t", None, b, ABSENT)], arguments=True).pairs
+    (pair,) = align([CallItem("t", None, a, ABSENT)], [CallItem("t", None, b, ABSENT)], arguments=True).pairs
 
     assert pair.similarity == float(object_similarity(a, b))
     assert bool(pair.differences) == (pair.similarity < 1)
@@ -108,7 +110,7 @@ def test_pair_is_scored_on_its_visible_values(a: dict[str, Any], b: dict[str, An
 @given(_arguments, _arguments)
 def test_every_value_left_out_is_named(a: dict[str, Any], b: dict[str, Any]) -> None:
     """A pair lists a value as not compared if and only if a redaction mark is at a comparable place."""
-    (pair,) = align([Item("t", None, a, ABSENT)], [Item("t", None, b, ABSENT)], arguments=True).pairs
+    (pair,) = align([CallItem("t", None, a, ABSENT)], [CallItem("t", None, b, ABSENT)], arguments=True).pairs
 
     def places(x: dict[str, Any], y: dict[str, Any], path: str) -> set[str]:
         paths: set[str] = set()
@@ -141,7 +143,7 @@ def test_a_redacted_argument_neither_costs_nor_earns(
     expected: dict[str, Any], called: dict[str, Any], similarity: float, left_out: list[str]
 ) -> None:
     """It is removed from the union of keys, on either side and at every level."""
-    alignment = align([Item("t", None, expected, ABSENT)], [Item("t", None, called, ABSENT)], arguments=True)
+    alignment = align([CallItem("t", None, expected, ABSENT)], [CallItem("t", None, called, ABSENT)], arguments=True)
     (pair,) = alignment.pairs
 
     assert pair.similarity == similarity
@@ -153,7 +155,7 @@ def test_a_redacted_argument_neither_costs_nor_earns(
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_redacted_output_is_not_compared(output: Any, swapped: bool) -> None:
     """A mark anywhere in it, on either side, leaves the output out as a whole."""
-    sides = [Item("t", None, {}, "real")], [Item("t", None, {}, output)]
+    sides = [CallItem("t", None, {}, "real")], [CallItem("t", None, {}, output)]
 
     (pair,) = align(*(reversed(sides) if swapped else sides), output=True).pairs
 
@@ -162,7 +164,7 @@ def test_a_redacted_output_is_not_compared(output: Any, swapped: bool) -> None:
 
 def test_marks_in_unused_fields_are_ignored() -> None:
     """Marks in fields that the metric does not compare are not listed."""
-    call = Item("t", None, {"key": M}, M)
+    call = CallItem("t", None, {"key": M}, M)
 
     (pair,) = align([call], [call]).pairs
 

@@ -20,12 +20,12 @@ from toolgrade.report.html.messages import problem_text, timeline, value_text
 from toolgrade.report.html.page import page_template
 from toolgrade.report.html.totals import headline, histogram, segments
 from toolgrade.report.redaction import redact
-from toolgrade.report.text.side_by_side import Row, rows
+from toolgrade.report.text.side_by_side import CallRow, rows
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"])
 
 
-def compared(expected: ToolCall, called: ToolCall, **options: Any) -> list[Row]:
+def compared(expected: ToolCall, called: ToolCall, **options: Any) -> list[CallRow]:
     """The lines of one pair of calls."""
     case = LLMTestCase(tools_called=[called], expected_tools=[expected])
     return rows(METRIC.measure(case), case, **options)
@@ -62,7 +62,7 @@ def test_values_are_compared_as_in_the_score_by_default() -> None:
     """The terminal shows a list as a whole, with its path."""
     (_, detail) = compared(tool({"stops": [1, 2]}), tool({"stops": [1, 3]}))
 
-    assert detail == Row("detail", "", "stops: [1, 2]", "", "stops: [1, 3]", "stops")
+    assert detail == CallRow("detail", "", "stops: [1, 2]", "", "stops: [1, 3]", "stops")
     assert detail.values == ("[1, 2]", "[1, 3]")
 
 

@@ -54,10 +54,10 @@ def replace_images(value: Any, replace: Callable[[str, bytes], dict[str, Any]]) 
     Images are: `data:` URLs, bytes as toolgrade stores them, `MLLMImage`, and the message parts of OpenAI, Anthropic,
     LangChain and MCP. Paths and addresses of images stay as they are: nothing is read or fetched.
     """
-    return _Replacement(replace).value(value)
+    return _ImageReplacer(replace).value(value)
 
 
-class _Replacement:
+class _ImageReplacer:
     """Replacement of the images in one JSON value."""
 
     def __init__(self, replace: Callable[[str, bytes], dict[str, Any]]) -> None:

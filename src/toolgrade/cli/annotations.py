@@ -27,7 +27,7 @@ _NAMING_KEYS = ("id", "name", "input", "query")
 """Keys of a line that name its case."""
 
 
-class _Place(NamedTuple):
+class _FileLine(NamedTuple):
     """The file of an annotation, and its line if that is known."""
 
     file: str
@@ -37,18 +37,18 @@ class _Place(NamedTuple):
 def print_annotations(report: Report, sources: Sequence[str]) -> None:
     """Print the cases of a report that did not pass; `sources` are the files that have their goldens or the cases."""
     bad = [case for case in redact(report).cases if any(map(is_bad, case.own_results))]
-    places: dict[str, _Place] = {}
+    places: dict[str, _FileLine] = {}
     for file in filter(os.path.isfile, sources):  # standard input and pipes can be read only once
         with exit_on_error(file, "nothing was annotated"):
-            places = _places_in(file) | places
+            places = _lines_in(file) | places
     for case in bad[:_LIMIT]:
-        click.echo(_annotation(case, _place_of(case, places)))
+        click.echo(_annotation(case, _line_of(case, places)))
     if len(bad) > _LIMIT:
         rest = plural(len(bad) - _LIMIT, "more case")
         click.echo(f"::notice title=toolgrade::{rest} did not pass; the report has them.")
 
 
-def _annotation(case: CaseResult, place: _Place | None) -> str:
+def _annotation(case: CaseResult, place: _FileLine | None) -> str:
     """Return the annotation of a case: the first problem of each result that did not pass."""
     bad = [result for result in case.own_results if is_bad(result)]
     message = "\n".join(f"{printable(result.metric)}: {printable(first_problem(result))}" for result in bad)
@@ -63,10 +63,10 @@ def _escaped(text: str, more: str = "") -> str:
     return "".join(f"%{ord(char):02X}" if char in f"%\r\n{more}" else char for char in text)
 
 
-def _places_in(file: str) -> dict[str, _Place]:
+def _lines_in(file: str) -> dict[str, _FileLine]:
     """Return the places of the lines of a file by the names that a case of it can have."""
     path, text = _from_workspace(file), ""
-    places: dict[str, _Place] = {}
+    places: dict[str, _FileLine] = {}
     for document in read_documents(file, allow_nan=True):
         if not isinstance(document.value, Mapping):
             continue
@@ -76,7 +76,7 @@ def _places_in(file: str) -> dict[str, _Place]:
         names = [document.value.get(key) for key in _NAMING_KEYS]
         for name in (*names, document.place, f"{file} {document.place}"):
             if isinstance(name, (str, int)):
-                places.setdefault(str(name), _Place(path, line))
+                places.setdefault(str(name), _FileLine(path, line))
     return places
 
 
@@ -90,7 +90,7 @@ def _line_of_item(text: str, value: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _place_of(case: CaseResult, places: Mapping[str, _Place]) -> _Place | None:
+def _line_of(case: CaseResult, places: Mapping[str, _FileLine]) -> _FileLine | None:
     """Return the place of a case: that of its line, or else that of its test."""
     names = [getattr(case.case, key, None) for key in ("id", "name", "input")]
     texts = [name for name in names if isinstance(name, str)]
@@ -98,10 +98,10 @@ def _place_of(case: CaseResult, places: Mapping[str, _Place]) -> _Place | None:
     for text in (*texts, *conversations):
         if text in places:
             return places[text]
-    return _place_of_test(case.name)
+    return _line_of_test(case.name)
 
 
-def _place_of_test(name: str) -> _Place | None:
+def _line_of_test(name: str) -> _FileLine | None:
     """Return the place of a test of pytest by its id; `None` if it is not one."""
     file, _, test = name.partition("::")
     if not test or not Path(file).is_file():
@@ -110,7 +110,7 @@ def _place_of_test(name: str) -> _Place | None:
     lines = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
     pattern = re.compile(rf"\s*(async\s+)?def\s+{re.escape(function)}\b")
     line = next((number for number, text in enumerate(lines, 1) if pattern.match(text)), None)
-    return _Place(_from_workspace(file), line)
+    return _FileLine(_from_workspace(file), line)
 
 
 def _from_workspace(file: str) -> str:

@@ -13,7 +13,7 @@ from toolgrade.cli.help import command
 from toolgrade.cli.inputs import read_input
 from toolgrade.cli.io import exit_on_error, has_bad_lines, stop
 from toolgrade.cli.options import allow_nan_option, reject_option, source_argument
-from toolgrade.cli.path_types import Target
+from toolgrade.cli.path_types import OutputPath
 from toolgrade.dataset import Golden, write_cases
 from toolgrade.errors import InvalidDataError, MissingFieldError
 from toolgrade.inputs import Reading
@@ -22,7 +22,7 @@ from toolgrade.redact import DEFAULT
 
 @command("toolgrade approve runs.jsonl --out goldens.jsonl")
 @source_argument
-@click.option("--out", "target", required=True, type=Target(), metavar="FILE", help="File of the goldens.")
+@click.option("--out", "target", required=True, type=OutputPath(), metavar="FILE", help="File of the goldens.")
 @reject_option
 @allow_nan_option
 def approve(*, file: str, target: str, reject_bad_lines: bool, allow_nan: bool) -> None:

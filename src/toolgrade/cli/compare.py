@@ -11,8 +11,8 @@ from toolgrade._internal.text import printable
 from toolgrade.analysis.comparison import compare as compare_reports
 from toolgrade.cli.help import command
 from toolgrade.cli.io import exit_on_error, stop, title_of, write_json
-from toolgrade.cli.options import is_given, json_option, options_in, resampling_options
-from toolgrade.cli.path_types import Source
+from toolgrade.cli.options import json_option, on_command_line, options_in, resampling_options
+from toolgrade.cli.path_types import InputPath
 from toolgrade.report.pairing import Difference
 
 _gate_option = options_in("When B is worse")
@@ -22,8 +22,8 @@ _gate_option = options_in("When B is worse")
     "toolgrade compare before.jsonl after.jsonl",
     "toolgrade compare main.jsonl branch.jsonl --fail-on-regression --alpha 0.05",
 )
-@click.argument("a", type=Source(allow_dash=True))
-@click.argument("b", type=Source(allow_dash=True))
+@click.argument("a", type=InputPath(allow_dash=True))
+@click.argument("b", type=InputPath(allow_dash=True))
 @_gate_option(
     "--fail-on-regression",
     is_flag=True,
@@ -67,7 +67,7 @@ def compare(
     """
     if a == b == "-":
         stop("A and B cannot both be standard input")
-    if not fail_on_regression and (is_given("alpha") or is_given("allow_missing")):
+    if not fail_on_regression and (on_command_line("alpha") or on_command_line("allow_missing")):
         stop("--alpha and --allow-missing need --fail-on-regression")
     with exit_on_error(a, "nothing was compared"):
         comparison = compare_reports(a, b, allow_different=allow_different, **resampling)

@@ -19,7 +19,7 @@ from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import exit_on_error, opened
 from toolgrade.cli.options import allow_nan_option, reject_option
-from toolgrade.cli.path_types import Source, Target
+from toolgrade.cli.path_types import InputPath, OutputPath
 from toolgrade.dataset import BadLines, case_file
 from toolgrade.errors import ToolgradeWarning
 from toolgrade.formats.messages.read import FORMATS
@@ -32,9 +32,9 @@ from toolgrade.inputs import Entry, Reading, count_calls, formats_text, named, r
     "toolgrade convert logs/ --to cases.jsonl",
     "toolgrade convert traces.json --as conversations --to conversations.jsonl",
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Source(allow_dash=True))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=InputPath(allow_dash=True))
 @click.option(
-    "--to", "target", required=True, type=Target(allow_dash=True), metavar="FILE", help="File of the test cases."
+    "--to", "target", required=True, type=OutputPath(allow_dash=True), metavar="FILE", help="File of the test cases."
 )
 @click.option(
     "--from",

@@ -15,8 +15,8 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
 from toolgrade.calls import ToolCallParams, ToolSpec
 from toolgrade.cli.io import exit_on_error
-from toolgrade.cli.options import Decorator, bundle, clear_settings, is_given, options_in
-from toolgrade.cli.path_types import Source, Target
+from toolgrade.cli.options import Decorator, bundle, clear_settings, on_command_line, options_in
+from toolgrade.cli.path_types import InputPath, OutputPath
 from toolgrade.errors import ConfigurationError
 from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics import (
@@ -130,7 +130,7 @@ def _judge(
     """Return the judge that all metrics share, and so its cache; `None` if none is to be asked."""
     model = judge or os.environ.get("TOOLGRADE_JUDGE_MODEL")
     if judge is None and "tool-use" not in names:
-        for parameter in filter(is_given, _JUDGE_OPTIONS):
+        for parameter in filter(on_command_line, _JUDGE_OPTIONS):
             raise click.UsageError(f"--{parameter.replace('_', '-')} must be used with --judge")
         return None
     if not model:
@@ -151,7 +151,7 @@ def _check_combinations(names: Sequence[str], options: Mapping[str, Any]) -> Non
         raise click.UsageError("--ordered and --exact cannot be combined: an exact match is ordered")
     _check_special(names)
     leaves_out_failed = options["ignore_failed"] or "task-success" in names
-    if options["error_pattern"] and not leaves_out_failed and is_given("error_pattern"):
+    if options["error_pattern"] and not leaves_out_failed and on_command_line("error_pattern"):
         message = "--error-pattern must be used with --ignore-failed or --metric task-success"
         raise click.UsageError(message)
 
@@ -159,7 +159,7 @@ def _check_combinations(names: Sequence[str], options: Mapping[str, Any]) -> Non
 def _check_special(names: Sequence[str]) -> None:
     """Refuse options that no chosen metric has; a setting of the project may be for other metrics."""
     flags = {option.name: option.opts[0] for option in click.get_current_context().command.params}
-    for parameter in filter(is_given, _SPECIAL):
+    for parameter in filter(on_command_line, _SPECIAL):
         metrics = [name for name in _METRICS if parameter in _parameters(name)]
         if not set(metrics).intersection(names):
             message = f"{flags[parameter]} is an option of {' and '.join(metrics)}, which --metric does not name"
@@ -256,7 +256,7 @@ metric_options: Decorator = bundle(
         ),
         _judge_option(
             "--cache",
-            type=Target(dir_okay=False),
+            type=OutputPath(dir_okay=False),
             metavar="FILE",
             help="File of verdicts, such as verdicts.sqlite; only questions that it lacks are asked.",
         ),
@@ -271,7 +271,7 @@ metric_options: Decorator = bundle(
         _judge_option(
             "--tools",
             "available_tools",
-            type=Source(),
+            type=InputPath(),
             callback=_read_tools,
             metavar="FILE",
             help="JSON file with the available tools, or cases, recorded messages or traces with them.  "

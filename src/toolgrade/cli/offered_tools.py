@@ -8,7 +8,7 @@ import click
 
 from toolgrade.calls import ToolSpec
 from toolgrade.cli.io import stop
-from toolgrade.cli.path_types import Source
+from toolgrade.cli.path_types import InputPath
 from toolgrade.dataset import read_bytes, read_documents, source_name
 from toolgrade.errors import DataFileError
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
@@ -17,7 +17,7 @@ from toolgrade.inputs import read_cases
 tools_option = click.option(
     "--tools",
     "tools_path",
-    type=Source(allow_dash=True),
+    type=InputPath(allow_dash=True),
     metavar="FILE",
     help="JSON file with the available tools, or cases, recorded messages or traces with them.  "
     "[default: those of each case]",
@@ -36,7 +36,7 @@ def tools_in(path: str | None, file: str | None) -> list[ToolSpec] | None:
         return None
     if path == file == "-":
         stop("FILE and --tools cannot both be standard input")
-    content = _Content(read_bytes(path))  # standard input and pipes can be read only once
+    content = _NamedBytes(read_bytes(path))  # standard input and pipes can be read only once
     content.name = source_name(path)
     if _is_list_of_tools(content):
         from toolgrade.linting.run import read_tools  # noqa: PLC0415 - not loaded for --help
@@ -48,13 +48,13 @@ def tools_in(path: str | None, file: str | None) -> list[ToolSpec] | None:
     return list({tool.name: tool for tools in reversed(offered) for tool in reversed(tools)}.values())[::-1]
 
 
-class _Content(io.BytesIO):
+class _NamedBytes(io.BytesIO):
     """The content of a file, under its name."""
 
     name = ""
 
 
-def _is_list_of_tools(content: _Content) -> bool:
+def _is_list_of_tools(content: _NamedBytes) -> bool:
     """Return whether a file has tools and nothing else; an object with a name alone is a tool."""
     value = next(read_documents(content, allow_nan=True, is_one=is_one_conversation)).value
     content.seek(0)

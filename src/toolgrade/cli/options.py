@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import click
 from click.core import ParameterSource
 
-from toolgrade.cli.path_types import Source, Target
+from toolgrade.cli.path_types import InputPath, OutputPath
 from toolgrade.stats.bootstrap import RESAMPLES
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
@@ -64,7 +64,7 @@ def grouped(name: str, parameters: Sequence[str], *options: Decorator) -> Decora
     return bundle(options, collect)
 
 
-def is_given(name: str) -> bool:
+def on_command_line(name: str) -> bool:
     """Return whether the option of this parameter is on the command line; defaults and settings do not count."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
@@ -77,20 +77,20 @@ def clear_settings(arguments: dict[str, Any], *names: str) -> None:
         names: The options that exclude each other. If one of them is on the command line, the others are cleared unless
             they are on it too.
     """
-    if not any(map(is_given, names)):
+    if not any(map(on_command_line, names)):
         return
     for name in names:
-        if not is_given(name):
+        if not on_command_line(name):
             is_flag = isinstance(arguments[name], bool)
             arguments[name] = False if is_flag else None
 
 
 def json_option(help: str) -> Decorator:
     """Return the option `--json`."""
-    return click.option("--json", "json_path", type=Target(allow_dash=True), metavar="FILE", help=help)
+    return click.option("--json", "json_path", type=OutputPath(allow_dash=True), metavar="FILE", help=help)
 
 
-source_argument = click.argument("file", type=Source(allow_dash=True))
+source_argument = click.argument("file", type=InputPath(allow_dash=True))
 _resamples_option = click.option(
     "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
 )

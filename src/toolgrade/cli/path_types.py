@@ -16,7 +16,7 @@ from toolgrade._internal.text import printable
 _PATHS = "toolgrade.paths"
 
 
-class Source(click.Path):
+class InputPath(click.Path):
     """A file to read, or `-` for standard input where it is allowed."""
 
     is_target = False
@@ -36,7 +36,7 @@ class Source(click.Path):
         """Raise if the file cannot be used; one to read is opened soon enough."""
 
 
-class Target(Source):
+class OutputPath(InputPath):
     """A file to write, or `-` for standard output where it is allowed."""
 
     is_target = True

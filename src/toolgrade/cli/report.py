@@ -12,7 +12,7 @@ from toolgrade._internal.text import printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import exit_on_error, warn
-from toolgrade.cli.path_types import Source, Target
+from toolgrade.cli.path_types import InputPath, OutputPath
 from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, option, report_options
 from toolgrade.evaluation import read_results
 
@@ -25,12 +25,12 @@ _PAGE = "toolgrade-report.html"
     "toolgrade report results.jsonl --html report.html --baseline before.jsonl",
     "toolgrade report results.jsonl --github --lines-of goldens.jsonl",
 )
-@click.argument("results", type=Source(allow_dash=True))
+@click.argument("results", type=InputPath(allow_dash=True))
 @fail_under_option("Exit with 1 if the mean of a metric is below X, or not every case was measured.")
 @click.option(
     "--lines-of",
     multiple=True,
-    type=Source(exists=True),
+    type=InputPath(exists=True),
     metavar="FILE",
     help="File or folder of the goldens or cases, whose lines --github annotates; may be repeated.",
 )
@@ -62,7 +62,7 @@ def _with_page(display: ReportOptions) -> ReportOptions:
     if path == "-":
         raise click.UsageError("--open needs a file; name one with --html")
     if path is None:
-        path = str(Target().convert(_PAGE, None, click.get_current_context()))
+        path = str(OutputPath().convert(_PAGE, None, click.get_current_context()))
     return replace(display, targets={**display.targets, "html": path})
 
 

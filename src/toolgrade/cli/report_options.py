@@ -13,7 +13,7 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
 from toolgrade.cli.io import exit_on_error, json_document, title_of, write_text
 from toolgrade.cli.options import Decorator, bundle, clear_settings, options_in
-from toolgrade.cli.path_types import Source, Target
+from toolgrade.cli.path_types import InputPath, OutputPath
 from toolgrade.result import TOLERANCE
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ option = options_in("Report")
 report_options: Decorator = bundle(
     (
         *(
-            option(f"--{kind}", f"{kind}_path", type=Target(allow_dash=True), metavar="FILE", help=text)
+            option(f"--{kind}", f"{kind}_path", type=OutputPath(allow_dash=True), metavar="FILE", help=text)
             for kind, text in _FORMATS.items()
         ),
         option("--title", metavar="TEXT", help="Title of the report.  [default: the name of the file]"),
@@ -168,7 +168,7 @@ report_options: Decorator = bundle(
             help=f"Cases shown, 0 for all.  [default: {_LIMIT} in the terminal, 2000 in HTML, 100 in Markdown]",
         ),
         option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side."),
-        option("--baseline", type=Source(), metavar="FILE", help="Also show what changed since these results."),
+        option("--baseline", type=InputPath(), metavar="FILE", help="Also show what changed since these results."),
         option("--github", is_flag=True, help="Also print annotations for GitHub Actions."),
         option("-q", "--quiet", is_flag=True, help="Print totals only."),
         option("-v", "--verbose", is_flag=True, help="Print every case side by side, in full."),

@@ -11,10 +11,10 @@ from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand, has_goldens_only
 from toolgrade.cli.io import exit_if_interrupted, exit_on_error, has_bad_lines, stop, title_of
 from toolgrade.cli.metric_options import metric_options
-from toolgrade.cli.options import allow_nan_option, is_given, options_in, reject_option
-from toolgrade.cli.path_types import Source, Target
+from toolgrade.cli.options import allow_nan_option, on_command_line, options_in, reject_option
+from toolgrade.cli.path_types import InputPath, OutputPath
 from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, report_options
-from toolgrade.evaluation.execute import Options, run_evaluation
+from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
 from toolgrade.evaluation.results_file import Resume
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
@@ -32,7 +32,7 @@ _golden_option = options_in("Expectations")
     "toolgrade score traces.json --metric tool-error-rate --html report.html",
     "toolgrade score runs.jsonl --fail-under 0.9 --junit junit.xml --results results.jsonl",
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Source(allow_dash=True))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=InputPath(allow_dash=True))
 @metric_options
 @_part_option(
     "--processes",
@@ -45,7 +45,7 @@ _golden_option = options_in("Expectations")
 @_golden_option(
     "--goldens",
     "goldens_path",
-    type=Source(allow_dash=True),
+    type=InputPath(allow_dash=True),
     metavar="FILE",
     help="Goldens whose expectations the cases get, by id, name or input.",
 )
@@ -55,7 +55,7 @@ _golden_option = options_in("Expectations")
 @fail_under_option("Exit with 1 if the mean of a metric is below X or a case could not be scored, not if a case fails.")
 @click.option(
     "--results",
-    type=Target(dir_okay=False),
+    type=OutputPath(dir_okay=False),
     help="Write each case with its results, part by part, as JSON Lines without secrets.",
 )
 @click.option(
@@ -96,11 +96,11 @@ def score(
     scored, 2 if the command line, FILE or the file of --results is wrong, 130 if interrupted.
     """
     paths = expand(files, "nothing was scored")
-    if goldens_path is None and is_given("golden_id"):
+    if goldens_path is None and on_command_line("golden_id"):
         raise click.UsageError("--golden-id must be used with --goldens")
-    if results is None and is_given("resume"):
+    if results is None and on_command_line("resume"):
         raise click.UsageError("--resume must be used with --results")
-    options = Options(
+    options = EvaluationOptions(
         test_cases=paths,
         metrics=metrics,
         goldens=goldens_path,

@@ -202,11 +202,11 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of results of one row of a batch."""
     names = unique_labels([metric.label for metric in metrics])
-    given_id = None if row_id is None else str(row_id)
+    row_name = None if row_id is None else str(row_id)
     try:
         value = parse_json(text or "", allow_nan=reading.allow_nan)
-        if given_id is not None and isinstance(value, dict) and "turns" in value and not value.get("id"):
-            value = {**value, "id": given_id}  # from which its questions get theirs
+        if row_name is not None and isinstance(value, dict) and "turns" in value and not value.get("id"):
+            value = {**value, "id": row_name}  # from which its questions get theirs
         document = Document(value, line=_LINE)
     except InvalidDataError as error:
         document = Document(problems=problems_of(error))
@@ -214,10 +214,10 @@ def _rows(
     if entry.problems:
         wrong = InvalidDataError("; ".join(map(str, entry.problems)))
         results = [errored_result(name, one.threshold, wrong) for name, one in zip(names, metrics, strict=True)]
-        return [_row({"id": given_id}, None, result) for result in results]
+        return [_row({"id": row_name}, None, result) for result in results]
     rows: list[dict[str, Any]] = []
     for case in entry.cases:
-        about = {"id": case.id or given_id, "name": (case.name or "").removeprefix(f"line {_LINE}, ") or None}
+        about = {"id": case.id or row_name, "name": (case.name or "").removeprefix(f"line {_LINE}, ") or None}
         key = None if cluster is None else _cluster_of(case, cluster)
         for name, metric in zip(names, metrics, strict=True):
             rows.append(_row(about, key, measure_in_thread(metric, case).renamed(name)))

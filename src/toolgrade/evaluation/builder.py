@@ -12,7 +12,7 @@ from typing import Any
 from toolgrade._internal.version import installed_version
 from toolgrade.errors import ConfigurationError
 from toolgrade.evaluation.results_file import ResultsFile, head_of
-from toolgrade.evaluation.rows import Row, Unit, report_table
+from toolgrade.evaluation.rows import CaseKey, Row, report_table
 from toolgrade.report import Report
 from toolgrade.report.report import case_names
 
@@ -38,7 +38,7 @@ class ReportBuilder:
         self.file = file
         self.contents = contents
         self.advance: Callable[[], None] = lambda: None
-        self._rows: dict[Unit, list[Row]] = {}
+        self._rows: dict[CaseKey, list[Row]] = {}
         self._seconds_before = 0.0
         self._began = time.monotonic()
         self._about: dict[str, Any] = {
@@ -53,15 +53,15 @@ class ReportBuilder:
         """Return the number of units that are done."""
         return len(self._rows)
 
-    def __contains__(self, unit: Unit) -> bool:
+    def __contains__(self, unit: CaseKey) -> bool:
         """Return whether a unit is done."""
         return unit in self._rows
 
-    def resume(self, hashes: Mapping[Unit, str]) -> None:
+    def resume(self, hashes: Mapping[CaseKey, str]) -> None:
         """Take the units from the file that it has with the hash of their golden or case."""
         if self.file is None:
             return
-        reused: list[Unit] = []
+        reused: list[CaseKey] = []
         moved: list[bytes] = []
         for unit, digest in hashes.items():
             stored = self.file.find(digest, unit)
@@ -89,7 +89,7 @@ class ReportBuilder:
         is_there = self.file.is_there(stored, row.unit) and before.golden == row.golden
         return row._replace(results=before.results), is_there and case_names(before.case) == case_names(row.case)
 
-    def store(self, unit: Unit, rows: list[Row], rest: bytes = b"") -> None:
+    def store(self, unit: CaseKey, rows: list[Row], rest: bytes = b"") -> None:
         """Take the rows of a unit, and write them if the rest of their line is given."""
         if self.file is not None and rest:
             self.file.write(head_of(unit, rows[0].golden if rows else None) + rest)

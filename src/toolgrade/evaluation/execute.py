@@ -32,10 +32,10 @@ from toolgrade.report import Report
 from toolgrade.stats.number_checks import check_positive
 
 if TYPE_CHECKING:
-    from toolgrade.evaluation.files import FileEvaluation, Item, Plan
+    from toolgrade.evaluation.files import FileCase, FileEvaluation, FileSetup
     from toolgrade.evaluation.observed_app import App
     from toolgrade.evaluation.results_file import Resume
-    from toolgrade.evaluation.rows import Unit
+    from toolgrade.evaluation.rows import CaseKey
     from toolgrade.evaluation.session import Session, Source
 
 Target: TypeAlias = "str | os.PathLike[str]"
@@ -51,7 +51,7 @@ _RESUME = ("missing", "errored", "failed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class EvaluationOptions:
     """The arguments of `evaluate`; `full` is the number of worst cases by each metric that stay whole, 0 for all."""
 
     test_cases: Iterable[AnyCase] | Files | None = None
@@ -121,7 +121,7 @@ class Options:
             raise ConfigurationError("trials needs goldens and an agent: test_cases are answers already")
 
 
-def run_evaluation(options: Options) -> Report:
+def run_evaluation(options: EvaluationOptions) -> Report:
     """Do what `evaluate` does."""
     running: Session | FileEvaluation | None = None
     try:
@@ -136,7 +136,7 @@ def run_evaluation(options: Options) -> Report:
         raise
 
 
-async def run_evaluation_async(options: Options) -> Report:
+async def run_evaluation_async(options: EvaluationOptions) -> Report:
     """Do what `evaluate_async` does."""
     import asyncio  # noqa: PLC0415 - evaluation of files needs no event loop
 
@@ -150,7 +150,7 @@ async def run_evaluation_async(options: Options) -> Report:
 
 
 @contextmanager
-def _begun(options: Options, *, is_async: bool) -> Generator[Session | FileEvaluation, None, None]:
+def _begun(options: EvaluationOptions, *, is_async: bool) -> Generator[Session | FileEvaluation, None, None]:
     """Begin an evaluation, and close its files at the end."""
     options.check()
     check_concurrency(options.max_concurrency)
@@ -166,18 +166,18 @@ def _begun(options: Options, *, is_async: bool) -> Generator[Session | FileEvalu
 
 @contextmanager
 def _begun_files(
-    options: Options, metrics: Sequence[MetricLike], *, is_async: bool
+    options: EvaluationOptions, metrics: Sequence[MetricLike], *, is_async: bool
 ) -> Generator[FileEvaluation, None, None]:
     from toolgrade.evaluation.files import FileEvaluation  # noqa: PLC0415 - most evaluations have no files
 
     del is_async
-    plan = _plan(options, metrics)
-    with _builder(options, plan.names, metrics) as builder, _byte_bar(options.show_progress) as progress:
+    setup = _file_setup(options, metrics)
+    with _builder(options, setup.names, metrics) as builder, _byte_bar(options.show_progress) as progress:
         if builder.file is not None:
-            plan = replace(plan, hashes=builder.file.hashes)
+            setup = replace(setup, hashes=builder.file.hashes)
         processes = options.processes or os.cpu_count() or 1
         try:
-            yield FileEvaluation(plan, builder, processes, progress, reject_bad_lines=options.reject_bad_lines)
+            yield FileEvaluation(setup, builder, processes, progress, reject_bad_lines=options.reject_bad_lines)
         except (ConfigurationError, DataFileError):  # the input is refused: a new file of results must not stay
             if builder.file is not None and builder.file.is_new:
                 Path(builder.file.path).unlink(missing_ok=True)
@@ -186,7 +186,7 @@ def _begun_files(
 
 @contextmanager
 def _begun_session(
-    options: Options, metrics: Sequence[MetricLike], *, is_async: bool
+    options: EvaluationOptions, metrics: Sequence[MetricLike], *, is_async: bool
 ) -> Generator[Session, None, None]:
     from toolgrade.evaluation.session import Session  # noqa: PLC0415 - loads an event loop
 
@@ -208,7 +208,7 @@ def _begun_session(
 
 @contextmanager
 def _builder(
-    options: Options,
+    options: EvaluationOptions,
     names: Sequence[str],
     metrics: Sequence[MetricLike],
     **counts: Any,  # noqa: ANN401 - fields of the header
@@ -227,14 +227,14 @@ def _builder(
         yield ReportBuilder(names, options.trials, file, agents=agents, contents=options.contents)
 
 
-def _plan(options: Options, metrics: Sequence[MetricLike]) -> Plan:
+def _file_setup(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> FileSetup:
     """Return how files are evaluated.
 
     Raises:
         ConfigurationError: An option is invalid, or a file is there twice.
         DataFileError: The goldens cannot be read.
     """
-    from toolgrade.evaluation.files import Plan, check_files  # noqa: PLC0415 - most evaluations have no files
+    from toolgrade.evaluation.files import FileSetup, check_files  # noqa: PLC0415 - most evaluations have no files
     from toolgrade.evaluation.joining import GoldenSet  # noqa: PLC0415 - as above
     from toolgrade.inputs import Reading  # noqa: PLC0415 - as above
 
@@ -247,7 +247,7 @@ def _plan(options: Options, metrics: Sequence[MetricLike]) -> Plan:
         goldens = GoldenSet.load(os.fspath(options.goldens), options.golden_id, allow_nan=options.allow_nan)
     elif options.goldens is not None:
         goldens = GoldenSet(check_goldens(options.goldens), "goldens", options.golden_id)
-    return Plan(
+    return FileSetup(
         paths=check_files(options.files),
         metrics=tuple(metrics),
         names=unique_labels([metric.label for metric in metrics]),
@@ -259,7 +259,7 @@ def _plan(options: Options, metrics: Sequence[MetricLike]) -> Plan:
     )
 
 
-def _source(options: Options, metrics: Sequence[MetricLike]) -> Source:
+def _source(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Source:
     """Return where the cases come from."""
     from toolgrade.evaluation import session  # noqa: PLC0415 - loads an event loop
 
@@ -278,13 +278,15 @@ def _source(options: Options, metrics: Sequence[MetricLike]) -> Source:
     return session.case_source(cases, metrics)
 
 
-def _read_files(options: Options, metrics: Sequence[MetricLike]) -> list[tuple[Unit, int | None, Item]]:
+def _read_files(
+    options: EvaluationOptions, metrics: Sequence[MetricLike]
+) -> list[tuple[CaseKey, int | None, FileCase]]:
     """Return the cases of files, which are all in memory while a judge is asked about them."""
-    from toolgrade.evaluation.files import Intake, Item, divide, items_of  # noqa: PLC0415 - as above
+    from toolgrade.evaluation.files import FileCase, Intake, divide, items_of  # noqa: PLC0415 - as above
 
-    plan = _plan(options, metrics)
-    intake = Intake[Item](plan)
-    items = (item for part in divide(plan.paths) for item in items_of(part, plan))
+    setup = _file_setup(options, metrics)
+    intake = Intake[FileCase](setup)
+    items = (item for part in divide(setup.paths) for item in items_of(part, setup))
     accepted = [one for item in items for one in intake.take(item.tag, item)]
     accepted += intake.rest()
     if options.reject_bad_lines and intake.bad.count:

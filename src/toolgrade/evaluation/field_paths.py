@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from toolgrade._internal.model import Model
 from toolgrade.cases import AnyCase
 from toolgrade.errors import ConfigurationError, InvalidDataError
-from toolgrade.matching.json_compare import ABSENT, Absent
+from toolgrade.matching.json_compare import ABSENT, AbsentType
 from toolgrade.report import CaseResult
 
 Place: TypeAlias = str | Callable[[Any], object]
@@ -36,7 +36,7 @@ def values_at(cases: Sequence[AnyCase], place: Place, option: str) -> list[Any]:
         stored = [_at(case, parts) for case in cases]
         values = list(map(_json_value, stored))
         problem = f"{place!r}, the {option}, is null in every case that has it"
-        if {*map(type, stored)} == {Absent}:
+        if {*map(type, stored)} == {AbsentType}:
             problem = f"no case has {place!r}, the {option}; {_nearest(cases, place)}"
     if {*map(type, values)} == {NoneType}:
         raise ConfigurationError(problem)

@@ -42,7 +42,7 @@ from toolgrade.evaluation.measuring import measure_in_thread
 from toolgrade.evaluation.outlines import WorstRows
 from toolgrade.evaluation.pool import run_jobs
 from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
-from toolgrade.evaluation.rows import Row, Unit
+from toolgrade.evaluation.rows import CaseKey, Row
 from toolgrade.formats.document_kind import kind_of
 from toolgrade.inputs import Entry, Reading, ResumedRuns, named, read_each, read_entries, replaced_text
 from toolgrade.metrics import MetricLike
@@ -65,7 +65,7 @@ Progress: TypeAlias = Callable[[int, int, int], None]
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """Part of the input: some lines of a file, or a whole file.
 
     Attributes:
@@ -88,7 +88,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FileSetup:
     """What is evaluated, and how; every process has it.
 
     Attributes:
@@ -141,7 +141,7 @@ class Tag(NamedTuple):
         return InvalidDataError("; ".join(map(str, self.problems)), self.problems)
 
 
-class Item(NamedTuple):
+class FileCase(NamedTuple):
     """One case of a file, or in its place what cannot be read.
 
     `case` has a name and the expectations of its golden, `bare` is the case without the name that it has by its place.
@@ -160,7 +160,7 @@ class Item(NamedTuple):
         return rest_of([row], digest, contents=contents and not self.tag.problems, encoded=[encoded])
 
 
-class Outcome(NamedTuple):
+class CaseOutcome(NamedTuple):
     """Outcome of one item, as a process sends it.
 
     `row` has the place 0. It has no results if the file of results may have some for the case; `item` is then the
@@ -171,13 +171,13 @@ class Outcome(NamedTuple):
     row: Row
     digest: str = ""
     rest: bytes = b""
-    item: Item | None = None
+    item: FileCase | None = None
 
 
-class PartOutcome(NamedTuple):
+class FilePartOutcome(NamedTuple):
     """Outcomes of a part, in its order, with the warnings about it."""
 
-    items: list[Outcome]
+    items: list[CaseOutcome]
     warnings: list[str]
 
 
@@ -201,7 +201,7 @@ def check_files(files: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def divide(paths: Sequence[str]) -> Iterator[Part]:
+def divide(paths: Sequence[str]) -> Iterator[FilePart]:
     """Yield the parts of all files, in their order; lines are counted on the way.
 
     Raises:
@@ -225,35 +225,35 @@ def _is_packed(path: str) -> bool:
         return file.read(len(ZSTD)).startswith((GZIP, ZSTD))
 
 
-def _plain_parts(number: int, path: str) -> Iterator[Part]:
+def _plain_parts(number: int, path: str) -> Iterator[FilePart]:
     """Yield the parts of a plain file, whose lines the processes read."""
     with Path(path).open("rb") as file:
         start, first = 0, 1
         while piece := file.read(PART_BYTES):
             if not start and (len(piece) < PART_BYTES or not _are_lines(piece, file)):
-                yield Part(number, size_of(path))
+                yield FilePart(number, size_of(path))
                 return
             piece += file.readline()
             end = start + len(piece)
-            yield Part(number, len(piece), first, start, end)
+            yield FilePart(number, len(piece), first, start, end)
             start, first = end, first + piece.count(b"\n")
 
 
-def _stream_parts(number: int, path: str) -> Iterator[Part]:
+def _stream_parts(number: int, path: str) -> Iterator[FilePart]:
     """Yield the parts of what is packed, or can be read only once; they bring their content along."""
     size, first = size_of(path), 1
     try:
         with open_source(path) as file:
             while piece := file.read(PART_BYTES):
                 if first == 1 and (len(piece) < PART_BYTES or not _are_lines(piece, file)):
-                    yield Part(number, size) if size else Part(number, 0, data=piece + read_whole(file))
+                    yield FilePart(number, size) if size else FilePart(number, 0, data=piece + read_whole(file))
                     return
                 piece += file.readline(max_record_bytes())  # packed data may unpack to any size
-                yield Part(number, 0, first, data=piece)
+                yield FilePart(number, 0, first, data=piece)
                 first += piece.count(b"\n")
-            yield Part(number, size, first, data=b"") if first > 1 else Part(number, size)
+            yield FilePart(number, size, first, data=b"") if first > 1 else FilePart(number, size)
     except CORRUPTION_ERRORS as error:
-        yield Part(number, size, first, problem=corruption_message(error))
+        yield FilePart(number, size, first, problem=corruption_message(error))
 
 
 def _are_lines(piece: bytes, file: BinaryIO) -> bool:
@@ -265,7 +265,7 @@ def _are_lines(piece: bytes, file: BinaryIO) -> bool:
     return not document.problems and not is_alone and kind_of(document.value) in {"case", "messages"}
 
 
-def entries_of(part: Part, paths: Sequence[str], reading: Reading) -> Iterator[Entry]:
+def entries_of(part: FilePart, paths: Sequence[str], reading: Reading) -> Iterator[Entry]:
     """Yield the entries of a part."""
     path = paths[part.file]
     if part.first is None:
@@ -273,7 +273,7 @@ def entries_of(part: Part, paths: Sequence[str], reading: Reading) -> Iterator[E
     return read_each(_documents(part, path, reading), reading)
 
 
-def _documents(part: Part, path: str, reading: Reading) -> Iterator[Document]:
+def _documents(part: FilePart, path: str, reading: Reading) -> Iterator[Document]:
     """Yield the documents of some lines of a file."""
     number = part.first or 1
     if part.problem is not None:
@@ -296,36 +296,36 @@ def _documents(part: Part, path: str, reading: Reading) -> Iterator[Document]:
             yield Document(line=number, problems=(Problem("$", str(error), number),))
 
 
-def items_of(part: Part, plan: Plan) -> Iterator[Item]:
+def items_of(part: FilePart, setup: FileSetup) -> Iterator[FileCase]:
     """Yield the cases of a part, with their goldens; warnings about its file are issued."""
-    path = plan.paths[part.file]
-    file = source_name(path) if len(plan.paths) > 1 else ""
-    for entry in entries_of(part, plan.paths, plan.reading):
+    path = setup.paths[part.file]
+    file = source_name(path) if len(setup.paths) > 1 else ""
+    for entry in entries_of(part, setup.paths, setup.reading):
         for text in entry.notes:
             warnings.warn(f"{source_name(path)}: {text}", ToolgradeWarning, stacklevel=2)
         name = entry.name(file)
         if entry.problems:
             case = LLMTestCase(name=name or source_name(path))
-            yield Item(Tag(part.file, case.name or "", problems=entry.problems), case, case)
+            yield FileCase(Tag(part.file, case.name or "", problems=entry.problems), case, case)
         for bare in entry.cases:
             golden, key = None, None
-            if plan.goldens is not None and not isinstance(bare, ConversationalTestCase):
-                bare, golden = plan.goldens.join(bare)  # noqa: PLW2901 - the case with its expectations
+            if setup.goldens is not None and not isinstance(bare, ConversationalTestCase):
+                bare, golden = setup.goldens.join(bare)  # noqa: PLW2901 - the case with its expectations
                 key = None if golden is None else str(golden)
-            if plan.cluster is not None:
-                value = value_at(bare, plan.cluster, "cluster")
+            if setup.cluster is not None:
+                value = value_at(bare, setup.cluster, "cluster")
                 key = None if value is None else canonical_json(to_json_value(value, []))
             run: Run | None = getattr(bare, "run", None)
             run_id = None if run is None else run.run_id
             is_interrupted = run is not None and run_id is not None and run.status is RunStatus.INTERRUPTED
             read = named(bare, name)
             tag = Tag(part.file, read.id or read.name or "", golden, key, run_id, is_interrupted)
-            yield Item(tag, read, bare)
+            yield FileCase(tag, read, bare)
 
 
-def measure_item(tag: Tag, case: AnyCase, plan: Plan) -> tuple[MetricResult, ...]:
+def measure_item(tag: Tag, case: AnyCase, setup: FileSetup) -> tuple[MetricResult, ...]:
     """Return a result of each metric."""
-    pairs = zip(plan.metrics, plan.names, strict=True)
+    pairs = zip(setup.metrics, setup.names, strict=True)
     if tag.problems:
         return tuple(errored_result(name, metric.threshold, tag.error) for metric, name in pairs)
     return tuple(measure_in_thread(metric, case).renamed(name) for metric, name in pairs)
@@ -335,29 +335,29 @@ def measure_item(tag: Tag, case: AnyCase, plan: Plan) -> tuple[MetricResult, ...
 class _Work:
     """Evaluation of one part, in any process."""
 
-    plan: Plan
+    setup: FileSetup
 
-    def __call__(self, part: Part) -> PartOutcome:
+    def __call__(self, part: FilePart) -> FilePartOutcome:
         texts: dict[str, None] = {}
-        rows = WorstRows(self.plan.full)
-        outcomes: list[Outcome] = []
+        rows = WorstRows(self.setup.full)
+        outcomes: list[CaseOutcome] = []
         with collected_warnings(texts):
-            for item in items_of(part, self.plan):
+            for item in items_of(part, self.setup):
                 outcomes.append(self._outcome(item))
                 rows.add(outcomes[-1].row)
         rows.trim()
-        return PartOutcome([one._replace(row=row) for one, row in zip(outcomes, rows.rows, strict=True)], [*texts])
+        return FilePartOutcome([one._replace(row=row) for one, row in zip(outcomes, rows.rows, strict=True)], [*texts])
 
-    def _outcome(self, item: Item) -> Outcome:
-        plan = self.plan
-        if plan.hashes is None:
-            return Outcome(item.tag, Row(item.case, 0, results=measure_item(item.tag, item.case, plan)))
+    def _outcome(self, item: FileCase) -> CaseOutcome:
+        setup = self.setup
+        if setup.hashes is None:
+            return CaseOutcome(item.tag, Row(item.case, 0, results=measure_item(item.tag, item.case, setup)))
         encoded = item.encoded()
         digest = hash_of(encoded)
-        if digest in plan.hashes:  # it stays as it is, in case its line there is wrong
-            return Outcome(item.tag, Row(item.case, 0), digest, item=item)
-        row = Row(item.case, 0, results=measure_item(item.tag, item.case, plan))
-        return Outcome(item.tag, row, digest, item.rest(row, digest, encoded, contents=plan.contents))
+        if digest in setup.hashes:  # it stays as it is, in case its line there is wrong
+            return CaseOutcome(item.tag, Row(item.case, 0), digest, item=item)
+        row = Row(item.case, 0, results=measure_item(item.tag, item.case, setup))
+        return CaseOutcome(item.tag, row, digest, item.rest(row, digest, encoded, contents=setup.contents))
 
 
 class Intake(Generic[T]):
@@ -366,10 +366,10 @@ class Intake(Generic[T]):
     An interrupted run waits until the end, because a later line may have it again, resumed.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, setup: FileSetup) -> None:
         self.bad = BadLines()
         self.places = 0
-        self._plan = plan
+        self._plan = setup
         self._count = 0
         self._waiting: dict[int, tuple[Tag, T]] = {}
         self._resumed = ResumedRuns()
@@ -378,7 +378,7 @@ class Intake(Generic[T]):
         self._used: set[int] = set()
         self._without: list[str] = []
 
-    def take(self, tag: Tag, value: T) -> Iterator[tuple[Unit, int | None, T]]:
+    def take(self, tag: Tag, value: T) -> Iterator[tuple[CaseKey, int | None, T]]:
         """Yield the value with its unit and the place of the first case of its golden or cluster, if it can count."""
         place = self.places
         self.places += 1
@@ -391,13 +391,13 @@ class Intake(Generic[T]):
         else:
             yield self._accept(place, tag, value)
 
-    def rest(self) -> Iterator[tuple[Unit, int | None, T]]:
+    def rest(self) -> Iterator[tuple[CaseKey, int | None, T]]:
         """Yield the interrupted runs that were not resumed."""
         for place, (tag, value) in self._waiting.items():
             yield self._accept(place, tag, value)
         self._waiting.clear()
 
-    def _accept(self, place: int, tag: Tag, value: T) -> tuple[Unit, int | None, T]:
+    def _accept(self, place: int, tag: Tag, value: T) -> tuple[CaseKey, int | None, T]:
         self._count += 1
         if tag.problems:
             self.bad.add(self._plan.paths[tag.file], tag.problems)
@@ -406,10 +406,10 @@ class Intake(Generic[T]):
         elif self._plan.goldens is not None:
             self._without.append(tag.name or f"#{place + 1}")
         if tag.key is None:
-            return Unit(place), None, value
+            return CaseKey(place), None, value
         first, before = self._repetitions.get(tag.key, (place, 0))
         self._repetitions[tag.key] = first, before + 1
-        return Unit(place, before + 1), first, value
+        return CaseKey(place, before + 1), first, value
 
     def check(self) -> None:
         """Issue the warnings.
@@ -418,12 +418,12 @@ class Intake(Generic[T]):
             DataFileError: Nothing could be read.
             ConfigurationError: No case has a golden, or the cluster.
         """
-        plan = self._plan
-        self.bad.check(plan.paths[0], has_cases=self._count > self.bad.count, reject=False)
-        if plan.cluster is not None and not self._repetitions:
-            raise ConfigurationError(f"no case has {plan.cluster!r}, the cluster")
-        texts = [] if plan.goldens is None else plan.goldens.missing_partners(self._used, self._without)
-        texts += [f"{source_name(plan.paths[file])}: {replaced_text(count)}" for file, count in self._replaced.items()]
+        setup = self._plan
+        self.bad.check(setup.paths[0], has_cases=self._count > self.bad.count, reject=False)
+        if setup.cluster is not None and not self._repetitions:
+            raise ConfigurationError(f"no case has {setup.cluster!r}, the cluster")
+        texts = [] if setup.goldens is None else setup.goldens.missing_partners(self._used, self._without)
+        texts += [f"{source_name(setup.paths[file])}: {replaced_text(count)}" for file, count in self._replaced.items()]
         for text in texts:
             warnings.warn(text, ToolgradeWarning, stacklevel=5)
         self.bad.warn("each counts as a case that was not measured", stacklevel=5)
@@ -433,15 +433,15 @@ class FileEvaluation:
     """Evaluation of files: takes the outcomes of parts in their order, and makes the report."""
 
     def __init__(
-        self, plan: Plan, builder: ReportBuilder, processes: int, progress: Progress, *, reject_bad_lines: bool
+        self, setup: FileSetup, builder: ReportBuilder, processes: int, progress: Progress, *, reject_bad_lines: bool
     ) -> None:
-        self.plan = plan
+        self.setup = setup
         self._builder = builder
         self._processes = processes
         self._progress = progress
         self._rejects = reject_bad_lines
-        self._intake = Intake[Outcome](plan)
-        self._rows = WorstRows(plan.full)
+        self._intake = Intake[CaseOutcome](setup)
+        self._rows = WorstRows(setup.full)
         self._warnings: dict[str, None] = {}
 
     @property
@@ -477,13 +477,13 @@ class FileEvaluation:
             WorkerDiedError: A process was killed.
             OSError: A file cannot be read or written.
         """
-        paths = self.plan.paths
+        paths = self.setup.paths
         total, done = sum(map(size_of, paths)), 0
         self._progress(done, total, 0)
         if self._builder.file is not None:
             self._builder.file.write(b"")  # the header: from now on, what other cases had does not count
         workers = min(self._processes, 1 + total // WORTH_A_PROCESS)
-        with closing(run_jobs(_Work(self.plan), divide(paths), workers)) as outcomes:
+        with closing(run_jobs(_Work(self.setup), divide(paths), workers)) as outcomes:
             for part, outcome in outcomes:
                 self._take(one for item in outcome.items for one in self._intake.take(item.tag, item))
                 for text in outcome.warnings:
@@ -504,10 +504,10 @@ class FileEvaluation:
         self._rows.trim()
         return self._builder.file_report(self._rows.rows, interrupted=interrupted)
 
-    def _take(self, accepted: Iterable[tuple[Unit, int | None, Outcome]]) -> None:
+    def _take(self, accepted: Iterable[tuple[CaseKey, int | None, CaseOutcome]]) -> None:
         """Take outcomes, and write their lines unless the file of results has them."""
         lines: list[bytes] = []
-        reused: list[Unit] = []
+        reused: list[CaseKey] = []
         for unit, golden, outcome in accepted:
             row, rest = outcome.row._replace(place=unit.place, trial=unit.trial, golden=golden), outcome.rest
             if outcome.item is not None:
@@ -522,13 +522,13 @@ class FileEvaluation:
         if (lines or reused) and self._builder.file is not None:
             self._builder.file.write(b"".join(lines), reused)
 
-    def _resumed(self, row: Row, item: Item, digest: str) -> tuple[Row, bytes]:
+    def _resumed(self, row: Row, item: FileCase, digest: str) -> tuple[Row, bytes]:
         """Return the row of a case that the file of results has, and the end of its line if it is written again."""
         resumed = self._builder.resumed(row, digest)
         if resumed is None:  # its line is wrong
-            resumed = row._replace(results=measure_item(item.tag, item.case, self.plan)), False
+            resumed = row._replace(results=measure_item(item.tag, item.case, self.setup)), False
         row, is_there = resumed
-        return row, b"" if is_there else item.rest(row, digest, item.encoded(), contents=self.plan.contents)
+        return row, b"" if is_there else item.rest(row, digest, item.encoded(), contents=self.setup.contents)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class GoldenSet:
 
     def join(self, case: TestCase) -> Joined:
         """Return the case with what its golden says, as `evaluate` does with an agent; an id of its own stays."""
-        place = self._place_of(case)
+        place = self._golden_of(case)
         if place is None:
             return Joined(case, None)
         golden = self.goldens[place]
@@ -79,7 +79,7 @@ class GoldenSet:
             update["tags"] = [*dict.fromkeys([*golden.tags, *case.tags])]
         return Joined(case.model_copy(update=update), place)
 
-    def _place_of(self, case: TestCase) -> int | None:
+    def _golden_of(self, case: TestCase) -> int | None:
         if self.field is not None:
             value = value_at(case, self.field, "golden_id")
             return None if value is None else self._by_id.get(str(value))

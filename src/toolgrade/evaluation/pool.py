@@ -63,7 +63,7 @@ def run_jobs(work: Callable[[J], T], jobs: Iterator[J], processes: int) -> Gener
             yield job, future.result()
     except BrokenProcessPool:
         raise WorkerDiedError(
-            "a process that scored a part ended early; if it was killed for want of memory, use fewer processes; a "
+            "a process that scored a part ended early; if it was killed because memory ran out, use fewer processes; a "
             "script that is run itself must call this under `if __name__ == '__main__':`"
         ) from None
     finally:

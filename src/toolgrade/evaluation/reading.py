@@ -20,8 +20,8 @@ from toolgrade.dataset import Source, file_error, placed_text, problems_of, read
 from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
 from toolgrade.evaluation.builder import ranked_report
 from toolgrade.evaluation.result_json import Position, Written, WrittenResult, results_contradictions
-from toolgrade.evaluation.results_file import Content, Header, WrittenMetric, is_header, read_rows, scan
-from toolgrade.evaluation.rows import NO_AGENTS, Row, Unit, report_table
+from toolgrade.evaluation.results_file import Header, Scan, WrittenMetric, is_header, read_rows, scan
+from toolgrade.evaluation.rows import NO_AGENTS, CaseKey, Row, report_table
 from toolgrade.report import CaseResult, Report
 from toolgrade.result import MetricResult, ResultStatus, errored_result
 
@@ -183,7 +183,7 @@ def _report_of_lines(data: bytes, name: str) -> Report:
     return Report(names, cases, header.trials, content.end is None, about)
 
 
-def _lost_rows(rows: Sequence[Row], content: Content, header: Header) -> list[Row]:
+def _lost_rows(rows: Sequence[Row], content: Scan, header: Header) -> list[Row]:
     """Return a row that was not measured for each unit of a complete evaluation whose line cannot be read."""
     existing = {row.unit for row in rows}
     if content.end is None:
@@ -195,10 +195,10 @@ def _lost_rows(rows: Sequence[Row], content: Content, header: Header) -> list[Ro
         raise DataFileError.of(message)
     if header.cases is None:
         end = 1 + max((unit.place for unit in existing), default=-1)
-        missing = [Unit(end + number) for number in range(content.end.cases - len(existing))]
+        missing = [CaseKey(end + number) for number in range(content.end.cases - len(existing))]
     else:
         trials = [None] if header.trials is None else range(1, header.trials + 1)
-        units = (Unit(*one) for one in product(range(header.cases), trials, agents))
+        units = (CaseKey(*one) for one in product(range(header.cases), trials, agents))
         missing = [unit for unit in units if unit not in existing]
     error = InvalidDataError("the line with its results cannot be read")
     case = LLMTestCase()

@@ -40,7 +40,7 @@ from toolgrade.dataset import placed_text, problems_of, read_line
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.evaluation.case_json import EncodedCase, case_from_json, case_members, encode_case
 from toolgrade.evaluation.result_json import Position, Written, WrittenResult, results_contradictions
-from toolgrade.evaluation.rows import Row, Unit
+from toolgrade.evaluation.rows import CaseKey, Row
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
 from toolgrade.report.report import case_names
@@ -146,7 +146,7 @@ class WrittenRow(Written):
     content: dict[str, JsonValue] | None = None
     results: list[WrittenResult]
 
-    def to_row(self, unit: Unit, golden: int | None) -> Row:
+    def to_row(self, unit: CaseKey, golden: int | None) -> Row:
         """Convert to a row.
 
         Raises:
@@ -157,7 +157,7 @@ class WrittenRow(Written):
         return Row(case, *unit[:2], self.component, self.source, results, unit.agent, golden)
 
 
-class Line(WrittenRow):
+class CaseLine(WrittenRow):
     """A case with its results, or the rows of a golden with components."""
 
     case: Position
@@ -169,9 +169,9 @@ class Line(WrittenRow):
     rows: list[WrittenRow] | None = None
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> CaseKey:
         """What identifies the line."""
-        return Unit(self.case, self.trial, self.agent)
+        return CaseKey(self.case, self.trial, self.agent)
 
     def to_rows(self) -> list[Row]:
         """Convert to rows; for errors see `WrittenRow.to_row`."""
@@ -188,7 +188,7 @@ class Line(WrittenRow):
 class Stored(NamedTuple):
     """Where the line of a case is in a file, and what is known of it without reading it."""
 
-    unit: Unit
+    unit: CaseKey
     hash: str
     start: int
     size: int
@@ -196,7 +196,7 @@ class Stored(NamedTuple):
 
 
 @dataclass
-class Content:
+class Scan:
     """What a file of results holds.
 
     `stored` has the lines of the last session, and of earlier ones those that it reused; `latest` the last line of each
@@ -205,8 +205,8 @@ class Content:
     """
 
     header: Header | None = None
-    stored: dict[Unit, Stored] = field(default_factory=dict[Unit, Stored])
-    latest: dict[Unit, Stored] = field(default_factory=dict[Unit, Stored])
+    stored: dict[CaseKey, Stored] = field(default_factory=dict[CaseKey, Stored])
+    latest: dict[CaseKey, Stored] = field(default_factory=dict[CaseKey, Stored])
     lines: list[Stored] = field(default_factory=list[Stored])
     end: End | None = None
     size: int = 0
@@ -215,15 +215,15 @@ class Content:
     bad: list[Problem] = field(default_factory=list[Problem])
     torn: Problem | None = None
 
-    def key_of(self, unit: Unit) -> Unit:
+    def key_of(self, unit: CaseKey) -> CaseKey:
         """Return the unit that tells lines apart: a case of a file has one line, whatever trial it is."""
-        return Unit(unit.place) if self.header is not None and self.header.kind == "files" else unit
+        return CaseKey(unit.place) if self.header is not None and self.header.kind == "files" else unit
 
-    def keep(self, reused: Reused) -> None:
+    def take_over(self, reused: Reused) -> None:
         """Take lines of earlier sessions into the last one."""
         for first, last in reused.reused:
             for place in range(first, min(last, self.most) + 1):
-                unit = self.key_of(Unit(place, reused.trial, reused.agent))
+                unit = self.key_of(CaseKey(place, reused.trial, reused.agent))
                 if unit in self.latest:
                     self.stored[unit] = self.latest[unit]
 
@@ -233,13 +233,13 @@ def is_header(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping) and RESULTS_MARK in value
 
 
-def scan(file: BinaryIO, name: str) -> Content:
+def scan(file: BinaryIO, name: str) -> Scan:
     """Return what a file of results of this name holds, without the cases; it is open at its beginning.
 
     Raises:
         DataFileError: It has no header, or one of another version.
     """
-    content = Content()
+    content = Scan()
     number = 0
     for number, raw in enumerate(file, start=1):
         if not raw.strip():
@@ -265,7 +265,7 @@ def scan(file: BinaryIO, name: str) -> Content:
     return content
 
 
-def _take(value: object, content: Content, size: int) -> Iterator[Problem]:
+def _take(value: object, content: Scan, size: int) -> Iterator[Problem]:
     """Take the value of a line; yield what is wrong with it."""
     if not isinstance(value, Mapping):
         yield Problem("$", f"expected an object, got {short_repr(value)}")
@@ -280,10 +280,10 @@ def _take(value: object, content: Content, size: int) -> Iterator[Problem]:
         elif "complete" in value:
             content.end = End.model_validate(value)
         elif "reused" in value:
-            content.keep(Reused.model_validate(value))
+            content.take_over(Reused.model_validate(value))
         else:
             content.end = None
-            unit = Unit(value["case"], value.get("trial"), value.get("agent"))
+            unit = CaseKey(value["case"], value.get("trial"), value.get("agent"))
             digest: object = value["hash"]
             if not isinstance(digest, str) or type(value["case"]) is not int:
                 yield Problem("$", "case must be a number and hash a text")
@@ -324,7 +324,7 @@ def read_rows(line: bytes, metrics: Sequence[str]) -> list[Row]:
     document = read_line(line, 0)
     if document.problems:
         raise InvalidDataError("the line cannot be read", document.problems)
-    written = Line.model_validate(document.value)
+    written = CaseLine.model_validate(document.value)
     problems = tuple(written.contradictions(metrics))
     if problems:
         raise InvalidDataError("the results are wrong", problems)
@@ -347,7 +347,7 @@ class ResultsFile:
             OSError: It cannot be opened, read or written.
         """
         self.path = os.fspath(path)
-        self.content = Content()
+        self.content = Scan()
         self.is_new = self._is_begun = False
         self._header = header
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY
@@ -364,7 +364,7 @@ class ResultsFile:
             self.close()
             raise
         self.is_untouched = False
-        self._by_hash: dict[str, dict[Unit, Stored]] = {}
+        self._by_hash: dict[str, dict[CaseKey, Stored]] = {}
         for stored in self.content.lines:
             lines = self._by_hash.setdefault(stored.hash, {})
             lines[stored.unit] = stored
@@ -378,7 +378,7 @@ class ResultsFile:
             file.seek(0)
             self.is_new = not file.read(1) and S_ISREG(os.fstat(self._file).st_mode)
             file.seek(0)
-            self.content = Content() if self.is_new else scan(file, printable(self.path))
+            self.content = Scan() if self.is_new else scan(file, printable(self.path))
             end = file.seek(0, os.SEEK_END)
             if self.content.size < end:  # a torn last line
                 os.ftruncate(self._file, self.content.size)
@@ -392,7 +392,7 @@ class ResultsFile:
         """The hashes of the cases that need not be measured again."""
         return frozenset(self._by_hash)
 
-    def find(self, digest: str, unit: Unit, *, reuse: bool = False) -> Stored | None:
+    def find(self, digest: str, unit: CaseKey, *, reuse: bool = False) -> Stored | None:
         """Return the line of this unit, or else of another one, with this hash; `None` without any.
 
         A line is returned once, and only for the same agent and trial, unless `reuse` is true: equal recorded cases
@@ -415,7 +415,7 @@ class ResultsFile:
         except InvalidDataError:
             return None
 
-    def is_there(self, stored: Stored, unit: Unit) -> bool:
+    def is_there(self, stored: Stored, unit: CaseKey) -> bool:
         """Return whether a line is that of this unit, and no other one came later."""
         return stored.unit == unit and self.content.latest.get(self.content.key_of(unit)) is stored
 
@@ -429,7 +429,7 @@ class ResultsFile:
             file.seek(stored.start)
             return file.read(stored.size)
 
-    def write(self, lines: bytes, reused: Iterable[Unit] = ()) -> None:
+    def write(self, lines: bytes, reused: Iterable[CaseKey] = ()) -> None:
         """Write lines, after the header of this session; `reused` are cases whose lines stand before it.
 
         Raises:
@@ -445,7 +445,7 @@ class ResultsFile:
         if written < len(lines):
             raise OSError(f"{self.path}: only {written} of {len(lines)} bytes could be written; is the disk full?")
 
-    def begin(self, reused: Sequence[Unit], lines: bytes, total: int) -> None:
+    def begin(self, reused: Sequence[CaseKey], lines: bytes, total: int) -> None:
         """Write the header of a session of `total` cases, unless the file has all of them and is complete.
 
         From then on a file that is not completed is seen to be interrupted, and only the lines of this session count.
@@ -482,7 +482,7 @@ class ResultsFile:
         self.close()
 
 
-def _reused_lines(units: Iterable[Unit]) -> Iterator[bytes]:
+def _reused_lines(units: Iterable[CaseKey]) -> Iterator[bytes]:
     """Yield a line for the units of each trial and agent."""
     places: dict[tuple[int | None, str | None], list[list[int]]] = {}
     for place, trial, agent in units:
@@ -495,7 +495,7 @@ def _reused_lines(units: Iterable[Unit]) -> Iterator[bytes]:
         yield json_text({"reused": ranges, **drop_none({"trial": trial, "agent": agent})}).encode() + b"\n"
 
 
-def head_of(unit: Unit, golden: int | None = None) -> bytes:
+def head_of(unit: CaseKey, golden: int | None = None) -> bytes:
     """Return the beginning of the line of a unit."""
     named = drop_none({"trial": unit.trial, "agent": unit.agent, "golden": golden})
     return json_text({"case": unit.place, **named})[:-1].encode()

@@ -21,7 +21,7 @@ NO_AGENTS: Final[Sequence[str | None]] = (None,)
 """The agents of an evaluation without several."""
 
 
-class Unit(NamedTuple):
+class CaseKey(NamedTuple):
     """A case, or a golden in one trial with one agent; see `Row`."""
 
     place: int
@@ -49,9 +49,9 @@ class Row(NamedTuple):
     is_outline: bool = False
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> CaseKey:
         """What all rows of one run of the app share."""
-        return Unit(self.place, self.trial, self.agent)
+        return CaseKey(self.place, self.trial, self.agent)
 
     @property
     def error(self) -> str | None:
@@ -126,7 +126,7 @@ class _Column:
     position: int
     name: str
     threshold: float
-    units: frozenset[Unit]
+    units: frozenset[CaseKey]
 
     def applies(self, row: Row) -> bool:
         """Return whether the metric measures a row."""

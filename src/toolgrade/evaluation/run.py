@@ -13,7 +13,7 @@ from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
 from toolgrade.calls import ToolCallParams
 from toolgrade.cases import AnyCase
 from toolgrade.errors import ConfigurationError, InvalidDataError, MetricAssertionError
-from toolgrade.evaluation.execute import PARTIAL, Files, Options, Target, run_evaluation, run_evaluation_async
+from toolgrade.evaluation.execute import PARTIAL, EvaluationOptions, Files, Target, run_evaluation, run_evaluation_async
 from toolgrade.evaluation.measuring import checked_metrics
 from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
@@ -108,7 +108,7 @@ def evaluate(
         >>> print(report.passed, report.summaries[0].mean)
         False 0.75
     """
-    return run_evaluation(Options(**locals()))  # they have the same names
+    return run_evaluation(EvaluationOptions(**locals()))  # they have the same names
 
 
 async def evaluate_async(
@@ -145,7 +145,7 @@ async def evaluate_async(
         >>> report.summaries[0].mean
         1.0
     """
-    return await run_evaluation_async(Options(**locals()))  # they have the same names
+    return await run_evaluation_async(EvaluationOptions(**locals()))  # they have the same names
 
 
 def partial_report(stopped: BaseException) -> Report | None:

@@ -21,13 +21,13 @@ from toolgrade.evaluation.case_json import encode_case
 from toolgrade.evaluation.measuring import checked_result, is_batched, measure_in_thread, waits
 from toolgrade.evaluation.observed_app import ObservedApp, Pending
 from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
-from toolgrade.evaluation.rows import Row, Unit
+from toolgrade.evaluation.rows import CaseKey, Row
 from toolgrade.metrics import Metric, MetricLike
 from toolgrade.report import Report
 from toolgrade.result import MetricResult, errored_result
 
 if TYPE_CHECKING:
-    from toolgrade.evaluation.files import Item
+    from toolgrade.evaluation.files import FileCase
 
 
 @dataclass(frozen=True)
@@ -40,26 +40,26 @@ class Source:
     """
 
     items: Mapping[int, Any] | Sequence[Any]
-    prepare: Callable[[Unit], Awaitable[Sequence[Pending]]]
+    prepare: Callable[[CaseKey], Awaitable[Sequence[Pending]]]
     runs_agent: bool = True
     agents: Sequence[str | None] = (None,)
-    recorded: Mapping[Unit, tuple[int | None, Item]] | None = None
+    recorded: Mapping[CaseKey, tuple[int | None, FileCase]] | None = None
 
 
 def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike]) -> Source:
     """Return the source of cases that exist already."""
 
-    async def prepare(unit: Unit) -> Sequence[Pending]:
+    async def prepare(unit: CaseKey) -> Sequence[Pending]:
         return [Pending(cases[unit.place], metrics)]
 
     return Source(cases, prepare, runs_agent=False)
 
 
-def recorded_source(accepted: Iterable[tuple[Unit, int | None, Item]], metrics: Sequence[MetricLike]) -> Source:
+def recorded_source(accepted: Iterable[tuple[CaseKey, int | None, FileCase]], metrics: Sequence[MetricLike]) -> Source:
     """Return the source of the cases of files."""
     recorded = {unit: (golden, item) for unit, golden, item in accepted}
 
-    async def prepare(unit: Unit) -> Sequence[Pending]:
+    async def prepare(unit: CaseKey) -> Sequence[Pending]:
         _, (tag, case, _) = recorded[unit]
         return [Pending(case, metrics, error=tag.error if tag.problems else None)]
 
@@ -71,7 +71,7 @@ def agent_source(
 ) -> Source:
     """Return the source of goldens that agents answer; a single one has no name."""
 
-    async def prepare(unit: Unit) -> Sequence[Pending]:
+    async def prepare(unit: CaseKey) -> Sequence[Pending]:
         return [Pending(await run_golden(goldens[unit.place], agents[unit.agent]), metrics)]
 
     return Source(goldens, prepare, agents=list(agents))
@@ -80,7 +80,7 @@ def agent_source(
 def app_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: ObservedApp) -> Source:
     """Return the source of goldens that an app of observed functions answers; its components are measured too."""
 
-    async def prepare(unit: Unit) -> Sequence[Pending]:
+    async def prepare(unit: CaseKey) -> Sequence[Pending]:
         return await app.ask(goldens[unit.place], unit.place, metrics)
 
     return Source(goldens, prepare)
@@ -99,7 +99,9 @@ class Session:
     builder: ReportBuilder
     limit: int
     is_async: bool
-    _early_results: dict[Unit, dict[int, MetricResult]] = field(default_factory=dict[Unit, "dict[int, MetricResult]"])
+    _early_results: dict[CaseKey, dict[int, MetricResult]] = field(
+        default_factory=dict[CaseKey, "dict[int, MetricResult]"]
+    )
     _is_stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -111,7 +113,7 @@ class Session:
             [*source.recorded]
             if source.recorded is not None
             else [
-                Unit(place, trial, agent)
+                CaseKey(place, trial, agent)
                 for trial in numbers
                 for agent in source.agents
                 for place in range(len(source.items))
@@ -127,8 +129,8 @@ class Session:
         self.remaining = [unit for unit in self.units if unit not in self.builder]
         self._metric_lock = asyncio.Lock()
 
-    def _resume_recorded(self, recorded: Mapping[Unit, tuple[int | None, Item]]) -> None:
-        reused: list[Unit] = []
+    def _resume_recorded(self, recorded: Mapping[CaseKey, tuple[int | None, FileCase]]) -> None:
+        reused: list[CaseKey] = []
         lines: list[bytes] = []
         for unit, (golden, item) in recorded.items():
             row = Row(item.case, unit.place, unit.trial, golden=golden)
@@ -218,7 +220,7 @@ class Session:
         if self._is_stopped:
             raise asyncio.CancelledError
 
-    async def _measure(self, unit: Unit, pending: Pending) -> Row:
+    async def _measure(self, unit: CaseKey, pending: Pending) -> Row:
         results = self._early_results.pop(unit, {})
         if pending.error is not None:
             results = {
@@ -239,7 +241,7 @@ class Session:
         async with self._metric_lock:
             return await asyncio.to_thread(measure_in_thread, metric, case)
 
-    def _row(self, unit: Unit, pending: Pending, results: Mapping[int, MetricResult]) -> Row:
+    def _row(self, unit: CaseKey, pending: Pending, results: Mapping[int, MetricResult]) -> Row:
         component = pending.component
         names = self.builder.names if component is None else unique_labels([one.label for one in pending.metrics])
         renamed = tuple(results[index].renamed(name) for index, name in enumerate(names))
@@ -250,10 +252,10 @@ class Session:
         source = f"{component.source} ({thresholds})"
         return Row(pending.case, unit.place, unit.trial, component.name, source, renamed, unit.agent)
 
-    def _store(self, unit: Unit, rows: list[Row]) -> None:
+    def _store(self, unit: CaseKey, rows: list[Row]) -> None:
         self.builder.store(unit, rows, self._rest(unit, rows))
 
-    def _rest(self, unit: Unit, rows: list[Row]) -> bytes:
+    def _rest(self, unit: CaseKey, rows: list[Row]) -> bytes:
         """Return the end of the line of a unit in the file of results, if there is one."""
         if not self._hashes:
             return b""

@@ -43,7 +43,7 @@ _Keyword: TypeAlias = "Callable[[Any, Any, Any, Any], Iterable[Any] | None]"
 """A keyword in jsonschema: yields the errors of a validator, the keyword's value, a value and the schema around."""
 
 
-class _Options(NamedTuple):
+class _CheckOptions(NamedTuple):
     """In place of jsonschema's own checker of formats: whether they are checked, and how many schemas are around."""
 
     formats: bool
@@ -152,7 +152,7 @@ def _validator(draft: Any, schema: Any, *, formats: bool) -> Validator:
         registry = import_module("jsonschema_specifications").REGISTRY.with_resource(uri, resource).crawl()
     except (RecursionError, ValueError, LookupError) as error:
         raise BrokenSchemaError(f"an $id in it cannot be used ({type(error).__name__})") from error
-    return Validator(schema, draft(quiet, format_checker=_Options(formats), _resolver=registry.resolver(uri)))
+    return Validator(schema, draft(quiet, format_checker=_CheckOptions(formats), _resolver=registry.resolver(uri)))
 
 
 @lru_cache
@@ -182,10 +182,10 @@ def _draft(name: str | None) -> Any:
     def evolve(self: Any, schema: Any, _resolver: Any = None) -> Any:
         # jsonschema's own changes the class where a schema has `$schema`, to one without limits.
         current_budget().spend(1, "a schema")
-        options: _Options = self.format_checker
+        options: _CheckOptions = self.format_checker
         if options.depth == _MOST_APPLIED:
             raise BrokenSchemaError("it is nested too deeply, or a $ref in it leads back to itself")
-        options = _Options(options.formats, options.depth + 1)
+        options = _CheckOptions(options.formats, options.depth + 1)
         return draft(schema, format_checker=options, _resolver=_resolver or self._resolver)
 
     def paid_descend(self: Any, instance: Any, schema: Any, **where: Any) -> Any:

@@ -137,10 +137,10 @@ def _each_has_one(items: Sequence[Any], partners: Sequence[Any], pair: Callable[
     budget.spend(len(items) * len(partners), "a matcher of lists")
     choices = [{index for index, partner in enumerate(partners) if pair(item, partner)} for item in items]
     holders: dict[int, int] = {}
-    return all(_place(item, choices, holders, budget) for item in range(len(items)))
+    return all(_assign(item, choices, holders, budget) for item in range(len(items)))
 
 
-def _place(start: int, choices: Sequence[set[int]], holders: dict[int, int], budget: Budget) -> bool:
+def _assign(start: int, choices: Sequence[set[int]], holders: dict[int, int], budget: Budget) -> bool:
     """Give an item a partner that `holders` maps to it, and move others where needed; return whether that is possible.
 
     A breadth-first augmenting path (Kuhn 1955): an item may fit several partners, so the first one could be wrong.

@@ -15,7 +15,7 @@ from toolgrade._internal.markers import MARK
 from toolgrade._internal.text import short_json
 from toolgrade.errors import InvalidDataError
 from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern, credit_of, holds_matcher
-from toolgrade.matching.json_compare import ABSENT, Absent, json_equal
+from toolgrade.matching.json_compare import ABSENT, AbsentType, json_equal
 
 MATCHERS: Final[dict[str, type[Matcher]]] = {}
 """The matchers by the name of their JSON form; each class registers itself."""
@@ -58,7 +58,7 @@ class Matcher(ValuePattern):
 
     def credit(self, value: Any) -> Ratio | None:
         """Return 1 if a value is accepted, else 0; a missing value gives 0."""
-        return ONE if not isinstance(value, Absent) and self.accepts(value) else ZERO
+        return ONE if not isinstance(value, AbsentType) and self.accepts(value) else ZERO
 
     @property
     def complete(self) -> bool:

@@ -13,7 +13,7 @@ from toolgrade._internal.json import MAX_DEPTH, is_deeper
 from toolgrade.expect.matcher import ValueMatcher
 from toolgrade.expect.value_matchers import normalized_text
 from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, holds_matcher
-from toolgrade.matching.json_compare import Absent, frozen
+from toolgrade.matching.json_compare import AbsentType, frozen
 
 _NUMBER: Final = re.compile(r"[+-]?(0|[1-9][0-9]{0,299})(\.[0-9]{1,300})?")
 """A decimal number. A text with leading zeros, such as a postal code, is not a number."""
@@ -42,7 +42,7 @@ class SameMeaning(ValueMatcher, kind="same_meaning"):
 
     def credit(self, value: Any) -> Ratio | None:
         """Return 1 for the same meaning, the share of common items for two lists of plain values, else 0."""
-        if isinstance(value, Absent):
+        if isinstance(value, AbsentType):
             return ZERO
         if not (is_plain_list(self.value) and is_plain_list(value)):
             return ONE if self.accepts(value) else ZERO

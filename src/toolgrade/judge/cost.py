@@ -52,7 +52,7 @@ class Price(Model):
         >>> judge = Judge("gpt-4.1", prices={"gpt-4.1": Price(input=2.0, output=8.0)})
         >>> text = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
         >>> reply = Reply(text=text, usage={"input_tokens": 1000, "output_tokens": 100})
-        >>> judge.keep(sample_prompt(), reply).cost
+        >>> judge.store(sample_prompt(), reply).cost
         0.0028
     """
 
@@ -122,11 +122,11 @@ class Spent:
     money: float = 0.0
 
 
-class Budget:
+class SpendingLimit:
     """A limit on tokens and money; `None` for no limit.
 
     A request reserves its estimated cost before it is sent, so that parallel requests do not overspend together, and
-    settles the real cost afterwards. The estimate is the highest cost of a request so far, or the caller's guess if
+    charges the real cost afterwards. The estimate is the highest cost of a request so far, or the caller's guess if
     that is higher. A single request can still cost more than any before it.
     """
 
@@ -140,7 +140,7 @@ class Budget:
         self._highest = Spent()
 
     def reserve(self, guess: Spent) -> Spent | None:
-        """Reserve the cost of a request; return it, to be settled, or `None` if the budget does not allow it."""
+        """Reserve the cost of a request; return it, to be charged, or `None` if the budget does not allow it."""
         with self._lock:
             tokens, money = max(guess.tokens, self._highest.tokens), max(guess.money, self._highest.money)
             reserved = Spent(self._reserved.tokens + tokens, self._reserved.money + money)
@@ -149,7 +149,7 @@ class Budget:
             self._reserved = reserved
             return Spent(tokens, money)
 
-    def settle(self, reserved: Spent, cost: Spent) -> None:
+    def charge(self, reserved: Spent, cost: Spent) -> None:
         """Replace a reservation by the real cost."""
         with self._lock:
             self._reserved = Spent(self._reserved.tokens - reserved.tokens, self._reserved.money - reserved.money)

@@ -288,7 +288,7 @@ class Judge:
                 keys.add(key)
                 yield prompt, self.cached(prompt)
 
-    def keep(self, prompt: Prompt, reply: Reply) -> PromptResult:
+    def store(self, prompt: Prompt, reply: Reply) -> PromptResult:
         """Return the result of a reply, and cache the reply if it holds a verdict."""
         result = self._result(prompt, reply)
         # A refusal or a truncated answer is not cached: asked again, the model may give a verdict.
@@ -366,7 +366,7 @@ class Judge:
         except Exception as error:  # noqa: BLE001 - the model may be anybody's code
             problem = without_keys(f"{type(error).__name__}: {error}")
             return self._failure(prompt, JudgeError(problem, JudgeOutcome.TRANSIENT, attempts=1))
-        return self.keep(prompt, reply)
+        return self.store(prompt, reply)
 
     def _result(self, prompt: Prompt, reply: Reply) -> PromptResult:
         try:

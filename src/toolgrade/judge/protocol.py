@@ -111,7 +111,7 @@ class Reply(Model):
         >>> from toolgrade.judge import Judge, Reply
         >>> from toolgrade.testing import sample_prompt
         >>> text = '{"evidence": ["c1"], "reasoning": "The user asked for Paris.", "verdict": "yes"}'
-        >>> result = Judge("gpt-4.1").keep(sample_prompt(), Reply(text=text))
+        >>> result = Judge("gpt-4.1").store(sample_prompt(), Reply(text=text))
         >>> result.verdict.decision.value, result.verdict.rationale
         ('yes', 'The user asked for Paris.')
     """

@@ -101,7 +101,7 @@ class Replies:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartScore:
     """One score, in [0, 1], with its bounds and coverage; the score is `None` where nothing was decided.
 
     `low` and `high` are the scores if every open question were answered no, or yes. `decided` of `total` questions have
@@ -126,7 +126,7 @@ class Judgement:
 
     units: tuple[UnitResult, ...]
     questions: tuple[JudgeQuestion, ...]
-    parts: Mapping[str, Part]
+    parts: Mapping[str, PartScore]
     failures: Mapping[str, str]
     if_failed_no: Mapping[str, float]
     if_failed_yes: Mapping[str, float]
@@ -154,7 +154,7 @@ def judgement_of(replies: Replies) -> Judgement:
     case, remaining = replies.questions, iter(replies.results)
     samples = case.judge.samples
     questions = tuple(
-        question if question.evidence is None else _settled(question, list(islice(remaining, samples)), case.tools)
+        question if question.evidence is None else _answered(question, list(islice(remaining, samples)), case.tools)
         for question in case.listed
     )
     # The canaries were asked last, so their answers are what is left.
@@ -268,7 +268,7 @@ def _missing_tools(agreeing: Sequence[Verdict], tools: Sequence[ToolSpec]) -> tu
     return tuple(tools[int(tool[1:]) - 1].name for tool in missing)
 
 
-def _settled(question: JudgeQuestion, results: Sequence[PromptResult], tools: Sequence[ToolSpec]) -> JudgeQuestion:
+def _answered(question: JudgeQuestion, results: Sequence[PromptResult], tools: Sequence[ToolSpec]) -> JudgeQuestion:
     """Return the question as answered by the majority of its samples; those without a verdict have no vote."""
     verdicts = [result.verdict for result in results if result.verdict is not None]
     if not verdicts:
@@ -310,7 +310,7 @@ def _judge_info(judge: Judge, results: Sequence[PromptResult], *, is_compromised
     return info
 
 
-def _unit_scores(answers: Sequence[QuestionResult], failed: bool | None = None) -> dict[str, Part]:
+def _unit_scores(answers: Sequence[QuestionResult], failed: bool | None = None) -> dict[str, PartScore]:
     """Return the selection score of a unit, and the argument score of one with calls whose arguments were judged.
 
     `failed` is the answer to the questions on which the judge failed, `None` to leave them open.
@@ -326,7 +326,7 @@ def _unit_scores(answers: Sequence[QuestionResult], failed: bool | None = None) 
     return {**parts, "arguments": part_of(decisions["arguments"])} if decisions["arguments"] else parts
 
 
-def selection_part(calls: Sequence[bool | None], missing: int | None) -> Part:
+def selection_part(calls: Sequence[bool | None], missing: int | None) -> PartScore:
     """Return the selection score of a unit: yes / (yes + no).
 
     `calls` says of each call whether it was right, `None` where that is open. Each of the `missing` calls adds a no;
@@ -339,29 +339,29 @@ def selection_part(calls: Sequence[bool | None], missing: int | None) -> Part:
     return replace(part, decided=len(calls) - calls.count(None) + (not is_open), total=len(calls) + 1)
 
 
-def part_of(answers: Sequence[bool | None], missing: int = 0, open_missing: int = 0) -> Part:
+def part_of(answers: Sequence[bool | None], missing: int = 0, open_missing: int = 0) -> PartScore:
     """Return the score of some answers and missing calls: yes / (yes + no)."""
     yes, no, undecided = answers.count(True), answers.count(False) + missing, answers.count(None)
     score = yes / (yes + no) if yes + no else None
     low, high = yes / (yes + no + undecided + open_missing), (yes + undecided) / (yes + no + undecided)
-    return Part(score, low, high, len(answers) - undecided, len(answers))
+    return PartScore(score, low, high, len(answers) - undecided, len(answers))
 
 
-def mean_part(parts: Sequence[Part]) -> Part:
+def mean_part(parts: Sequence[PartScore]) -> PartScore:
     """Return the mean over the decided units; bounds and coverage are over all units."""
     score = mean_of([part.score for part in parts if part.score is not None])
     low = fsum(part.low for part in parts) / len(parts)
     high = fsum(part.high for part in parts) / len(parts)
-    return Part(score, low, high, sum(part.decided for part in parts), sum(part.total for part in parts))
+    return PartScore(score, low, high, sum(part.decided for part in parts), sum(part.total for part in parts))
 
 
-def _means(units: Sequence[Mapping[str, Part]]) -> dict[str, Part]:
+def _means(units: Sequence[Mapping[str, PartScore]]) -> dict[str, PartScore]:
     """Return the mean of each score that a unit has."""
     names = [name for name in _CRITERIA if any(name in unit for unit in units)]
     return {name: mean_part([unit[name] for unit in units if name in unit]) for name in names}
 
 
-def _scores_of(parts: Mapping[str, Part]) -> dict[str, float]:
+def _scores_of(parts: Mapping[str, PartScore]) -> dict[str, float]:
     return {name: part.score for name, part in parts.items() if part.score is not None}
 
 

@@ -21,7 +21,7 @@ from toolgrade.linting.findings import LintFinding, LintKind
 from toolgrade.linting.json_locations import Spot
 from toolgrade.linting.schema_fit import Tools, suggestion
 from toolgrade.matching.argument_pattern import ONE, Template, holds_matcher
-from toolgrade.matching.json_compare import ABSENT, Absent
+from toolgrade.matching.json_compare import ABSENT, AbsentType
 from toolgrade.metrics.call_filter import CallFilter
 from toolgrade.metrics.called_tools import has_failed, status_of
 from toolgrade.metrics.effect_verbs import guess_effect
@@ -43,7 +43,7 @@ _NAME_KEYS: dict[type, tuple[str, str]] = {Expect: ("expect", "expects"), Forbid
 
 
 @dataclass(frozen=True)
-class _Place:
+class _LocatedItem:
     """An item of a plan, its location, and the forbidden calls that apply to it."""
 
     item: PlanItem
@@ -86,7 +86,7 @@ class _PlanCheck:
         for place in _places(self.plan.calls, self.spot.at("plan")):
             yield from self._item(place.item, place)
 
-    def _item(self, item: PlanItem, place: _Place) -> Iterator[LintFinding]:
+    def _item(self, item: PlanItem, place: _LocatedItem) -> Iterator[LintFinding]:
         if isinstance(item, OneOf):
             spots = [inside for _, inside in _nested(item, place.spot)]
             yield from _same_alternatives(item.alternatives, spots, "is the same as")
@@ -95,7 +95,7 @@ class _PlanCheck:
         else:
             yield from self._call(item, place)
 
-    def _call(self, call: ToolCall | Expect | Forbid, place: _Place) -> Iterator[LintFinding]:
+    def _call(self, call: ToolCall | Expect | Forbid, place: _LocatedItem) -> Iterator[LintFinding]:
         yield from _literal_matchers(call, place.spot) if isinstance(call, ToolCall) else _no_effect(call, place.spot)
         arguments = self._arguments(call)
         if not isinstance(call, Forbid):
@@ -133,10 +133,10 @@ class _PlanCheck:
         """Return the arguments that a metric compares: an object, a template, or `ABSENT`."""
         alone = replace(call, label=None, after=()) if isinstance(call, Expect) else call
         layout = next(variants_of(Plan([alone], tools=self.plan.tools)))
-        patterns = [want for want, _ in layout.forbidden] or layout.entries[0].patterns
+        patterns = [pattern for pattern, _ in layout.forbidden] or layout.entries[0].patterns
         return patterns[0].item.arguments
 
-    def _forbidden(self, call: ToolCall | Expect, arguments: Any, place: _Place) -> Iterator[LintFinding]:
+    def _forbidden(self, call: ToolCall | Expect, arguments: Any, place: _LocatedItem) -> Iterator[LintFinding]:
         for forbid, spot in place.forbidden:
             if self._covers(forbid.name, call.name) and _hits(self._arguments(forbid), arguments):
                 message = f"is forbidden by {spot.path}, so a call exactly as expected scores 0"
@@ -180,12 +180,14 @@ def _accepting(name: Name) -> Callable[[str], bool]:
     return name.accepts if isinstance(name, Matcher) else partial(eq, name)
 
 
-def _places(items: Sequence[PlanItem], spot: Spot, forbidden: tuple[tuple[Forbid, Spot], ...] = ()) -> Iterator[_Place]:
+def _places(
+    items: Sequence[PlanItem], spot: Spot, forbidden: tuple[tuple[Forbid, Spot], ...] = ()
+) -> Iterator[_LocatedItem]:
     """Yield all items, also nested ones, with their locations and the forbidden calls that apply to them."""
     located = [(item, spot.at(index)) for index, item in enumerate(items)]
     forbidden += tuple((item, at) for item, at in located if isinstance(item, Forbid))
     for item, at in located:
-        yield _Place(item, at, forbidden)
+        yield _LocatedItem(item, at, forbidden)
         for inner, where in _nested(item, at):
             yield from _places(inner, where, forbidden)
 
@@ -264,9 +266,9 @@ def _argument(call: ToolCall | Expect | Forbid, spot: Spot, keys: tuple[str | in
     return spot.at("input_parameters").under(*keys)
 
 
-def _hits(forbidden: Template | Absent, arguments: Any) -> bool:
+def _hits(forbidden: Template | AbsentType, arguments: Any) -> bool:
     """Return whether a call exactly as expected is certainly forbidden."""
-    if isinstance(forbidden, Absent):
+    if isinstance(forbidden, AbsentType):
         return True
     tree = getattr(arguments, "tree", arguments)
     return isinstance(tree, dict) and not holds_matcher(tree) and forbidden.surely_fits(tree)

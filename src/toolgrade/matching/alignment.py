@@ -11,14 +11,14 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from toolgrade.matching.argument_pattern import ONE, Ratio, Template
-from toolgrade.matching.json_compare import Absent, Difference, argument_differences
+from toolgrade.matching.json_compare import AbsentType, Difference, argument_differences
 
 Denominator: TypeAlias = Literal["expected", "called", "longest", "f1"]
 """What the matched weight is divided by: the number of expected calls (recall), of called ones (precision), the larger
 of the two, or their mean (F1)."""
 
 
-class Item(NamedTuple):
+class CallItem(NamedTuple):
     """A call as the matching algorithms compare it.
 
     Attributes:
@@ -30,8 +30,8 @@ class Item(NamedTuple):
     """
 
     name: str
-    type: str | Absent | None
-    arguments: dict[str, Any] | Template | str | Absent
+    type: str | AbsentType | None
+    arguments: dict[str, Any] | Template | str | AbsentType
     output: Any
 
 
@@ -240,7 +240,7 @@ class Alignment(_Scores):
         return plain
 
 
-class Details(NamedTuple):
+class PairDetails(NamedTuple):
     """What a pair shows; see `Pair`."""
 
     differences: tuple[Difference, ...] = ()
@@ -249,9 +249,9 @@ class Details(NamedTuple):
     respelled: tuple[Difference, ...] = ()
 
 
-_NO_DETAILS: Final = Details()
+_NO_DETAILS: Final = PairDetails()
 
-Evidence: TypeAlias = "tuple[bytes, bytes] | Details"
+Evidence: TypeAlias = "tuple[bytes, bytes] | PairDetails"
 """What a pair shows: two argument objects, serialized by `marshal`, in which nothing else matters; or the details,
 where a matcher, which may be the code of a user, had to be asked."""
 
@@ -308,7 +308,7 @@ class Matching(_Scores):
     @property
     def has_details(self) -> bool:
         """Whether the details of some pair were made when the calls were compared."""
-        return any(isinstance(evidence, Details) for evidence in self.evidence.values())
+        return any(isinstance(evidence, PairDetails) for evidence in self.evidence.values())
 
     def placed(self, expected: Sequence[int], called: Sequence[int]) -> Matching:
         """Return this alignment of a selection of calls with the positions of the calls in the case.
@@ -360,8 +360,8 @@ class Matching(_Scores):
         for slot in sorted(calls):
             numerator, denominator = self.ratios.get(slot, ONE)
             details = self.evidence.get(slot, _NO_DETAILS)
-            if not isinstance(details, Details):
-                details = Details(tuple(argument_differences(*map(marshal.loads, details))))
+            if not isinstance(details, PairDetails):
+                details = PairDetails(tuple(argument_differences(*map(marshal.loads, details))))
             pairs.append(Pair(slot, calls[slot], numerator / denominator, *details, self.breaks.get(slot)))
         return tuple(pairs)
 

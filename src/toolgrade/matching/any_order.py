@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from toolgrade._internal.budget import current_budget
 from toolgrade.errors import LimitError
-from toolgrade.matching.alignment import Item, Partners
+from toolgrade.matching.alignment import CallItem, Partners
 from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio
 from toolgrade.matching.assignment import cheapest
-from toolgrade.matching.call_similarity import Comparison
+from toolgrade.matching.call_similarity import CallScores
 
 if TYPE_CHECKING:
     from toolgrade.matching.slots import Slot
@@ -46,8 +46,8 @@ class Board:
 
     def __init__(
         self,
-        patterns: Sequence[Item],
-        called: Sequence[Item],
+        patterns: Sequence[CallItem],
+        called: Sequence[CallItem],
         slots: Sequence[Slot] = (),
         steps: Sequence[int | None] = (),
         *,
@@ -62,7 +62,7 @@ class Board:
         """The position of the first pattern of each slot among those of all."""
         self._names = self._accepted_names() if slots else [(item.name,) for item in patterns]
         names = {name for names in self._names for name in names}
-        self.sides = Comparison(patterns, called, names, arguments=arguments, output=output)
+        self.sides = CallScores(patterns, called, names, arguments=arguments, output=output)
         self.leveled: frozenset[int] = frozenset()
         self.limited: frozenset[int] = frozenset()
         if not all(slot.required for slot in slots):

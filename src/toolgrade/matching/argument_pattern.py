@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeGuard
 
 from toolgrade._internal.json import json_items
-from toolgrade.matching.json_compare import ABSENT, Absent, Difference, Path, json_equal, mean
+from toolgrade.matching.json_compare import ABSENT, AbsentType, Difference, Path, json_equal, mean
 from toolgrade.matching.redacted_values import has_mark, is_hidden
 
 Ratio = tuple[int, int]
@@ -170,48 +170,52 @@ def _objects(
     return ONE if ratios.count(ONE) == len(ratios) else mean(0, ratios, len(ratios))
 
 
-def _key_credit(want: Any, value: Any, path: Path, mismatches: Mismatches | None) -> Ratio | None:
+def _key_credit(expected: Any, value: Any, path: Path, mismatches: Mismatches | None) -> Ratio | None:
     """Return the credit of one key, `None` if it does not count."""
-    if type(want) is dict and type(value) is dict:
-        return _objects(want, value, path, mismatches=mismatches)
-    if _hidden(want, value):
+    if type(expected) is dict and type(value) is dict:
+        return _objects(expected, value, path, mismatches=mismatches)
+    if _hidden(expected, value):
         if mismatches is not None:
             mismatches.hidden.append(path)
         return None
-    credit = credit_of(want, value)
+    credit = credit_of(expected, value)
     if mismatches is None:
         return credit
     if credit in (None, ONE):
-        mismatches.respelled.extend(_respelled(want, value, path))
+        mismatches.respelled.extend(_respelled(expected, value, path))
     else:
-        mismatches.differences.append(_difference(want, value, path))
+        mismatches.differences.append(_difference(expected, value, path))
     return credit
 
 
-def _respelled(want: Any, value: Any, path: Path) -> Iterator[Difference]:
+def _respelled(expected: Any, value: Any, path: Path) -> Iterator[Difference]:
     """Yield the places where a fitting value has another spelling than the expected one."""
-    if is_pattern(want):
+    if is_pattern(expected):
         # An equal value has the same spelling. Patterns by meaning keep the expected value in `value`.
-        if want.by_meaning and not isinstance(value, Absent) and not json_equal(getattr(want, "value", None), value):
-            yield Difference("equal_by_meaning", path, want, value)
+        if (
+            expected.by_meaning
+            and not isinstance(value, AbsentType)
+            and not json_equal(getattr(expected, "value", None), value)
+        ):
+            yield Difference("equal_by_meaning", path, expected, value)
         return
     others = dict(json_items(value))
-    for key, item in json_items(want):
+    for key, item in json_items(expected):
         yield from _respelled(item, others.get(key, ABSENT), (*path, key))
 
 
-def _hidden(want: Any, value: Any) -> bool:
+def _hidden(expected: Any, value: Any) -> bool:
     """Return whether two values cannot be compared because of what is redacted in one of them."""
-    if is_pattern(want):
-        return want.reads_value and has_mark(value)
-    return is_hidden(want) or is_hidden(value)
+    if is_pattern(expected):
+        return expected.reads_value and has_mark(value)
+    return is_hidden(expected) or is_hidden(value)
 
 
-def _difference(want: Any, value: Any, path: Path) -> Difference:
-    if isinstance(value, Absent):
-        return Difference("missing_argument", path, want, ABSENT)
+def _difference(expected: Any, value: Any, path: Path) -> Difference:
+    if isinstance(value, AbsentType):
+        return Difference("missing_argument", path, expected, ABSENT)
     # A pattern that accepts a missing key, rejects this value, and did not read it: it forbids the argument.
-    is_forbidden = is_pattern(want) and want.credit(ABSENT) is None and not want.reads_value
-    if is_forbidden or isinstance(want, Absent):
+    is_forbidden = is_pattern(expected) and expected.credit(ABSENT) is None and not expected.reads_value
+    if is_forbidden or isinstance(expected, AbsentType):
         return Difference("extra_argument", path, ABSENT, value)
-    return Difference("wrong_argument", path, want, value)
+    return Difference("wrong_argument", path, expected, value)

@@ -23,11 +23,11 @@ from operator import eq
 from typing import Any, Final, NamedTuple
 
 from toolgrade._internal.markers import REDACTED
-from toolgrade.matching.alignment import Details, Evidence, Item
+from toolgrade.matching.alignment import CallItem, Evidence, PairDetails
 from toolgrade.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template, fits, is_pattern
 from toolgrade.matching.json_compare import (
     ABSENT,
-    Absent,
+    AbsentType,
     Difference,
     argument_differences,
     forms_equal,
@@ -38,14 +38,14 @@ from toolgrade.matching.json_compare import (
 )
 from toolgrade.matching.redacted_values import has_mark, place, without_marks
 
-_IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), Absent})
+_IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), AbsentType})
 _MANY_PAIRS: Final = 64
 """Pairs from which it pays to bring all values into one order of keys."""
 _FEW_PAIRS: Final = 2048
 """Pairs up to which values are compared with each other sooner than a key of each is made."""
 
 
-class Comparison:
+class CallScores:
     """The two sides of a case, and which fields of them are compared.
 
     Args:
@@ -62,8 +62,8 @@ class Comparison:
 
     def __init__(
         self,
-        expected: Sequence[Item],
-        called: Sequence[Item],
+        expected: Sequence[CallItem],
+        called: Sequence[CallItem],
         names: Container[str],
         *,
         arguments: bool,
@@ -116,7 +116,7 @@ class Comparison:
         expected, called = self.expected[e], self.called[c]
         if self._differs_elsewhere(expected, called):
             return ZERO
-        if not self.arguments or isinstance(expected.arguments, Absent) or isinstance(called.arguments, Absent):
+        if not self.arguments or isinstance(expected.arguments, AbsentType) or isinstance(called.arguments, AbsentType):
             return ONE
         return self._argument_ratio(expected.arguments, called.arguments)
 
@@ -146,18 +146,18 @@ class Comparison:
             return similarity(left, right)
         return ratio
 
-    def _differs_elsewhere(self, e: Item, c: Item) -> bool:
+    def _differs_elsewhere(self, e: CallItem, c: CallItem) -> bool:
         """Return whether types or outputs differ: the whole pair is then 0, whatever the arguments share."""
         return self.types_differ(e, c) or self._outputs_differ(e, c)
 
     @staticmethod
-    def types_differ(e: Item, c: Item) -> bool:
+    def types_differ(e: CallItem, c: CallItem) -> bool:
         """Return whether an expected call has a type, and the called one another."""
-        return e.type is not None and c.type != e.type and not isinstance(c.type, Absent)
+        return e.type is not None and c.type != e.type and not isinstance(c.type, AbsentType)
 
-    def _outputs_differ(self, e: Item, c: Item) -> bool:
+    def _outputs_differ(self, e: CallItem, c: CallItem) -> bool:
         """Return whether outputs are compared, are known on both sides, and differ."""
-        if not self.output or isinstance(e.output, Absent) or isinstance(c.output, Absent):
+        if not self.output or isinstance(e.output, AbsentType) or isinstance(c.output, AbsentType):
             return False
         if self._holds_mark(e.output, c.output):
             return False
@@ -186,16 +186,16 @@ class Comparison:
         expected, called = self.expected[e], self.called[c]
         not_compared = self._uncaptured(expected, called)
         if ratio == ONE and not self.marked and not self._by_meaning:
-            return Details((), not_compared) if not_compared else None
+            return PairDetails((), not_compared) if not_compared else None
         differences, redacted, respelled = self._differences(expected, called)
-        return Details(
+        return PairDetails(
             () if ratio == ONE else _copied(differences),
             (*not_compared, *redacted),
             tuple(redacted),
             _copied(respelled),
         )
 
-    def _uncaptured(self, e: Item, c: Item) -> tuple[str, ...]:
+    def _uncaptured(self, e: CallItem, c: CallItem) -> tuple[str, ...]:
         """Return the fields that the expected call compares and the recording lacks."""
         fields = {
             "input_parameters": self.arguments and c.arguments is ABSENT and e.arguments is not ABSENT,
@@ -204,7 +204,7 @@ class Comparison:
         }
         return tuple(field for field, is_uncaptured in fields.items() if is_uncaptured)
 
-    def _differences(self, e: Item, c: Item) -> tuple[list[Difference], list[str], list[Difference]]:
+    def _differences(self, e: CallItem, c: CallItem) -> tuple[list[Difference], list[str], list[Difference]]:
         """Return the differences of two calls, the redacted places, and other spellings of equal values."""
         arguments = self._mismatches(e.arguments, c.arguments)
         differences = arguments.differences
@@ -217,9 +217,9 @@ class Comparison:
             redacted.append("output")
         return differences, redacted, arguments.respelled
 
-    def _mismatches(self, expected: dict[str, Any] | Template | str | Absent, called: object) -> Mismatches:
+    def _mismatches(self, expected: dict[str, Any] | Template | str | AbsentType, called: object) -> Mismatches:
         """Return what speaks against called arguments, and what of them is redacted."""
-        if not self.arguments or isinstance(expected, Absent) or isinstance(called, Absent):
+        if not self.arguments or isinstance(expected, AbsentType) or isinstance(called, AbsentType):
             return Mismatches()
         if isinstance(expected, str) or not isinstance(called, dict):
             is_equal = expected == called
@@ -267,7 +267,7 @@ class Comparison:
             return [item.arguments for item in expected], [item.arguments for item in called], True
         readers = self._readers(expected)
 
-        def values(item: Item) -> list[Any] | None:
+        def values(item: CallItem) -> list[Any] | None:
             fields = [read(item) for read in readers]
             return None if ABSENT in fields else fields
 
@@ -277,9 +277,9 @@ class Comparison:
             is_complete = self._of_one_form([item.output for item in (*expected, *called)])
         return expected_values, called_values, is_complete
 
-    def _readers(self, expected: Sequence[Item]) -> list[Callable[[Item], Any]]:
+    def _readers(self, expected: Sequence[CallItem]) -> list[Callable[[CallItem], Any]]:
         """Return the functions that read the compared fields of a call."""
-        readers: list[Callable[[Item], Any]] = []
+        readers: list[Callable[[CallItem], Any]] = []
         if any(item.type is not None for item in expected):
             readers.append(_exact_type)
         if self.arguments and any(item.arguments is not ABSENT for item in expected):
@@ -288,7 +288,7 @@ class Comparison:
             readers.append(self._exact_output)
         return readers
 
-    def _exact_arguments(self, item: Item) -> dict[str, Any] | str | Absent:
+    def _exact_arguments(self, item: CallItem) -> dict[str, Any] | str | AbsentType:
         """Return the argument object that only an equal one matches; `ABSENT` if there is none."""
         if self._holds_mark(item.arguments):
             return ABSENT
@@ -307,7 +307,7 @@ class Comparison:
         forms = [form for text in texts for form in {*map(frozen, self._forms(text))}]
         return len(forms) == len(set(forms))
 
-    def _exact_output(self, item: Item) -> Any:  # noqa: ANN401 - a JSON value
+    def _exact_output(self, item: CallItem) -> Any:  # noqa: ANN401 - a JSON value
         """Return the output that only an equal one matches; `ABSENT` if there is none."""
         return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
 
@@ -333,7 +333,7 @@ def _equal_keys(
     return partners
 
 
-def _exact_type(item: Item) -> str | Absent:
+def _exact_type(item: CallItem) -> str | AbsentType:
     return item.type if isinstance(item.type, str) else ABSENT
 
 

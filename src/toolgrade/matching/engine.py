@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from toolgrade.matching.alignment import NOTHING, Alignment, Breaks, Evidence, Item, Matching, Partners
+from toolgrade.matching.alignment import NOTHING, Alignment, Breaks, CallItem, Evidence, Matching, Partners
 from toolgrade.matching.any_order import Board, in_any_order, positions_left, total
 from toolgrade.matching.argument_pattern import ONE
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 def align(
-    expected: Sequence[Item],
-    called: Sequence[Item],
+    expected: Sequence[CallItem],
+    called: Sequence[CallItem],
     *,
     ordered: bool = False,
     arguments: bool = False,
@@ -41,7 +41,7 @@ def align(
     """Return the best alignment of the called tools with a list of expected ones.
 
     Args:
-        expected: What should have been called, as `toolgrade.matching.alignment.Item`.
+        expected: What should have been called, as `toolgrade.matching.alignment.CallItem`.
         called: What was called, likewise.
         ordered: Pairs must keep the order of both sides.
         arguments: Compare the argument objects, with partial credit.
@@ -64,8 +64,8 @@ def align(
 
 
 def align_list(
-    expected: Sequence[Item],
-    called: Sequence[Item],
+    expected: Sequence[CallItem],
+    called: Sequence[CallItem],
     *,
     ordered: bool = False,
     arguments: bool = False,
@@ -77,7 +77,7 @@ def align_list(
 
 def align_slots(
     slots: Sequence[Slot],
-    called: Sequence[Item],
+    called: Sequence[CallItem],
     steps: Sequence[int | None],
     *,
     ordered: bool = False,
@@ -129,8 +129,8 @@ def _aligned(board: Board, *, ordered: bool) -> Matching:
 
         rules = Rules(board)
         if not ordered:
-            partners, gap = rules.kept_by(partners)
-        partners, breaks = rules.settled(partners)
+            partners, gap = rules.within_rules(partners)
+        partners, breaks = rules.required_first(partners)
     displaced: Partners = {}
     if ordered:
         # A call in the wrong place explains an empty slot and an unexpected call, and adds nothing to the score.

@@ -22,7 +22,7 @@ Path = tuple["str | int", ...]
 """Keys and positions that lead to a place in a value."""
 
 
-class Absent:
+class AbsentType:
     """The type of `ABSENT`."""
 
     __slots__ = ()
@@ -45,7 +45,7 @@ SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _JSON_STARTS: Final = frozenset('{["-0123456789tfnNI')
 """First characters of JSON texts, as Python reads them; to try any other text would take long."""
 
-ABSENT: Final = Absent()
+ABSENT: Final = AbsentType()
 """Stands where there is no value: a field that was never set or not captured, a key that one side lacks."""
 
 

@@ -133,7 +133,7 @@ class Rules:
         broken = self.broken(pairs)
         return self._sum({slot: call for slot, call in pairs.items() if slot not in broken})
 
-    def kept_by(self, start: Partners) -> tuple[Partners, float]:
+    def within_rules(self, start: Partners) -> tuple[Partners, float]:
         """Return the best alignment that the rules leave, and how much more weight another one might have.
 
         Args:
@@ -148,7 +148,7 @@ class Rules:
         rest = [slot for slot in slots if slot not in best], sorted(set(calls).difference(best.values()))
         return partners | in_any_order(self.board, *rest), float(gap)
 
-    def settled(self, partners: Partners) -> tuple[Partners, dict[int, Breaks]]:
+    def required_first(self, partners: Partners) -> tuple[Partners, dict[int, Breaks]]:
         """Return the alignment in which, of slots that are all alike, the required ones have the pairs that count.
 
         Returns also the rules that pairs break, by slot.
@@ -157,15 +157,15 @@ class Rules:
         families: dict[int, list[int]] = {}
         for index, slot in enumerate(self.board.slots):
             families.setdefault(slot.family, []).append(index)
-        settled: Partners = {}
+        chosen: Partners = {}
         moved: dict[int, Breaks] = {}
         for members in families.values():  # required ones come first
             paired = sorted(partners.keys() & set(members), key=lambda one: (one in broken, partners[one][0]))
             for own, before in zip(members, paired, strict=False):
-                settled[own] = partners[before]
+                chosen[own] = partners[before]
                 if before in broken:
                     moved[own] = broken[before]
-        return settled, moved
+        return chosen, moved
 
 
 class _Search:

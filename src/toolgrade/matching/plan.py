@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from toolgrade._internal.budget import current_budget
-from toolgrade.matching.alignment import Item, Matching
+from toolgrade.matching.alignment import CallItem, Matching
 from toolgrade.matching.argument_pattern import Template
 from toolgrade.matching.engine import align_slots
-from toolgrade.matching.json_compare import Absent
+from toolgrade.matching.json_compare import AbsentType
 from toolgrade.matching.slots import CallPattern, Slot
 
 _STEPS = 4
 """Steps of one comparison of an expected call with a called one."""
 
 
-class Entry(NamedTuple):
+class LayoutEntry(NamedTuple):
     """An expected call of a layout, and how often it is expected.
 
     Attributes:
@@ -56,7 +56,7 @@ class Layout:
         choices: The choices that led to it, in words.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LayoutEntry, ...]
     forbidden: tuple[tuple[CallPattern, str], ...] = ()
     extras: bool | None = None
     choices: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Layout:
 
 def align_layout(
     layout: Layout,
-    called: Sequence[Item],
+    called: Sequence[CallItem],
     steps: Sequence[int | None],
     *,
     ordered: bool = False,
@@ -92,7 +92,7 @@ def align_layout(
     return matching
 
 
-def places_of(layout: Layout, called: Sequence[Item]) -> list[int]:
+def places_of(layout: Layout, called: Sequence[CallItem]) -> list[int]:
     """Return how many expected positions of an alignment with these calls each entry of a layout takes, in order.
 
     That is one for each time that it is expected, and for each further time that it can be called.
@@ -105,12 +105,12 @@ def places_of(layout: Layout, called: Sequence[Item]) -> list[int]:
     return places
 
 
-def _fitting(entry: Entry, called: Sequence[Item]) -> int:
+def _fitting(entry: LayoutEntry, called: Sequence[CallItem]) -> int:
     """Return the number of calls whose name an entry accepts."""
     return sum(any(pattern.named(item.name) for pattern in entry.patterns) for item in called)
 
 
-def _slots(layout: Layout, called: Sequence[Item]) -> Iterator[Slot]:
+def _slots(layout: Layout, called: Sequence[CallItem]) -> Iterator[Slot]:
     """Yield the slots of each entry."""
     for family, (entry, places) in enumerate(zip(layout.entries, places_of(layout, called), strict=True)):
         slot = Slot(
@@ -127,20 +127,20 @@ def _slots(layout: Layout, called: Sequence[Item]) -> Iterator[Slot]:
             yield slot._replace(required=number < entry.least)
 
 
-def forbidden_calls(layout: Layout, called: Sequence[Item]) -> Iterator[tuple[int, str]]:
+def forbidden_calls(layout: Layout, called: Sequence[CallItem]) -> Iterator[tuple[int, str]]:
     """Yield the positions of the calls that a layout forbids, with its words for what.
 
     One whose arguments are not known is not forbidden, if these are what matters.
     """
     for call, item in enumerate(called):
-        for want, text in layout.forbidden:
-            if want.named(item.name) and _accepts(want.item, item):
+        for pattern, text in layout.forbidden:
+            if pattern.named(item.name) and _accepts(pattern.item, item):
                 yield call, text
                 break
 
 
-def _accepts(want: Item, call: Item) -> bool:
-    if isinstance(want.arguments, Absent):
+def _accepts(expected: CallItem, call: CallItem) -> bool:
+    if isinstance(expected.arguments, AbsentType):
         return True
-    template, arguments = want.arguments, call.arguments
+    template, arguments = expected.arguments, call.arguments
     return isinstance(template, Template) and isinstance(arguments, dict) and template.surely_fits(arguments)

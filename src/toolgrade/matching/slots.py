@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from toolgrade.matching.alignment import Item
+from toolgrade.matching.alignment import CallItem
 from toolgrade.matching.argument_pattern import ONE, ValuePattern
 
 
@@ -16,7 +16,7 @@ class CallPattern(NamedTuple):
         pattern: A pattern of names, where any of several names is accepted.
     """
 
-    item: Item
+    item: CallItem
     pattern: ValuePattern | None = None
 
     def named(self, name: str) -> bool:

@@ -16,9 +16,9 @@ from typing import Any
 
 from toolgrade._internal.json import json_items, json_path
 from toolgrade.expect.matcher import Exact
-from toolgrade.matching.alignment import Alignment, Item, Pair
+from toolgrade.matching.alignment import Alignment, CallItem, Pair
 from toolgrade.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern, holds_matcher
-from toolgrade.matching.json_compare import ABSENT, Absent, Path
+from toolgrade.matching.json_compare import ABSENT, AbsentType, Path
 from toolgrade.matching.plan import Layout
 from toolgrade.matching.redacted_values import has_mark, place
 from toolgrade.matching.slots import CallPattern
@@ -27,12 +27,12 @@ _Leaves = dict[str, tuple[Path, Any]]
 """Leaves with their paths, by JSON path: as keys, `("a", 0)` and `("a", "0")` must differ."""
 
 
-def flatten_items(*sides: Sequence[Item]) -> tuple[list[list[Item]], dict[str, Path]]:
+def flatten_items(*sides: Sequence[CallItem]) -> tuple[list[list[CallItem]], dict[str, Path]]:
     """Return the calls of both sides with one argument for each leaf, and the path of each of these arguments."""
     redacted = _redacted_paths(item for side in sides for item in side)
     paths: dict[str, Path] = {}
 
-    def flat(item: Item) -> Item:
+    def flat(item: CallItem) -> CallItem:
         if not isinstance(item.arguments, dict):
             return item
         leaves = _leaves_of(item.arguments, redacted.get(item.name, ()))
@@ -116,17 +116,17 @@ class LeafTemplate(Template):
         return {key: leaf for key, leaf in leaves.items() if leaf[1] != {} or leaf[0] not in self.may_be_empty}
 
 
-def by_leaves(layout: Layout, called: Sequence[Item]) -> Layout:
+def by_leaves(layout: Layout, called: Sequence[CallItem]) -> Layout:
     """Return a variant of a plan whose arguments are compared with those of the calls leaf by leaf."""
-    patterns = [want for entry in layout.entries for want in entry.patterns]
-    redacted = _redacted_paths([*called, *(want.item for want in patterns if want.pattern is None)])
+    patterns = [pattern for entry in layout.entries for pattern in entry.patterns]
+    redacted = _redacted_paths([*called, *(pattern.item for pattern in patterns if pattern.pattern is None)])
 
-    def flat(want: CallPattern) -> CallPattern:
-        arguments = want.item.arguments
-        if isinstance(arguments, (Absent, str)):
-            return want
-        paths = frozenset[Path]().union(*(marked for name, marked in redacted.items() if want.named(name)))
-        return want._replace(item=want.item._replace(arguments=LeafTemplate.by_leaves(arguments, paths)))
+    def flat(pattern: CallPattern) -> CallPattern:
+        arguments = pattern.item.arguments
+        if isinstance(arguments, (AbsentType, str)):
+            return pattern
+        paths = frozenset[Path]().union(*(marked for name, marked in redacted.items() if pattern.named(name)))
+        return pattern._replace(item=pattern.item._replace(arguments=LeafTemplate.by_leaves(arguments, paths)))
 
     entries = tuple(entry._replace(patterns=tuple(map(flat, entry.patterns))) for entry in layout.entries)
     return replace(layout, entries=entries)
@@ -140,7 +140,7 @@ def _leaf_values(leaves: _Leaves) -> dict[str, Any]:
     return {key: leaf for key, (_, leaf) in leaves.items()}
 
 
-def _redacted_paths(items: Iterable[Item]) -> dict[str, set[Path]]:
+def _redacted_paths(items: Iterable[CallItem]) -> dict[str, set[Path]]:
     """Return where calls of each tool have redacted leaves, so that other calls have one leaf there to leave out."""
     paths: dict[str, set[Path]] = {}
     for item in items:

@@ -16,7 +16,7 @@ from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, plural
 from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolgrade.errors import ConfigurationError
-from toolgrade.matching.alignment import Item, Matching
+from toolgrade.matching.alignment import CallItem, Matching
 from toolgrade.metrics.call_items import called_item, expected_item, name_alone
 from toolgrade.metrics.called_tools import call_finding, call_text, inferred_success_warnings, status_of
 from toolgrade.metrics.case_fields import read_tools
@@ -71,7 +71,7 @@ class ComparedCalls(NamedTuple):
 
         return self._replace(expected=select(self.expected), called=select(self.called))
 
-    def items(self, *, output: bool = False) -> tuple[list[Item], list[Item]]:
+    def items(self, *, output: bool = False) -> tuple[list[CallItem], list[CallItem]]:
         """Return both sides in the form that the matching algorithms compare.
 
         Of calls that nothing expects, only the name is looked at.
@@ -138,7 +138,7 @@ class CallFilter:
         if only is None:
             return self.without_failed((), called), lambda _: True
         calls, effect_of = self.by_effect_of_plan(expected, called, self.tool_effects(available))
-        return calls.with_effect(only), lambda want: effect_of(want) is only
+        return calls.with_effect(only), lambda pattern: effect_of(pattern) is only
 
     def by_effect(
         self, expected: Sequence[ToolCall], called: Sequence[ToolCall], effects: ToolEffects
@@ -166,9 +166,9 @@ class CallFilter:
 
         A name pattern reads if it accepts at least one called or available tool, and every tool that it accepts reads.
         """
-        from toolgrade.metrics.plan_variants import plan_wants  # noqa: PLC0415 - loaded with the first plan
+        from toolgrade.metrics.plan_variants import plan_patterns  # noqa: PLC0415 - loaded with the first plan
 
-        patterns = plan_wants(expected)
+        patterns = plan_patterns(expected)
         tools = {call.name for call in called} | effects.tool_names
         accepted = [ToolCall(name=name) for name in _accepted_names(patterns, tools)]
         return self.by_effect(accepted, called, effects), partial(_pattern_effect, effects, tools)
@@ -216,15 +216,15 @@ def _read_error_pattern(pattern: object, *, ignore_failed: bool) -> BoundedPatte
     return BoundedPattern(ERROR_TEXTS if pattern == "default" else pattern)
 
 
-def _pattern_effect(effects: ToolEffects, tools: Iterable[str], want: CallPattern) -> ToolEffect:
+def _pattern_effect(effects: ToolEffects, tools: Iterable[str], pattern: CallPattern) -> ToolEffect:
     """Return the effect of a call of a plan; a pattern stands for those of the tools that it accepts."""
-    return effects.of_any([want.item.name] if want.pattern is None else filter(want.named, tools))
+    return effects.of_any([pattern.item.name] if pattern.pattern is None else filter(pattern.named, tools))
 
 
-def _accepted_names(wants: Sequence[CallPattern], tools: set[str]) -> list[str]:
+def _accepted_names(patterns: Sequence[CallPattern], tools: set[str]) -> list[str]:
     """Return the names of expected calls, and of the tools that their patterns accept."""
-    names = tools | {want.item.name for want in wants if not want.pattern}
-    return sorted(name for name in names if any(want.named(name) for want in wants))
+    names = tools | {pattern.item.name for pattern in patterns if not pattern.pattern}
+    return sorted(name for name in names if any(pattern.named(name) for pattern in patterns))
 
 
 def _undone_warnings(undone: Mapping[int, ToolCall]) -> list[str]:

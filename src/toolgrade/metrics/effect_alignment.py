@@ -21,7 +21,7 @@ from toolgrade.expect.plan import MOST_WAYS, Expectation
 from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.matching.engine import align_list
 from toolgrade.matching.json_compare import Path
-from toolgrade.matching.plan import Entry, Layout, forbidden_calls, places_of
+from toolgrade.matching.plan import Layout, LayoutEntry, forbidden_calls, places_of
 from toolgrade.matching.slots import CallPattern
 from toolgrade.metrics.argument_leaves import by_leaves, flatten_items, unflatten
 from toolgrade.metrics.call_filter import ComparedCalls, EffectOf
@@ -144,7 +144,7 @@ def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False) -> TaskCh
 
 def _layout_of(calls: Iterable[ToolCall], *, by_meaning: bool) -> Layout:
     """Return a list of expected calls as the only variant of a plan."""
-    entries = [Entry((CallPattern(expected_item(call)),), call.name, turn=call.turn) for call in calls]
+    entries = [LayoutEntry((CallPattern(expected_item(call)),), call.name, turn=call.turn) for call in calls]
     layout = Layout(tuple(entries))
     return layout_by_meaning(layout) if by_meaning else layout
 
@@ -256,16 +256,16 @@ def _variants_by_effect(expected: Expectation, effect_of: EffectOf) -> Iterator[
             yield replace(variant, entries=entries, choices=(*variant.choices, *filter(None, choices)))
 
 
-def _entries_by_effect(entry: Entry, effect_of: EffectOf) -> list[tuple[Entry, str]]:
+def _entries_by_effect(entry: LayoutEntry, effect_of: EffectOf) -> list[tuple[LayoutEntry, str]]:
     """Return an entry for each effect of its calls; with several effects, the choice in words."""
     by_effect: dict[ToolEffect, list[CallPattern]] = defaultdict(list)
-    for want in entry.patterns:
-        by_effect[effect_of(want)].append(want)
+    for pattern in entry.patterns:
+        by_effect[effect_of(pattern)].append(pattern)
     if len(by_effect) == 1:
         return [(entry, "")]
-    entries: list[tuple[Entry, str]] = []
+    entries: list[tuple[LayoutEntry, str]] = []
     for patterns in by_effect.values():
-        text = " or ".join(want.item.name for want in patterns)
+        text = " or ".join(pattern.item.name for pattern in patterns)
         entries.append((entry._replace(patterns=tuple(patterns), text=text), f"{text!r} of {entry.text!r}"))
     return entries
 
@@ -277,7 +277,7 @@ def _ignored_rule_warnings(variant: Layout, effect_of: EffectOf) -> list[str]:
     return [f"not checked, since writes and reads are compared separately: {list_names(rules)}"] if rules else []
 
 
-def _mixed_order_rules(entries: Sequence[tuple[Entry, ToolEffect]]) -> Iterator[str]:
+def _mixed_order_rules(entries: Sequence[tuple[LayoutEntry, ToolEffect]]) -> Iterator[str]:
     """Yield the rules by which an entry comes after one of another effect."""
     effects: dict[str, set[ToolEffect]] = defaultdict(set)  # of the entries of each label
     for entry, effect in entries:
@@ -287,7 +287,7 @@ def _mixed_order_rules(entries: Sequence[tuple[Entry, ToolEffect]]) -> Iterator[
         yield from (f"{entry.text} after {label}" for label in sorted(entry.after) if effects[label] - {effect})
 
 
-def _mixed_step_rules(entries: Sequence[tuple[Entry, ToolEffect]]) -> Iterator[str]:
+def _mixed_step_rules(entries: Sequence[tuple[LayoutEntry, ToolEffect]]) -> Iterator[str]:
     """Yield the rules by which entries of several effects are in one step."""
     groups: dict[int | None, dict[str, ToolEffect]] = defaultdict(dict)
     for entry, effect in entries:

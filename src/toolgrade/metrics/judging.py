@@ -12,7 +12,7 @@ from functools import partial
 
 from toolgrade._internal.text import join_first, number_text, plural, printable, shorten
 from toolgrade.errors import JudgeOutcome
-from toolgrade.judge.questions import Judgement, JudgeQuestion, Part, Replies, judgement_of
+from toolgrade.judge.questions import Judgement, JudgeQuestion, PartScore, Replies, judgement_of
 from toolgrade.metrics.base import Metric
 from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult
@@ -103,7 +103,7 @@ def _quotient(criterion: str, questions: Sequence[QuestionResult], more: str = "
     return f"{decisions['yes']} yes / ({decisions['yes']} yes + {decisions['no']} no{more})"
 
 
-def _judge_numbers(judgement: Judgement, parts: Mapping[str, Part]) -> dict[str, float]:
+def _judge_numbers(judgement: Judgement, parts: Mapping[str, PartScore]) -> dict[str, float]:
     """Return the bounds of the judged scores, the coverage, and how often samples differed."""
     numbers: dict[str, float] = {}
     for name, part in parts.items():
@@ -116,7 +116,7 @@ def _judge_numbers(judgement: Judgement, parts: Mapping[str, Part]) -> dict[str,
 
 def _doubts(
     judgement: Judgement,
-    parts: Mapping[str, Part],
+    parts: Mapping[str, PartScore],
     other_scores: Mapping[str, float],
     threshold: float,
     *,
@@ -135,7 +135,7 @@ def _doubts(
     yield f"{open_kinds.total()} of {questions} have no yes or no ({kind_counts}){bounds}"
 
 
-def _bounds_text(parts: Collection[Part], other_scores: Iterable[float], threshold: float) -> str:
+def _bounds_text(parts: Collection[PartScore], other_scores: Iterable[float], threshold: float) -> str:
     """Return between which bounds the score lies, and whether the threshold is between them."""
     others = [1.0, *other_scores]
     low, high = min(*others, *(part.low for part in parts)), min(*others, *(part.high for part in parts))
@@ -144,8 +144,8 @@ def _bounds_text(parts: Collection[Part], other_scores: Iterable[float], thresho
     return f"{text}, so it is not certain whether it passes" if is_uncertain else text
 
 
-def _judge_findings(settled: Sequence[JudgeQuestion]) -> Iterator[Finding]:
-    for entry in settled:
+def _judge_findings(answered: Sequence[JudgeQuestion]) -> Iterator[Finding]:
+    for entry in answered:
         if entry.judged.decision == "yes":
             continue
         if entry.judged.criterion == "missing_calls":

@@ -29,10 +29,10 @@ from toolgrade.expect.plan import (
     single_calls,
     walk,
 )
-from toolgrade.matching.alignment import Alignment, Item, Matching
+from toolgrade.matching.alignment import Alignment, CallItem, Matching
 from toolgrade.matching.argument_pattern import Template
-from toolgrade.matching.json_compare import ABSENT, Absent
-from toolgrade.matching.plan import Entry, Layout, align_layout
+from toolgrade.matching.json_compare import ABSENT, AbsentType
+from toolgrade.matching.plan import Layout, LayoutEntry, align_layout
 from toolgrade.matching.slots import CallPattern
 from toolgrade.metrics.call_items import called_item, expected_item, item_by_meaning
 from toolgrade.metrics.called_tools import step_of
@@ -57,7 +57,7 @@ def align_plan(
     expected: Expectation,
     called: Iterable[ToolCall],
     score: Callable[[Matching], float],
-    keep: Callable[[CallPattern], bool],
+    is_included: Callable[[CallPattern], bool],
     *,
     ordered: bool,
     arguments: bool,
@@ -66,19 +66,19 @@ def align_plan(
 ) -> Matching:
     """Return the best alignment of the called tools with the variant that scores best; of equal scores the first.
 
-    Expected calls that `keep` rejects are dropped, as if the plan did not contain them.
+    Expected calls that `is_included` rejects are dropped, as if the plan did not contain them.
     """
     aligner = Aligner(called, arguments=arguments, output=output)
-    variants = (_reduced(variant, keep) for variant in variants_of(expected, output=output))
+    variants = (_reduced(variant, is_included) for variant in variants_of(expected, output=output))
     compared = map(layout_by_meaning, variants) if by_meaning else variants
     return max((aligner.align(variant, ordered=ordered) for variant in compared), key=score)
 
 
-def _reduced(variant: Layout, keep: Callable[[CallPattern], bool]) -> Layout:
+def _reduced(variant: Layout, is_included: Callable[[CallPattern], bool]) -> Layout:
     """Return a variant without the rejected calls; an entry that loses one of several alternatives is not required."""
-    entries: list[Entry] = []
+    entries: list[LayoutEntry] = []
     for entry in variant.entries:
-        patterns = tuple(filter(keep, entry.patterns))
+        patterns = tuple(filter(is_included, entry.patterns))
         if len(patterns) == len(entry.patterns):
             entries.append(entry)
         elif patterns:
@@ -89,16 +89,16 @@ def _reduced(variant: Layout, keep: Callable[[CallPattern], bool]) -> Layout:
 def layout_by_meaning(layout: Layout) -> Layout:
     """Return a variant of a plan whose arguments are compared by meaning; those of forbidden calls stay exact."""
 
-    def of_meaning(entry: Entry) -> Entry:
+    def of_meaning(entry: LayoutEntry) -> LayoutEntry:
         patterns = (pattern._replace(item=item_by_meaning(pattern.item)) for pattern in entry.patterns)
         return entry._replace(patterns=tuple(patterns))
 
     return replace(layout, entries=tuple(map(of_meaning, layout.entries)))
 
 
-def plan_wants(expected: Expectation) -> list[CallPattern]:
+def plan_patterns(expected: Expectation) -> list[CallPattern]:
     """Return all calls that an expectation asks for in any of its variants, without forbidden ones."""
-    return [want for variant in variants_of(expected) for entry in variant.entries for want in entry.patterns]
+    return [pattern for variant in variants_of(expected) for entry in variant.entries for pattern in entry.patterns]
 
 
 def variants_of(expected: Expectation, *, output: bool = False) -> Iterator[Layout]:
@@ -171,8 +171,8 @@ class _PlanReader:
 
     def _options(self, item: PlanItem, context: _Context) -> list[Layout]:
         if isinstance(item, Forbid):
-            want = _want(item.name, Item("", None, _arguments(item), ABSENT))
-            return [Layout((), forbidden=((want, printable(name_text(item.name))),))]
+            pattern = _pattern(item.name, CallItem("", None, _arguments(item), ABSENT))
+            return [Layout((), forbidden=((pattern, printable(name_text(item.name))),))]
         if isinstance(item, (ToolCall, Expect)):
             return [Layout((self._entry([item], context),))]
         if isinstance(item, Parallel):
@@ -189,23 +189,23 @@ class _PlanReader:
             for option in self._sequence(alternative, context):
                 yield replace(option, choices=(choice, *option.choices))
 
-    def _entry(self, items: Sequence[PlanItem], context: _Context) -> Entry:
+    def _entry(self, items: Sequence[PlanItem], context: _Context) -> LayoutEntry:
         """Return the entry that accepts any of these calls."""
         calls = [item for item in items if isinstance(item, (ToolCall, Expect))]
-        patterns = tuple(map(self._wanted_call, calls))
+        patterns = tuple(map(self._pattern_of, calls))
         text = " or ".join(name_text(call.name) for call in calls)
         # Alternatives of one entry are required once each, so the conditions of the last one are those of all.
         last = calls[-1]
         times: tuple[int, int | None] = (1, 1)
         if isinstance(last, Expect):
             context, times = context.inside(last), (last.least, last.most)
-        return Entry(patterns, text, *times, context.labels, context.after, context.group, last.turn)
+        return LayoutEntry(patterns, text, *times, context.labels, context.after, context.group, last.turn)
 
-    def _wanted_call(self, call: ToolCall | Expect) -> CallPattern:
+    def _pattern_of(self, call: ToolCall | Expect) -> CallPattern:
         defaults = self._default_matchers(call.name)
         if isinstance(call, Expect):
             kind = None if call.type is None else ToolCallType(call.type).value
-            return _want(call.name, Item("", kind, _arguments(call, *defaults), call.output))
+            return _pattern(call.name, CallItem("", kind, _arguments(call, *defaults), call.output))
         item = expected_item(call, output=self.output)
         if defaults and isinstance(item.arguments, dict):
             item = item._replace(arguments=Template(with_matchers(item.arguments, *defaults)))
@@ -226,7 +226,7 @@ def _joined(first: Layout, second: Layout) -> Layout:
     )
 
 
-def _arguments(call: Expect | Forbid, *defaults: Mapping[ArgumentPath, Matcher]) -> Template | Absent:
+def _arguments(call: Expect | Forbid, *defaults: Mapping[ArgumentPath, Matcher]) -> Template | AbsentType:
     """Return the arguments that a call must have; with `at` alone, only those places count."""
     if call.input_parameters is not ABSENT:
         extras = isinstance(call, Forbid) or call.extra_arguments
@@ -238,7 +238,7 @@ def _parsed(at: Mapping[str, Matcher]) -> dict[ArgumentPath, Matcher]:
     return {parse_argument_path(path): matcher for path, matcher in at.items()}
 
 
-def _want(name: Name, item: Item) -> CallPattern:
+def _pattern(name: Name, item: CallItem) -> CallPattern:
     if isinstance(name, Matcher):
         return CallPattern(item._replace(name=printable(name_text(name))), name)
     return CallPattern(item._replace(name=name))

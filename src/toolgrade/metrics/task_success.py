@@ -161,7 +161,7 @@ class TaskSuccessMetric(Metric):
         return result_of(self, measured._replace(notes=run_notes(case)))
 
     def _with_calls(
-        self, case: TestCase, expected: list[ToolCall] | Expectation, stated: Sequence[_Part]
+        self, case: TestCase, expected: list[ToolCall] | Expectation, stated: Sequence[_Term]
     ) -> Measurement:
         """Return the measurement of a case that states the calls; `stated` are its other parts."""
         calls: Sequence[ToolCall] = called_tools(case, type(self).__name__)
@@ -169,7 +169,7 @@ class TaskSuccessMetric(Metric):
             calls = _with_turns(case, calls, expected)
         case_changes = CaseChanges.of(case, expected, calls, self._filter, by_meaning=self.compare == "meaning")
 
-        def parts_of(changes: TaskChanges) -> list[_Part]:
+        def parts_of(changes: TaskChanges) -> list[_Term]:
             return [] if self.calls_only else [*_turns(changes), *stated]
 
         def total(changes: TaskChanges) -> float:
@@ -200,7 +200,7 @@ class TaskSuccessMetric(Metric):
         # A plan may have matchers of a user, whose texts are made by code of the user.
         return Measurement({"total": score}, explanation if isinstance(expected, list) else explanation.details())
 
-    def _without_calls(self, case: TestCase, parts: Sequence[_Part]) -> Measurement:
+    def _without_calls(self, case: TestCase, parts: Sequence[_Term]) -> Measurement:
         """Return the measurement of a case that does not state the calls; only forbidden ones are looked for."""
         forbidden = self._forbidden_calls(case) if self.forbidden else None
         score = 0.0 if forbidden else _product(parts)
@@ -214,7 +214,7 @@ class TaskSuccessMetric(Metric):
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Term:
     """A stated part besides the calls, with its evidence."""
 
     name: str
@@ -270,7 +270,7 @@ class _Scoring:
             steps.append(f"Order: {terms} matched in order = {number_text(float(order))}.")
         return steps
 
-    def idle_warnings(self, changes: TaskChanges, parts: Sequence[_Part]) -> list[str]:
+    def idle_warnings(self, changes: TaskChanges, parts: Sequence[_Term]) -> list[str]:
         """Return the warning that a run without any call would score high; empty if the case asks for more."""
         if (
             self.calls_only
@@ -283,7 +283,7 @@ class _Scoring:
         advice = "state required_texts or expected_output if the agent must use what it reads"
         return [f"only reads are expected, so a run without calls scores {score}; {advice}"]
 
-    def sum(self, changes: TaskChanges, parts: Sequence[_Part], score: float) -> str:
+    def sum(self, changes: TaskChanges, parts: Sequence[_Term], score: float) -> str:
         """Return the arithmetic of the total."""
         values = {name: number_text(value) for name, value in self.parts(changes).items()}
         terms = ["no write expected or made 1"]
@@ -311,7 +311,7 @@ class _CallsExplained(NamedTuple):
     order: Fraction | None
     out_of_order: Sequence[Pair]
     """Pairs of the alignment of the writes in order."""
-    parts: Sequence[_Part]
+    parts: Sequence[_Term]
     called: Sequence[str]
     """The names of the called tools."""
     forbidden: Sequence[Finding] | None
@@ -349,7 +349,7 @@ class _PartsExplained(NamedTuple):
     """The explanation of the score of a case that does not state the calls; see `_CallsExplained`."""
 
     score: float
-    parts: Sequence[_Part]
+    parts: Sequence[_Term]
     forbidden: Sequence[Finding] | None
 
     def details(self) -> Details:
@@ -369,20 +369,20 @@ class _PartsExplained(NamedTuple):
         )
 
 
-def _product(parts: Sequence[_Part]) -> float:
+def _product(parts: Sequence[_Term]) -> float:
     """Return the product of the factors: a part that is not met at all halves the score."""
     return prod((1 + part.value) / 2 for part in parts)
 
 
-def _values(parts: Sequence[_Part]) -> dict[str, float]:
+def _values(parts: Sequence[_Term]) -> dict[str, float]:
     return {part.name: part.value for part in parts}
 
 
-def _findings(parts: Sequence[_Part]) -> list[Finding]:
+def _findings(parts: Sequence[_Term]) -> list[Finding]:
     return [finding for part in parts for finding in part.findings]
 
 
-def _warnings(parts: Sequence[_Part]) -> list[str]:
+def _warnings(parts: Sequence[_Term]) -> list[str]:
     return [warning for part in parts for warning in part.warnings]
 
 
@@ -407,7 +407,7 @@ def _state_turns(calls: Iterable[ToolCall | Expect]) -> bool:
     return any(call.turn is not None for call in calls)
 
 
-def _turns(changes: TaskChanges) -> list[_Part]:
+def _turns(changes: TaskChanges) -> list[_Term]:
     """Return the part of the expected calls that state their turn of the user; empty without any."""
     matches_in_turn = changes.turns()
     if not matches_in_turn.expected:
@@ -425,10 +425,10 @@ def _turns(changes: TaskChanges) -> list[_Part]:
         if at not in missing
     ]
     expected = plural(matches_in_turn.expected, "expected call")
-    return [_Part("turns", value, f"Turns: {matched} matched in turn / {expected} = {number_text(value)}.", findings)]
+    return [_Term("turns", value, f"Turns: {matched} matched in turn / {expected} = {number_text(value)}.", findings)]
 
 
-def _required_texts(case: TestCase) -> list[_Part]:
+def _required_texts(case: TestCase) -> list[_Term]:
     """Return the part of the required texts; empty without any."""
     required = case.required_texts
     if not required:
@@ -441,18 +441,18 @@ def _required_texts(case: TestCase) -> list[_Part]:
     ]
     step = f"Required texts: {len(required) - len(absent)} of {len(required)} said = {number_text(value)}."
     warning = "required texts were looked for in the final answer alone, since no other texts were recorded"
-    return [_Part("required_texts", value, step, findings, [warning] if only_answer else [])]
+    return [_Term("required_texts", value, step, findings, [warning] if only_answer else [])]
 
 
-def _ended(case: TestCase) -> list[_Part]:
+def _ended(case: TestCase) -> list[_Term]:
     """Return the part of the end of the run; empty if the case does not state that it must end."""
     if not case.must_end:
         return []
     has_ended, warnings = _own_end(case)
     if has_ended:
-        return [_Part("ended", 1.0, "Ended: the run came to its own end = 1.", warnings=warnings)]
+        return [_Term("ended", 1.0, "Ended: the run came to its own end = 1.", warnings=warnings)]
     text = "The run did not come to its own end."
-    return [_Part("ended", 0.0, "Ended: no = 0.", [Finding("not_ended", text, "")])]
+    return [_Term("ended", 0.0, "Ended: no = 0.", [Finding("not_ended", text, "")])]
 
 
 def _own_end(case: TestCase) -> tuple[bool, list[str]]:
@@ -477,7 +477,7 @@ def _hands_over(call: ToolCall) -> bool:
     return has_succeeded(call) and is_hand_over(call.name)
 
 
-def _answer(case: TestCase) -> list[_Part]:
+def _answer(case: TestCase) -> list[_Term]:
     """Return the part of the final answer; empty if the case does not state the expected one."""
     expected = case.expected_output
     if expected is None:
@@ -491,9 +491,9 @@ def _answer(case: TestCase) -> list[_Part]:
     else:
         step = f"Answer: the share of the expected words in the answer = {number_text(value)}."
     if value == 1:
-        return [_Part("answer", value, step)]
+        return [_Term("answer", value, step)]
     text = f"The answer does not fit: expected {display_value(expected, None)}."
-    return [_Part("answer", value, step, [Finding("wrong_answer", text, "", expected_value=expected)])]
+    return [_Term("answer", value, step, [Finding("wrong_answer", text, "", expected_value=expected)])]
 
 
 def _final_answer(case: TestCase) -> str:

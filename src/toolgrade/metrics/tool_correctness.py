@@ -200,9 +200,11 @@ class ToolCorrectnessMetric(Metric):
             return calls.in_case(align_list(left, right, **options)), calls
         from toolgrade.metrics.plan_variants import align_plan  # noqa: PLC0415 - loaded with the first plan
 
-        calls, keep = self._filter.select_for_plan(expected, called, case.available_tools)
+        calls, is_included = self._filter.select_for_plan(expected, called, case.available_tools)
         compared = calls.called.values()
-        matching = align_plan(expected, compared, self._calling_score, keep, by_meaning=self._by_meaning, **options)
+        matching = align_plan(
+            expected, compared, self._calling_score, is_included, by_meaning=self._by_meaning, **options
+        )
         return calls.in_case(matching), calls
 
     def _calling_score(self, matching: Matching) -> float:
@@ -258,7 +260,7 @@ class ToolCorrectnessMetric(Metric):
         explanation = _AlignedCalls(
             matching,
             names,
-            names if names == called_names else called_names,  # results of good runs are many, and keep it once
+            names if names == called_names else called_names,  # results of good runs are many, and store it once
             self.denominator,
             self.should_exact_match,
             compared.findings,

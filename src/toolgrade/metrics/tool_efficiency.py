@@ -104,14 +104,14 @@ class ToolEfficiencyMetric(CallMetric):
         comparable = len(keys) - keys.count(None)
         redundant = list(_redundant_calls(calls, keys, self.repeatable))
         warnings = omission_warnings(len(calls) - comparable, "their arguments were not recorded or are redacted")
-        budgets: list[_Budget] = []
+        budgets: list[_Spending] = []
         spent = {"calls": len(calls), "seconds": None if case.run is None else case.run.duration}
         for unit, budget in self._budgets.items():
             amount = spent[unit]
             if amount is None:  # only a duration can be unknown
                 warnings.append(f"max_{unit} was left out: the duration of the run was not recorded")
             else:
-                budgets.append(_Budget(unit, amount, budget))
+                budgets.append(_Spending(unit, amount, budget))
         measured = share_of_calls(
             calls,
             "useful",
@@ -128,7 +128,7 @@ class ToolEfficiencyMetric(CallMetric):
         return measured._replace(scores=scores, explanation=_WithBudgets(measured.explanation, tuple(budgets)))
 
 
-class _Budget(NamedTuple):
+class _Spending(NamedTuple):
     """An amount that was spent, and its budget."""
 
     unit: str
@@ -162,7 +162,7 @@ class _WithBudgets(NamedTuple):
     """The explanation of the share of useful calls, and of the budgets."""
 
     useful: Explanation
-    budgets: Sequence[_Budget]
+    budgets: Sequence[_Spending]
 
     def details(self) -> Details:
         """Return the arithmetic and the findings of both."""
@@ -177,7 +177,7 @@ class _WithBudgets(NamedTuple):
 def _redundant_calls(
     calls: Sequence[ToolCall], keys: Sequence[Hashable], repeatable: Sequence[str]
 ) -> Iterator[Finding]:
-    attempts: dict[Hashable, _Attempts] = defaultdict(_Attempts)
+    attempts: dict[Hashable, _IdenticalCalls] = defaultdict(_IdenticalCalls)
     for index, (call, key) in enumerate(zip(calls, keys, strict=True)):
         if key is not None and not matches(call.name, repeatable):
             earlier = attempts[key]
@@ -187,7 +187,7 @@ def _redundant_calls(
 
 
 @dataclass(slots=True)
-class _Attempts:
+class _IdenticalCalls:
     """Identical calls so far, and why one more is redundant; empty if it is not."""
 
     reason: str = ""

@@ -16,7 +16,7 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.report import MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.results import result_text
 from toolgrade.report.text import phrases
-from toolgrade.report.text.agent_table import MOST_GOLDENS, AgentTable, Outcome, agent_table
+from toolgrade.report.text.agent_table import MOST_GOLDENS, AgentTable, AgentVerdict, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
 from toolgrade.report.text.first_problem import first_problem
 from toolgrade.report.text.gfm import Page, code, fenced, folded, html_code
@@ -134,7 +134,7 @@ def _add_agents(page: Page, table: AgentTable) -> None:
         page.add(f"The JSON report has the other {plural(len(table.goldens) - len(listed), 'golden')}.")
 
 
-def _outcome(cell: Outcome) -> str:
+def _outcome(cell: AgentVerdict) -> str:
     return f"{_SIGNS[cell.verdict]} {cell.text}" if cell.verdict else cell.text
 
 

@@ -107,7 +107,7 @@ def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
     return [name for name in names if name not in others]
 
 
-class _CaseKey(NamedTuple):
+class _PairingKey(NamedTuple):
     """Key by which cases are paired.
 
     `name` is `CaseResult.identity`. `occurrence` is the trial, or counts
@@ -120,13 +120,13 @@ class _CaseKey(NamedTuple):
     repeat: int
 
 
-_KeyedCase: TypeAlias = "tuple[_CaseKey, CaseResult]"
+_KeyedCase: TypeAlias = "tuple[_PairingKey, CaseResult]"
 
 
 class CasePair(NamedTuple):
     """A case that is in both reports."""
 
-    key: _CaseKey
+    key: _PairingKey
     a: CaseResult
     b: CaseResult
 
@@ -163,7 +163,7 @@ def _keyed_cases(report: Report) -> Iterator[_KeyedCase]:
         name, agent = case.identity, case.agent
         repeats[name, agent, case.trial] += 1
         repeat = repeats[name, agent, case.trial]
-        yield _CaseKey(name, agent, case.trial or repeat, repeat), case
+        yield _PairingKey(name, agent, case.trial or repeat, repeat), case
 
 
 def _labels(keyed: Iterable[_KeyedCase]) -> tuple[str, ...]:

@@ -34,7 +34,16 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.options import require
 from toolgrade._internal.per_loop import PerLoop
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, MissingPackageError
-from toolgrade.judge.cost import CHARACTERS_PER_TOKEN, Budget, Price, Prices, Spent, add_usage, cost_of, read_prices
+from toolgrade.judge.cost import (
+    CHARACTERS_PER_TOKEN,
+    Price,
+    Prices,
+    SpendingLimit,
+    Spent,
+    add_usage,
+    cost_of,
+    read_prices,
+)
 from toolgrade.judge.openai.guard import NO_KEY, PROBLEM, guard, is_secret, remember_key, without_keys
 from toolgrade.judge.openai.wire import WIRES, Refusal, TextApi, Wire, read_object, usage_of
 from toolgrade.judge.protocol import Prompt, Reply
@@ -54,7 +63,7 @@ _OVERLOAD_SECONDS = 8.0
 
 
 @dataclass(slots=True)
-class _Attempts:
+class _RequestLog:
     """The requests for one question: how many, the tokens they used, and the last refusal."""
 
     sent: int = 0
@@ -66,7 +75,7 @@ class _Attempts:
         return JudgeError(without_keys(problem), outcome, usage=self.usage, attempts=self.sent)
 
 
-_attempts: ContextVar[_Attempts | None] = ContextVar("toolgrade_judge_attempts", default=None)
+_attempts: ContextVar[_RequestLog | None] = ContextVar("toolgrade_judge_attempts", default=None)
 
 
 class OpenAIJudge:
@@ -156,7 +165,7 @@ class OpenAIJudge:
         self._options: JsonObject = to_json_value(dict(options or {}))
         self._base_url, self._api_key, self._client_factory = base_url, api_key, client
         self._timeout, self._deadline, self._max_attempts = float(timeout), float(deadline), max_attempts
-        self._budget = Budget(token_budget, cost_budget)
+        self._budget = SpendingLimit(token_budget, cost_budget)
         self._here = PerLoop(lambda: _LoopState(max_concurrency))
         self._enforced = True
 
@@ -196,7 +205,7 @@ class OpenAIJudge:
             JudgeError: There is no reply; `outcome` says why.
             MissingPackageError: OpenAI's package is not installed.
         """
-        here, attempts = self._here.get(), _Attempts()
+        here, attempts = self._here.get(), _RequestLog()
         async with here.slots:
             _attempts.set(attempts)
             try:
@@ -209,7 +218,7 @@ class OpenAIJudge:
                 raise attempts.error(f"{problem}, until the deadline of {self._deadline:g} s", outcome) from None
         return reply.model_copy(update={"usage": attempts.usage, "attempts": attempts.sent})
 
-    async def _reply(self, prompt: Prompt, attempts: _Attempts) -> Reply:
+    async def _reply(self, prompt: Prompt, attempts: _RequestLog) -> Reply:
         """Ask until there is a reply or no hope of one: without a schema if it is refused, and again after overload."""
         await self._client()  # which names the package if it is missing
         import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
@@ -238,7 +247,7 @@ class OpenAIJudge:
             except (JudgeError, openai.OpenAIError, ValueError, TypeError) as error:  # two are for invalid settings
                 raise self._failure(error, attempts) from None
 
-    async def _send(self, prompt: Prompt, attempts: _Attempts, *, enforced: bool) -> Reply:
+    async def _send(self, prompt: Prompt, attempts: _RequestLog, *, enforced: bool) -> Reply:
         """Send a prompt, and return the reply; OpenAI's client repeats requests that fail."""
         import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
 
@@ -267,7 +276,7 @@ class OpenAIJudge:
             cost = Spent()
             raise
         finally:
-            self._budget.settle(reserved, cost)
+            self._budget.charge(reserved, cost)
         self._enforced = self._enforced and enforced
         request_id = raw.headers.get("x-request-id")
         return reply.model_copy(update={"request_id": request_id and without_keys(request_id)})
@@ -293,9 +302,9 @@ class OpenAIJudge:
         try:
             return _content_of(await send(client))
         except Exception as error:  # noqa: BLE001 - whatever its parts raise
-            raise self._failure(error, _Attempts(1)) from None
+            raise self._failure(error, _RequestLog(1)) from None
 
-    def _failure(self, error: Exception, attempts: _Attempts) -> JudgeError:
+    def _failure(self, error: Exception, attempts: _RequestLog) -> JudgeError:
         """Return the error for what OpenAI's client raised."""
         import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
 

@@ -10,7 +10,7 @@ from toolgrade._internal.json import canonical_json
 from toolgrade._internal.text import plural, printable, shorten, unique_labels
 from toolgrade.calls import ToolSpec
 from toolgrade.cases import AnyCase, Run
-from toolgrade.report.html.messages import MOST_CALLS, Message, Pictures, messages_of, timeline
+from toolgrade.report.html.messages import MOST_CALLS, ImageViews, MessageView, messages_of, timeline
 from toolgrade.report.report import CaseResult
 from toolgrade.report.text.side_by_side import rows
 from toolgrade.result import FindingKind, MetricResult
@@ -38,7 +38,7 @@ def case_view(
     content: tuple[AnyCase, Any],
     anchor: str,
     toolsets: dict[str, dict[str, Any]],
-    pictures: Pictures,
+    pictures: ImageViews,
 ) -> dict[str, Any]:
     """Return the template data of a redacted case.
 
@@ -83,7 +83,9 @@ def _notes_beside(results: Sequence[MetricResult], run: Run) -> list[str]:
     return [text for text in run.notes if text not in repeated]
 
 
-def _call_labels(messages: Sequence[Message], anchor: str) -> tuple[dict[tuple[int | None, int], str], dict[str, str]]:
+def _call_labels(
+    messages: Sequence[MessageView], anchor: str
+) -> tuple[dict[tuple[int | None, int], str], dict[str, str]]:
     """Return the label of each call by its turn and place, and the links of those that are on the page.
 
     A judge names by such labels what its verdicts rest on: `c2`, and likewise `m1` and `t3`.

@@ -49,7 +49,7 @@ _ALL_IMAGES = 20_000_000
 Content: TypeAlias = "str | list[str | MLLMImage] | None"
 
 
-class Message(NamedTuple):
+class MessageView(NamedTuple):
     """A message with its calls; `turn` is its position, `None` in a case without turns.
 
     `first` is the position of its first call among the calls of the case, or of its turn.
@@ -63,22 +63,22 @@ class Message(NamedTuple):
     first: int = 0
 
 
-def messages_of(case: object) -> list[Message]:
+def messages_of(case: object) -> list[MessageView]:
     """Return the messages of a case; those of a case without turns are its input, and its answer with all calls."""
     if isinstance(case, ConversationalTestCase):
         return [
-            Message(index, turn.role, turn.content, turn.tools_called or (), turn.metadata)
+            MessageView(index, turn.role, turn.content, turn.tools_called or (), turn.metadata)
             for index, turn in enumerate(case.turns)
         ]
     if isinstance(case, (LLMTestCase, MLLMTestCase)):
         if case.run is not None and case.run.dialogue:
             return _dialogue(case, case.run.dialogue)
-        answer = Message(None, "assistant", case.actual_output, case.tools_called or ())
-        return [Message(None, "user", input_with_images(case)), answer]
+        answer = MessageView(None, "assistant", case.actual_output, case.tools_called or ())
+        return [MessageView(None, "user", input_with_images(case)), answer]
     return []
 
 
-def _dialogue(case: TestCase, dialogue: Sequence[Turn]) -> list[Message]:
+def _dialogue(case: TestCase, dialogue: Sequence[Turn]) -> list[MessageView]:
     """Return the messages of a run in which the user spoke several times, with the calls of the case in their order.
 
     The calls that answer a message of the user stand before the last text of the agent that follows it.
@@ -86,13 +86,13 @@ def _dialogue(case: TestCase, dialogue: Sequence[Turn]) -> list[Message]:
     calls = case.tools_called or []
     numbers = list(accumulate((call.turn or 0 for call in calls), max))
     exchanges = _exchanges(dialogue)
-    messages: list[Message] = []
+    messages: list[MessageView] = []
     first = 0
     for number, turns in enumerate(exchanges, start=int(dialogue[0].role == "user")):
         end = len(calls) if turns is exchanges[-1] else max(bisect_right(numbers, number), first)
-        messages += [Message(None, turn.role, turn.content) for turn in turns]
+        messages += [MessageView(None, turn.role, turn.content) for turn in turns]
         if end > first:
-            answer = messages.pop() if turns[-1].role == "assistant" else Message(None, "assistant", None)
+            answer = messages.pop() if turns[-1].role == "assistant" else MessageView(None, "assistant", None)
             messages.append(answer._replace(calls=calls[first:end], first=first))
         first = end
     return messages
@@ -239,21 +239,21 @@ def value_text(value: Any) -> str:  # noqa: ANN401 - a JSON value
     return text
 
 
-class Picture(NamedTuple):
+class ImageView(NamedTuple):
     """An image as a `data:` URL, which is empty if the image is not shown, with its caption."""
 
     address: str
     words: str
 
 
-class Pictures:
+class ImageViews:
     """Images of one page, up to a total size. Nothing is fetched from the network or read from the disk."""
 
     def __init__(self) -> None:
         """Begin with the whole size free."""
         self._left = _ALL_IMAGES
 
-    def parts(self, content: str | Matcher | list[str | MLLMImage] | None, place: str) -> Iterator[str | Picture]:
+    def parts(self, content: str | Matcher | list[str | MLLMImage] | None, place: str) -> Iterator[str | ImageView]:
         """Yield the texts and images of a redacted message, which captions call `place`; a matcher is described."""
         numbers = count(1)
         if isinstance(content, Matcher):
@@ -261,7 +261,7 @@ class Pictures:
         for part in parts_of(content):
             yield part if isinstance(part, str) else self.show(part, f"image {next(numbers)} of {place}")
 
-    def show(self, image: MLLMImage, place: str) -> Picture:
+    def show(self, image: MLLMImage, place: str) -> ImageView:
         """Return a redacted image with its place, such as `image 1 of message 2`, as caption.
 
         Only bytes that are PNG, JPEG, GIF or WebP are shown, whatever type the image declares.
@@ -269,14 +269,14 @@ class Pictures:
         match = DATA_URL.fullmatch(image.url or "")
         data = image.data if match is None else match["data"]
         if data is None:
-            return Picture("", f"{place}, not loaded: {shorten(image.url or image.path or '', LONGEST_LINE)}")
+            return ImageView("", f"{place}, not loaded: {shorten(image.url or image.path or '', LONGEST_LINE)}")
         mime = _raster_type(data)
         if mime is None:
-            return Picture("", f"{place}, not shown: not a PNG, JPEG, GIF or WebP image")
+            return ImageView("", f"{place}, not shown: not a PNG, JPEG, GIF or WebP image")
         if len(data) > min(_LARGEST_IMAGE, self._left):
-            return Picture("", f"{place}, not shown: {mime} of {len(data):,} characters; the page has no room for it")
+            return ImageView("", f"{place}, not shown: {mime} of {len(data):,} characters; the page has no room for it")
         self._left -= len(data)
-        return Picture(f"data:{mime};base64,{data}", place)
+        return ImageView(f"data:{mime};base64,{data}", place)
 
 
 def _raster_type(data: str) -> str | None:

@@ -84,7 +84,7 @@ def render_html(
     cases = ordered[: limit or None]  # 0 means all
     tags, tag_places = _tags(cases, redactor)
     toolsets: dict[str, dict[str, Any]] = {}
-    pictures = messages.Pictures()
+    pictures = messages.ImageViews()
     anchors = case_anchors(cases)
     links: dict[str, Any] = {
         "rows": _rows_of_goldens(report.cases),

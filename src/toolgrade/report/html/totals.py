@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from toolgrade._internal.text import plural, printable
 from toolgrade.report.report import Report
-from toolgrade.report.text.breakdown import Line, Matrix, Table, breakdowns, tool_matrix
+from toolgrade.report.text.breakdown import Matrix, ToolLine, ToolTable, breakdowns, tool_matrix
 from toolgrade.report.text.ordering import VERDICTS, Verdict, case_verdict
 from toolgrade.result import MetricResult
 
@@ -113,7 +113,7 @@ def _range_text(place: int) -> str:
     return "1" if place == _BINS else f"{place / _BINS:g} to {(place + 1) / _BINS:g}"
 
 
-class Place(NamedTuple):
+class ProblemPlace(NamedTuple):
     """A place where cases go wrong: its number on the page, its name, and the first of its cases on the page."""
 
     number: int
@@ -138,7 +138,7 @@ class Places:
         """Compute the tables of a redacted report of which some cases are on the page."""
         self._on_page = frozenset(on_page)
         self._numbers: defaultdict[int, list[int]] = defaultdict(list)
-        self.groups: dict[str, list[Place]] = {"Tools": [], "Arguments": [], "Expected and called tools": []}
+        self.groups: dict[str, list[ProblemPlace]] = {"Tools": [], "Arguments": [], "Expected and called tools": []}
         self.tool_table, self.argument_table = breakdowns(report)
         self.tools = self._lines("Tools", self.tool_table)
         self.arguments = self._lines("Arguments", self.argument_table)
@@ -154,11 +154,11 @@ class Places:
         """Return the numbers of the places of a case."""
         return self._numbers[case]
 
-    def _lines(self, group: str, table: Table) -> list[tuple[Line, Place | None]]:
-        lines: list[tuple[Line, Place | None]] = []
+    def _lines(self, group: str, table: ToolTable) -> list[tuple[ToolLine, ProblemPlace | None]]:
+        lines: list[tuple[ToolLine, ProblemPlace | None]] = []
         for line in table.lines[:_MOST_LINES]:
             name = f"{line.tool}({line.argument})" if line.argument else line.tool
-            lines.append((line, self._place(group, name, line.cases)))
+            lines.append((line, self._add_place(group, name, line.cases)))
         return lines
 
     def _cell(self, expected: str, called: str, cases: Sequence[int], total: int) -> dict[str, Any]:
@@ -173,10 +173,10 @@ class Places:
         else:
             name = f"{called} in place of {expected}"
         is_right = expected == called
-        place = None if is_right else self._place("Expected and called tools", name, sorted(set(cases)))
+        place = None if is_right else self._add_place("Expected and called tools", name, sorted(set(cases)))
         return {"amount": len(cases), "share": len(cases) / total, "is_right": is_right, "place": place}
 
-    def _place(self, group: str, name: str, cases: Sequence[int]) -> Place | None:
+    def _add_place(self, group: str, name: str, cases: Sequence[int]) -> ProblemPlace | None:
         """Add a place where these cases go wrong and number it; `None` if none of the cases is on the page."""
         listed = [case for case in cases if case in self._on_page]
         if not listed:
@@ -184,7 +184,7 @@ class Places:
         number = sum(map(len, self.groups.values()))
         for case in listed:
             self._numbers[case].append(number)
-        place = Place(number, printable(name), len(cases), listed[0])
+        place = ProblemPlace(number, printable(name), len(cases), listed[0])
         self.groups[group].append(place)
         return place
 

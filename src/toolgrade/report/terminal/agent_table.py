@@ -10,7 +10,7 @@ from rich.text import Text
 from toolgrade._internal.text import printable
 from toolgrade.report.redaction import redact
 from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, VERDICT_STYLES, Name, Screen
-from toolgrade.report.text.agent_table import AgentTable, GoldenRow, Outcome
+from toolgrade.report.text.agent_table import AgentTable, AgentVerdict, GoldenRow
 from toolgrade.report.text.phrases import one_line
 
 _CELL = 17
@@ -52,7 +52,7 @@ def _name(row: GoldenRow) -> str:
     return one_line(redact(row.name), _LABEL)
 
 
-def _outcome(cell: Outcome) -> Text:
+def _outcome(cell: AgentVerdict) -> Text:
     text = "FAILED" if cell.text == "failed" else cell.text
     return Text(text, VERDICT_STYLES[cell.verdict] if cell.verdict else "dim")
 

@@ -22,7 +22,7 @@ from toolgrade.report.text.breakdown import warning_kinds
 from toolgrade.report.text.first_problem import first_problem
 from toolgrade.report.text.ordering import Entry, entries_of, result_verdict, worst_first
 from toolgrade.report.text.phrases import number_or_dash, one_line
-from toolgrade.report.text.side_by_side import Mark, Row, rows
+from toolgrade.report.text.side_by_side import CallRow, Mark, rows
 from toolgrade.result import MetricResult
 
 _LABEL = 72
@@ -208,7 +208,7 @@ def _print_entry(screen: Screen, label: str, case: AnyCase, result: MetricResult
         screen.more(len(result.findings) - len(findings), "(all of them are in the JSON report)")
 
 
-def _call_table(lines: Sequence[Row]) -> Table:
+def _call_table(lines: Sequence[CallRow]) -> Table:
     digits = max(max(len(row.expected_at), len(row.called_at)) for row in lines)
     table = Table(box=None, padding=(0, 1, 0, 0), show_edge=False, header_style="dim", expand=True)
     table.add_column("", no_wrap=True, width=1)

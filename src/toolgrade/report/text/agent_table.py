@@ -28,7 +28,7 @@ class MetricRow(NamedTuple):
     cells: tuple[tuple[str, ...], ...]
 
 
-class Outcome(NamedTuple):
+class AgentVerdict(NamedTuple):
     """What one agent made of a golden: the worst verdict of its rows, words, and the position of the worst row.
 
     Without a row, as after an interruption, `verdict` and `case` are `None`.
@@ -43,7 +43,7 @@ class GoldenRow(NamedTuple):
     """A golden, and the outcome of each agent."""
 
     name: str
-    cells: tuple[Outcome, ...]
+    cells: tuple[AgentVerdict, ...]
 
     @property
     def differs(self) -> bool:
@@ -130,17 +130,17 @@ def _golden_rows(report: Report) -> Iterator[GoldenRow]:
         yield GoldenRow(cases[0].name, tuple(_outcome(by_agent.get(agent, [])) for agent in agents))
 
 
-def _outcome(cases: Sequence[CaseResult]) -> Outcome:
+def _outcome(cases: Sequence[CaseResult]) -> AgentVerdict:
     """Return the outcome of the rows of one agent: those of components count, and each trial apart."""
     worst = min(cases, key=lambda case: VERDICTS.index(case_verdict(case)), default=None)
     if worst is None:
-        return Outcome(None, "not asked", None)
+        return AgentVerdict(None, "not asked", None)
     trials: dict[int | None, Verdict] = {}
     for case in cases:
         verdicts = (case_verdict(case), trials.get(case.trial, "skipped"))
         trials[case.trial] = min(verdicts, key=VERDICTS.index)
     verdict = case_verdict(worst)
-    return Outcome(verdict, _trials_text(Counter(trials.values())), worst.index)
+    return AgentVerdict(verdict, _trials_text(Counter(trials.values())), worst.index)
 
 
 def _trials_text(trials: Counter[Verdict]) -> str:

@@ -73,7 +73,7 @@ class Side(NamedTuple):
     after: str = ""
 
 
-class Line(NamedTuple):
+class ToolLine(NamedTuple):
     """One line of a table.
 
     Attributes:
@@ -95,11 +95,11 @@ class Line(NamedTuple):
     called: Side
 
 
-class Table(NamedTuple):
+class ToolTable(NamedTuple):
     """Lines, those with most cases first, and the names of the columns that are not empty."""
 
     columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ToolLine, ...]
 
 
 class Matrix(NamedTuple):
@@ -117,7 +117,7 @@ class Matrix(NamedTuple):
     hidden: int
 
 
-def breakdowns(report: Report) -> tuple[Table, Table]:
+def breakdowns(report: Report) -> tuple[ToolTable, ToolTable]:
     """Return the tables of tools and of their arguments.
 
     Tools that were called and have no finding are listed too. What several metrics find at the same place of a case
@@ -168,17 +168,19 @@ def _called_tools(report: Report) -> Counter[str] | None:
     return names
 
 
-def _table(groups: Sequence[str], tallies: Mapping[tuple[str, str], _Tally], called: Mapping[str, int] | None) -> Table:
+def _table(
+    groups: Sequence[str], tallies: Mapping[tuple[str, str], _Tally], called: Mapping[str, int] | None
+) -> ToolTable:
     used = {column for tally in tallies.values() for _, column, _ in tally}
     columns = tuple(group for group in groups if group in used)
-    lines: list[Line] = []
+    lines: list[ToolLine] = []
     for (tool, argument), tally in tallies.items():
         amounts = Counter(column for _, column, _ in tally)
         sides = (Side(), Side())
         if tally:
             first = tally[0][2]
             sides = differing_sides(first.expected_value, first.called_value)
-        line = Line(
+        line = ToolLine(
             tool=one_line(tool, _LONGEST_NAME),
             argument=one_line(argument, _LONGEST_NAME),
             calls=None if called is None else called.get(tool, 0),
@@ -189,7 +191,7 @@ def _table(groups: Sequence[str], tallies: Mapping[tuple[str, str], _Tally], cal
         )
         lines.append(line)
     lines.sort(key=lambda line: (-len(line.cases), -sum(line.amounts), line.tool, line.argument))
-    return Table(columns, tuple(lines))
+    return ToolTable(columns, tuple(lines))
 
 
 def _group_of(kind: FindingKind) -> str:

@@ -25,7 +25,7 @@ _MAX_PLACES = 30
 """Most places inside a value at which two sides are compared; with more of them the values are shown whole."""
 
 
-class Row(NamedTuple):
+class CallRow(NamedTuple):
     """One line of the comparison.
 
     Attributes:
@@ -53,7 +53,7 @@ class Row(NamedTuple):
         return left, right
 
 
-def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: int = 80) -> list[Row]:
+def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: int = 80) -> list[CallRow]:
     """Return the comparison line by line: expected calls in their order, then calls that nothing expected.
 
     Empty if the result has no alignment. With `nested`, lists and objects in outputs are compared place by place,
@@ -65,23 +65,23 @@ def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: 
     expected = _names(result, "expected", alignment.labels or expected_names(case.expected_tools))
     called = _names(result, "called", [call.name for call in case.tools_called or []])
     groups = {
-        index: [Row("missing", str(index + 1), expected[index], "", "(not called)")] for index in alignment.missing
+        index: [CallRow("missing", str(index + 1), expected[index], "", "(not called)")] for index in alignment.missing
     }
     moved = {pair.expected for pair in alignment.out_of_order}
     for pair in (*alignment.pairs, *alignment.out_of_order):
         mark, notes = _mark(pair, is_moved=pair.expected in moved)
         left, right = expected[pair.expected], called[pair.called] + notes
         details = _details(pair, nested=nested, longest=longest)
-        groups[pair.expected] = [Row(mark, str(pair.expected + 1), left, str(pair.called + 1), right), *details]
+        groups[pair.expected] = [CallRow(mark, str(pair.expected + 1), left, str(pair.called + 1), right), *details]
     lines = [row for _, group in sorted(groups.items()) for row in group]
     return [*lines, *_unexpected_rows(alignment, called)]
 
 
-def _unexpected_rows(alignment: Alignment, called: Mapping[int, str]) -> Iterator[Row]:
+def _unexpected_rows(alignment: Alignment, called: Mapping[int, str]) -> Iterator[CallRow]:
     forbidden = dict(alignment.forbidden)
     for index in alignment.unexpected:
         left = "(forbidden)" if index in forbidden else "(not expected)"
-        yield Row("unexpected", "", left, str(index + 1), called[index])
+        yield CallRow("unexpected", "", left, str(index + 1), called[index])
 
 
 def _mark(pair: Pair, *, is_moved: bool) -> tuple[Mark, str]:
@@ -100,15 +100,15 @@ def _names(result: MetricResult, side: Literal["expected", "called"], names: Seq
     return defaultdict(lambda: "(a call)", printed)
 
 
-def _details(pair: Pair, *, nested: bool, longest: int) -> Iterator[Row]:
+def _details(pair: Pair, *, nested: bool, longest: int) -> Iterator[CallRow]:
     for difference in pair.differences:
         place = {"wrong_output": "output", "wrong_type": "type"}.get(difference.kind)
         place = place or one_line(".".join(map(str, difference.path)), _MAX_NAME)
         for expected, called, name in _places(difference, place, nested=nested):
-            yield Row("detail", "", _side(expected, name, longest), "", _side(called, name, longest), name)
+            yield CallRow("detail", "", _side(expected, name, longest), "", _side(called, name, longest), name)
     for part in pair.not_compared:
         name = one_line(part, _MAX_NAME)
-        yield Row("detail", "", name, "", f"{name}: not recorded", name)
+        yield CallRow("detail", "", name, "", f"{name}: not recorded", name)
 
 
 def _places(difference: Difference, place: str, *, nested: bool) -> list[tuple[Any, Any, str]]:

@@ -77,7 +77,7 @@ class Transmission(NamedTuple):
     is_stream: bool = False
 
 
-class Listener(socketserver.ThreadingTCPServer):
+class HttpServer(socketserver.ThreadingTCPServer):
     """Accepts connections on a free port of this machine, and answers each in its own thread."""
 
     # Neither `close` nor the end of the process waits for a function of a test that answers requests and hangs.
@@ -131,7 +131,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Read and answer a request of any method; the base class dispatches by name."""
-        listener = cast("Listener", self.server)
+        listener = cast("HttpServer", self.server)
         try:
             transmission = listener.respond(self._received())
         except InvalidDataError as error:

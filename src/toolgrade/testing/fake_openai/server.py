@@ -11,7 +11,7 @@ from toolgrade._internal.json import JsonObject, json_text, parse_json
 from toolgrade.errors import ConfigurationError, InvalidDataError
 from toolgrade.testing.fake_openai.batches import Batches, BatchPlan
 from toolgrade.testing.fake_openai.forms import chat_body, chat_events, responses_body, responses_events
-from toolgrade.testing.fake_openai.http import Listener, ReceivedRequest, Transmission
+from toolgrade.testing.fake_openai.http import HttpServer, ReceivedRequest, Transmission
 from toolgrade.testing.fake_openai.replies import HttpFault, ReplyLike
 from toolgrade.testing.scripted_model import Script
 
@@ -87,7 +87,7 @@ class FakeOpenAI:
         self._lines: list[ReceivedRequest] = []
         self._errors: list[str] = []
         self._batches = Batches(batches, self._play_line)
-        self._listener: Listener | None = None
+        self._listener: HttpServer | None = None
 
     @property
     def port(self) -> int:
@@ -133,7 +133,7 @@ class FakeOpenAI:
         if self._listener is not None:
             message = "the endpoint was started before; create a new one, because its script is played once"
             raise ConfigurationError(message)
-        self._listener = Listener(self._respond, self._errors.append)
+        self._listener = HttpServer(self._respond, self._errors.append)
         return self
 
     def close(self) -> None:
